@@ -187,8 +187,8 @@ class MELC(ClassifierMixin, BaseEstimator):
         if floored:
             warnings.warn(
                 "A class does not vary along the direction found, so its density is a spike and the "
-                f"divergence ({best.divergence:.6g}) is set by a floor on its variance. There may be more features "
-                "than the rows can support: remove constant or duplicate ones, or reduce their number.",
+                f"divergence ({best.divergence:.6g}) is set by a floor on its variance. There may be more "
+                "features than the rows can support: remove constant or duplicate ones, or reduce their number.",
                 UserWarning,
                 stacklevel=4,
             )
