@@ -164,9 +164,10 @@ class MELC(ClassifierMixin, BaseEstimator):
         points = [z[m] for m in members]
         spread = spread_of(points, weights)
         sign = _sign(best.direction, spread.means, spread.total_variance)
+        points = [sign * side for side in points]
         variances = kernel_variances(spread, self.gamma)
-        first, second = (estimate_density(sign * points[c], weights[c], variances[c]) for c in (0, 1))
-        decision = decide((first, second))
+        first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
+        decision = decide((first, second)).counted(points, weights)
         self.decisions_ = [decision]
         self.coef_ = sign * best.direction[None, :]
         self.thresholds_ = decision.thresholds
