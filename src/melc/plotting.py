@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from melc.density import Decision, Density
+from melc.names import feature_names_of
 from melc.sums.base import Floats
 
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#E69F00", "#000000", "#6E6E6E"
@@ -549,20 +550,13 @@ def _standard_deviations(X: Any) -> Floats:
 
 
 def _feature_names(estimator: Any, model: Any, given: Any) -> list[str]:
-    """Names given, those that came out of the pipeline, those that the model saw, or x0, x1, ..."""
-    n_features = model.coef_.shape[1]
-    if given is not None:
-        if len(given) != n_features:
-            raise ValueError(
-                f"feature_names has {len(given)} names, but the model has {n_features} features."
-            )
-        return [str(name) for name in given]
-    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+    """Names given, those that come out of the pipeline's earlier steps, or what the model calls them."""
+    if given is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
         try:
             return [str(name) for name in estimator[:-1].get_feature_names_out()]
         except (AttributeError, ValueError):  # a step that does not name its output
             pass
-    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(n_features)])]
+    return feature_names_of(model, given)
 
 
 def _runs(model: Any, index: int) -> Any:
