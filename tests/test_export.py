@@ -39,9 +39,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def many_rows():
-    return pd.DataFrame(
-        np.random.default_rng(1).normal(size=(100_000, 3), scale=3), columns=["a", "b", "c d"]
-    )
+    return pd.DataFrame(np.random.default_rng(1).normal(size=(100_000, 3), scale=3), columns=["a", "b", "c d"])
 
 
 def apply_text_rule(text, frame):
@@ -275,9 +273,7 @@ class TestFaultyFiles:
             from_json(text)
 
     def test_overflowing_numbers_are_refused(self, model):
-        text = to_json(model).replace(
-            f'"variance": {model.decisions_[0].densities[0].variance!r}', '"variance": 1e999'
-        )
+        text = to_json(model).replace(f'"variance": {model.decisions_[0].densities[0].variance!r}', '"variance": 1e999')
         assert "1e999" in text
         with pytest.raises(ValueError, match="variance: expected a finite number, found inf"):
             from_json(text)
@@ -333,11 +329,7 @@ class TestFaultyFiles:
 
 
 ANY_JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
@@ -452,18 +444,14 @@ class TestOnnx:
             "try: to_onnx(MELC(n_init=1).fit(np.arange(8.0)[:, None], [0] * 4 + [1] * 4))\n"
             "except ImportError as error: print(error)\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
         assert "pip install 'melc[export]'" in done.stdout
 
 
 class TestOtherRoundTrips:
     def same(self, again, model, rows):
         np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
-        np.testing.assert_array_equal(
-            again.decision_function(rows[:500]), model.decision_function(rows[:500])
-        )
+        np.testing.assert_array_equal(again.decision_function(rows[:500]), model.decision_function(rows[:500]))
 
     def test_pickle(self, model, many_rows):
         self.same(pickle.loads(pickle.dumps(model)), model, many_rows)

@@ -92,9 +92,7 @@ class TestProjectionDisplay:
 
     def test_auto_takes_a_histogram_for_many_rows(self, model, data):
         many = np.tile(data[0], (4, 1))
-        markers = [
-            line.get_marker() for line in ProjectionDisplay.from_estimator(model, many).ax_.get_lines()
-        ]
+        markers = [line.get_marker() for line in ProjectionDisplay.from_estimator(model, many).ax_.get_lines()]
         assert "|" not in markers
 
     def test_rows_without_labels_are_grey(self, model, data):
@@ -242,17 +240,13 @@ def test_import_without_matplotlib_and_its_error_with_the_remedy():
         "try: p.ConvergenceDisplay([[1.0]]).plot()\n"
         "except ImportError as error: print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert "pip install 'melc[plot]'" in done.stdout
 
 
 def test_matplotlib_is_imported_only_when_something_is_drawn():
     code = "import sys, melc, melc.plotting; print('matplotlib' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
 
 

@@ -215,9 +215,7 @@ class ProjectionDisplay:
         for (right, wrong, colour, hatch), prior in zip(self._groups(), self.priors, strict=False):
             scale = prior / ((len(right) + len(wrong)) * (edges[1] - edges[0]) or 1)
             both = np.histogram(np.concatenate([right, wrong]), edges)[0] * scale
-            self.ax_.stairs(
-                both, edges, fill=True, facecolor=colour, alpha=0.3, hatch=hatch, edgecolor="white"
-            )
+            self.ax_.stairs(both, edges, fill=True, facecolor=colour, alpha=0.3, hatch=hatch, edgecolor="white")
             self.ax_.stairs(np.histogram(wrong, edges)[0] * scale, edges, **dark)
         self._name_misclassified(self.ax_.stairs, [0], [0, 0], **dark)
 
@@ -479,9 +477,7 @@ class ConvergenceDisplay:
             if is_best
             else {"color": GREY, "linewidth": 1, "alpha": 0.7, "linestyle": "--"}
         )
-        (line,) = self.ax_.plot(
-            iterations, history, label=label, marker="o", markevery=[-1], markersize=5, **style
-        )
+        (line,) = self.ax_.plot(iterations, history, label=label, marker="o", markevery=[-1], markersize=5, **style)
         return line
 
 
@@ -514,9 +510,7 @@ def _side_labels(model: Any, index: int) -> tuple[str, str]:
     return "rest", str(model.classes_[index])
 
 
-def _project(
-    model: Any, index: int, X: Any, y: Any
-) -> tuple[Floats, NDArray[np.int8]] | tuple[Floats | None, None]:
+def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np.int8]] | tuple[Floats | None, None]:
     """Projections of the rows along one direction, and their class codes if there are labels."""
     if X is None:
         if y is not None:
@@ -563,9 +557,7 @@ def _runs(model: Any, index: int) -> Any:
     """The runs of one projection."""
     runs = getattr(model, "results_", None)
     if not runs:
-        raise ValueError(
-            "The model holds no record of its runs (it was not fitted here but read from a file)."
-        )
+        raise ValueError("The model holds no record of its runs (it was not fitted here but read from a file).")
     return runs[index] if isinstance(runs[0], (list, tuple)) else runs
 
 
