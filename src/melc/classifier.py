@@ -183,9 +183,10 @@ class MELC(ClassifierMixin, BaseEstimator):
         points = [z[m] for m in members]
         spread = spread_of(points, weights)
         sign = _sign(best.direction, spread.mean_y - spread.mean_x, total_variance(spread))
+        points = [sign * side for side in points]
         variances = kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
-        first, second = (estimate_density(sign * points[c], weights[c], variances[c]) for c in (0, 1))
-        decision = decide((first, second))
+        first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
+        decision = decide((first, second)).counted(points, weights)
         self.decisions_ = [decision]
         self.coef_ = sign * best.direction[None, :]
         self.thresholds_ = decision.thresholds
