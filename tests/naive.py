@@ -199,7 +199,9 @@ def log_density(t, points, variance, weights=None, rows_at_once=1000):
 
 def log_ratio(t, classes, variances, log_prior_ratio=0.0):
     """log f₊ − log f₋ at every t, ``classes`` the projections of both."""
-    return log_density(t, classes[1], variances[1]) - log_density(t, classes[0], variances[0]) + log_prior_ratio
+    return (
+        log_density(t, classes[1], variances[1]) - log_density(t, classes[0], variances[0]) + log_prior_ratio
+    )
 
 
 def thresholds_on_grid(grid, classes, variances, log_prior_ratio=0.0):
