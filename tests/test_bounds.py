@@ -2,10 +2,10 @@
 
 import math
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from melc import bounds, information_potential
 
 EPSILONS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # the paper's
@@ -58,7 +58,7 @@ def test_p_is_the_fraction_of_pairs_dropped():
 
 
 def test_one_pair_can_change_by_more_than_the_papers_proof_allows():
-    """The proof's step: a pair shifted by B changes by at most 1 − exp(−B²/2V). At distance √V it does not."""
+    """The proof's step: a pair shifted by B changes by at most 1 − exp(−B²/2V). At √V it does not."""
     for share in (0.5, 0.1, 0.01):
         B = share  # in units of √V
         change = math.exp(-1 / 2) - math.exp(-((1 + B) ** 2) / 2)
@@ -159,9 +159,15 @@ def test_an_absolute_eps_means_nothing_without_the_scale():
 @pytest.mark.parametrize("function", [bounds.discarding_threshold, bounds.bin_width, bounds.sharp_bin_width])
 @pytest.mark.parametrize(
     ("variance", "eps", "named"),
-    [(0.0, 0.1, "variance=0.0"), (-1.0, 0.1, "variance=-1.0"), (math.nan, 0.1, "variance=nan")]
-    + [(math.inf, 0.1, "variance=inf"), (1.0, 0.0, "eps=0.0"), (1.0, -2.0, "eps=-2.0")]
-    + [(1.0, math.nan, "eps=nan")],
+    [
+        (0.0, 0.1, "variance=0.0"),
+        (-1.0, 0.1, "variance=-1.0"),
+        (math.nan, 0.1, "variance=nan"),
+        (math.inf, 0.1, "variance=inf"),
+        (1.0, 0.0, "eps=0.0"),
+        (1.0, -2.0, "eps=-2.0"),
+        (1.0, math.nan, "eps=nan"),
+    ],
 )
 def test_bad_numbers_are_named(function, variance, eps, named):
     with pytest.raises(ValueError, match=named):

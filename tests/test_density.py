@@ -2,12 +2,12 @@
 
 import math
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 from melc.density import Density, decide, estimate_density
 
 
@@ -111,7 +111,8 @@ def test_a_crossing_far_outside_the_data():
     """The wider kernel wins far out, wherever the data lie: a threshold no row is near to."""
     classes = [np.array([0.0, 0.1, 0.2]), np.array([5.0, 5.1, 5.2])]
     decision = assert_thresholds_are_right(classes, [1.0, 1.1])
-    assert decision.thresholds[-1] > 1 and decision.thresholds[0] < -10
+    assert decision.thresholds[0] < -10
+    assert decision.thresholds[-1] > 1
     nearly_equal = assert_thresholds_are_right(classes, [1.0, 1.0 + 1e-6])
     # log f₊ − log f₋ ~ t²·0.5e-6 + 5t: the crossing lies some ten million units to the left.
     assert nearly_equal.thresholds[0] < -1e6
@@ -235,7 +236,7 @@ def test_condensed_densities_agree_with_the_full_ones(kind):
 
 def assert_tails_agree(condensed, points, s):
     """Next to the data to rounding. Far out each point counts by the exponential of its place, which no few
-    nodes can follow: there the logarithm is off by less than a hundredth of a bandwidth's move would make it."""
+    nodes can follow: there the logarithm is off by less than a move of a hundredth bandwidth."""
     for distance in (0.5, 3, 10, 30, 300, 1e4):
         t = np.array([points.min() - distance * s, points.max() + distance * s])
         full = naive.log_density(t, points, s**2, rows_at_once=1).astype(float)

@@ -1,9 +1,9 @@
 """The compiled functions, each against a line of NumPy."""
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from melc import kernels
 
 

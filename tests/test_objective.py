@@ -2,12 +2,12 @@
 
 import math
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 from melc.objective import VARIANCE_FLOOR, Objective
 from melc.rows import Rows
 

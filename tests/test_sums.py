@@ -3,13 +3,13 @@
 import math
 import tracemalloc
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import naive
 from melc import bounds, information_potential, kernels
 from melc.sums import Bin, Discard, Exact
 
