@@ -1,0 +1,36 @@
+"""scikit-learn's own checks, in every configuration that behaves differently."""
+
+import warnings
+
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from melc import MELC
+
+ESTIMATORS = [
+    MELC(method="exact", n_init=2, random_state=0),
+    MELC(method="discard", eps=1e-3, n_init=2, random_state=0),
+    MELC(method="bin", eps=1e-3, n_init=2, random_state=0),
+    MELC(method="exact", solver="cg", gamma=0.5, n_init=1, random_state=0),
+    MELC(method="exact", solver="sphere", gamma=2.0, n_init=1, random_state=0),
+]
+
+# scikit-learn 1.6 has 50 checks for such a classifier, later versions more. Fewer would mean that tags or
+# imports made the suite skip what it should run: a skipped suite looks green.
+FEWEST_CHECKS = 50
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # Some checks train on a handful of rows with tens of features, where both warnings are right.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="A class does not vary", category=UserWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_the_whole_suite_runs(estimator):
+    checks = list(estimator_checks_generator(estimator))
+    assert len(checks) >= FEWEST_CHECKS
