@@ -64,9 +64,7 @@ def compare(
     """Print both times; how many times faster the compiled sum is."""
     times = [best_time(function, x, y, repeats) for function in (slow, fast)]
     ratio = times[0] / times[1]
-    print(
-        f"{what:48} NumPy {times[0] * 1e3:7.2f} ms   compiled {times[1] * 1e3:6.2f} ms   {ratio:5.1f} times"
-    )
+    print(f"{what:48} NumPy {times[0] * 1e3:7.2f} ms   compiled {times[1] * 1e3:6.2f} ms   {ratio:5.1f} times")
     return ratio
 
 

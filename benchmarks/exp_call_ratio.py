@@ -28,8 +28,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from melc.objective import METHODS, Objective
 from melc.optimize import maximise
+from melc.pairwise import PairwiseDivergence
 from melc.rows import Rows
-from melc.sums import DoubleSum, Side
+from melc.sums import SUMS, DoubleSum, Side
 from melc.sums.base import Floats
 
 # Jozefowicz and Czarnecki, "Fast optimization of Multithreshold Entropy Linear Classifier": section
@@ -65,7 +66,7 @@ class OrderedPairs:
     """A method that also counts what it would evaluate if symmetric halves were computed twice."""
 
     def __init__(self, name: str, eps: float) -> None:
-        self.method = METHODS[name](eps)
+        self.method = SUMS[name](eps)
         self.bins = name == "bin"
         self.count = 0
 
@@ -101,7 +102,7 @@ def measure(rows: Rows, start: Floats, name: str, gamma: float, eps: float) -> R
     """The ratios of one run."""
     n, m = np.bincount(rows.codes).tolist()
     counting = OrderedPairs(name, eps)
-    METHODS["counted"] = lambda _: counting
+    METHODS["counted"] = lambda rows, gamma, _: PairwiseDivergence(rows, gamma, counting)
     run = maximise(Objective(rows, gamma=gamma, method="counted", eps=eps), start, solver="lbfgs")
     return Ratio(
         ordered=counting.count / run.n_evaluations / (n * n + m * m + n * m),

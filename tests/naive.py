@@ -148,9 +148,7 @@ class FrozenDivergence:
     def __call__(self, v):
         z = self.X @ _wide(v)
         variances = kernel_variances(z, self.codes, self.gamma, self.weights)
-        terms = {
-            (a, b): self._log_ip(z, a, b, variances[a] + variances[b]) for a, b in ((0, 0), (1, 1), (0, 1))
-        }
+        terms = {(a, b): self._log_ip(z, a, b, variances[a] + variances[b]) for a, b in ((0, 0), (1, 1), (0, 1))}
         return terms[0, 0] + terms[1, 1] - 2 * terms[0, 1]
 
     def _log_ip(self, z, a, b, variance):
@@ -199,9 +197,7 @@ def log_density(t, points, variance, weights=None, rows_at_once=1000):
 
 def log_ratio(t, classes, variances, log_prior_ratio=0.0):
     """log f₊ − log f₋ at every t, ``classes`` the projections of both."""
-    return (
-        log_density(t, classes[1], variances[1]) - log_density(t, classes[0], variances[0]) + log_prior_ratio
-    )
+    return log_density(t, classes[1], variances[1]) - log_density(t, classes[0], variances[0]) + log_prior_ratio
 
 
 def thresholds_on_grid(grid, classes, variances, log_prior_ratio=0.0):

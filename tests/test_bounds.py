@@ -86,9 +86,7 @@ def random_bin_pairs(rng, n, width):
     """Pairs of bins with up to six points each, many at the edges, any whole number of widths apart."""
     for _ in range(n):
         sizes = rng.integers(1, 7, size=2)
-        x, y = (
-            np.where(rng.random(k) < 0.5, rng.integers(0, 2, k) * 1.0, rng.random(k)) * width for k in sizes
-        )
+        x, y = (np.where(rng.random(k) < 0.5, rng.integers(0, 2, k) * 1.0, rng.random(k)) * width for k in sizes)
         yield x, y + rng.integers(0, 5) * width
 
 

@@ -188,9 +188,7 @@ def test_the_decision_has_the_sign_of_the_class_and_the_size_of_the_ratio():
     z = np.concatenate([rng.normal(scale=5, size=2000), decision.thresholds, [1e6, -1e6]])
     found = decision.log_ratio(z)
     np.testing.assert_array_equal(found > 0, decision.classify(z) == 1)
-    np.testing.assert_allclose(
-        found, naive.log_ratio(z, classes, variances).astype(float), rtol=1e-9, atol=1e-11
-    )
+    np.testing.assert_allclose(found, naive.log_ratio(z, classes, variances).astype(float), rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(decision.probability(z), 1 / (1 + np.exp(-found)), rtol=1e-12)
 
 
@@ -261,9 +259,7 @@ def test_thresholds_of_condensed_densities_are_those_of_the_full_ones():
     rng = np.random.default_rng(5)
     classes = [rng.normal(size=6000), np.concatenate([rng.normal(-2, 0.3, 3000), rng.normal(1, 0.5, 4000)])]
     variances = [silverman(c) for c in classes]
-    full = tuple(
-        Density(np.sort(c), np.full(len(c), 1 / len(c)), V) for c, V in zip(classes, variances, strict=True)
-    )
+    full = tuple(Density(np.sort(c), np.full(len(c), 1 / len(c)), V) for c, V in zip(classes, variances, strict=True))
     condensed = densities(classes, variances)
     found, expected = decide(condensed), decide(full)
     np.testing.assert_array_equal(found.codes, expected.codes)

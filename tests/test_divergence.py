@@ -54,18 +54,14 @@ def test_labels_of_any_kind_and_lists(data):
 def test_swapped_labels(data):
     X, y, v = data
     swapped = np.where(y == "yes", "no", "yes")
-    assert cauchy_schwarz_divergence(X, swapped, v) == pytest.approx(
-        cauchy_schwarz_divergence(X, y, v), rel=1e-13
-    )
+    assert cauchy_schwarz_divergence(X, swapped, v) == pytest.approx(cauchy_schwarz_divergence(X, y, v), rel=1e-13)
 
 
 @pytest.mark.parametrize("method", ["exact", "discard", "bin"])
 def test_zero_weight_is_absence_and_weight_k_is_k_copies(data, method):
     X, y, v = data
     copies = np.random.default_rng(2).integers(0, 4, size=len(y))
-    weighted = cauchy_schwarz_divergence(
-        X, y, v, method=method, eps=0.05, sample_weight=copies, return_gradient=True
-    )
+    weighted = cauchy_schwarz_divergence(X, y, v, method=method, eps=0.05, sample_weight=copies, return_gradient=True)
     repeated = cauchy_schwarz_divergence(
         np.repeat(X, copies, axis=0), np.repeat(y, copies), v, method=method, eps=0.05, return_gradient=True
     )

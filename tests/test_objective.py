@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from melc.objective import VARIANCE_FLOOR, Objective
+from melc.evaluation import VARIANCE_FLOOR
+from melc.objective import Objective
 from melc.rows import Rows
 
 METHODS = ("exact", "discard", "bin")

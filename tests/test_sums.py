@@ -96,8 +96,7 @@ def test_the_error_stays_below_eps(method, kind):
             for _ in range(4):
                 for x, y in CASES[kind](rng, variance, eps):
                     error = abs(
-                        information_potential(x, y, variance, method=method, eps=eps)
-                        - naive.ip(x, y, variance)
+                        information_potential(x, y, variance, method=method, eps=eps) - naive.ip(x, y, variance)
                     )
                     assert error <= eps + rounding
                     worst = max(worst, error / eps)
