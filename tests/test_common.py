@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
@@ -10,15 +11,13 @@ from melc import MELC
 
 ESTIMATORS = [
     MELC(method="exact", n_init=2, random_state=0),
-    MELC(method="discard", eps=1e-3, n_init=2, random_state=0),
-    MELC(method="bin", eps=1e-3, n_init=2, random_state=0),
-    MELC(method="exact", solver="cg", gamma=0.5, n_init=1, random_state=0),
-    MELC(method="exact", solver="sphere", gamma=2.0, n_init=1, random_state=0),
+    MELC(method="discard", eps=1e-3, solver="sphere", gamma=2.0, n_init=1, random_state=0),
+    MELC(method="bin", eps=1e-3, solver="cg", gamma=0.5, n_init=1, random_state=0),
 ]
 
-# scikit-learn 1.6 has 50 checks for such a classifier, later versions more. Fewer would mean that tags or
-# imports made the suite skip what it should run: a skipped suite looks green.
-FEWEST_CHECKS = 50
+# Fewer would mean that a tag made the suite leave out what it should run: a skipped suite looks green.
+CHECKS_IN_1_9 = 63
+FEWEST_CHECKS = 50  # in versions whose number is not known here
 
 
 @parametrize_with_checks(ESTIMATORS)
@@ -32,5 +31,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_the_whole_suite_runs(estimator):
-    checks = list(estimator_checks_generator(estimator))
-    assert len(checks) >= FEWEST_CHECKS
+    n_checks = len(list(estimator_checks_generator(estimator)))
+    if sklearn.__version__.startswith("1.9."):
+        assert n_checks == CHECKS_IN_1_9
+    assert n_checks >= FEWEST_CHECKS

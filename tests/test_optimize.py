@@ -136,11 +136,9 @@ def test_a_cliff_costs_nothing_that_was_found(solver):
 
     objective = Cliff(make(3))
     result = maximise(objective, random_starts(5, 1)[0], solver=solver)
-    assert not result.converged
-    assert result.reason.startswith("stalled")
-    assert result.divergence == objective.best()[1]
-    assert result.divergence >= objective.seen[0][1]
+    assert result.divergence == objective.best()[1] >= objective.seen[0][1]
     assert len(objective.seen) > 5
+    assert objective.seen[-1][0] < objective.best()[0]  # where the solver stood at the end was worse
 
 
 def test_a_result_counts_its_own_run_only():

@@ -22,7 +22,7 @@ def points(most=40):
 
 
 @given(points(), points(), st.floats(1e-3, 1e3))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_exact_is_the_double_sum(x, y, variance):
     method = Exact()
     sides = [method.prepare(p, np.ones(len(p)), label) for label, p in enumerate((x, y))]
@@ -93,7 +93,7 @@ def test_the_error_stays_below_eps(method, kind):
     for eps in EPSILONS:
         for variance in VARIANCES:
             rounding = 1e-12 / math.sqrt(2 * math.pi * variance)
-            for _ in range(4):
+            for _ in range(3):
                 for x, y in CASES[kind](rng, variance, eps):
                     error = abs(
                         information_potential(x, y, variance, method=method, eps=eps) - naive.ip(x, y, variance)
@@ -101,7 +101,7 @@ def test_the_error_stays_below_eps(method, kind):
                     assert error <= eps + rounding
                     worst = max(worst, error / eps)
                     n_cases += 1
-    assert n_cases >= 800
+    assert n_cases >= 600
     assert worst > 1e-3  # the approximation approximates: this is no exact sum in disguise
 
 
