@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from melc.tables.arrow import arrow
+
 Format = Literal["auto", "csv", "tsv", "parquet", "libsvm"]
 Kind = Literal["number", "text"]
 
@@ -32,18 +34,6 @@ _LIBSVM_LINE = re.compile(rb"[-+]?[\d.]+(e[-+]?\d+)?(,[-+\d.]+)*(\s+\d+:\S+)+\s*
 
 class TableError(ValueError):
     """A file that is not the table it should be; the message is one line with the remedy."""
-
-
-def _arrow() -> Any:
-    """The one door to pyarrow."""
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("Tables need pyarrow: pip install 'melc[cli]'") from error
-    return pyarrow
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,7 @@ def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
         if format == "parquet":
             yield from _parquet_blocks(stream, kinds)
         elif format == "libsvm":
-            yield from _libsvm_blocks(stream, len(kinds))
+            yield from _libsvm_blocks(stream, kinds)
         else:
             yield from _csv_blocks(stream, _delimiter(source, format), kinds)
 
@@ -97,7 +87,7 @@ def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
 @contextmanager
 def _errors_of(source: Source) -> Iterator[None]:
     """Whatever a reader says is wrong, as one line that names the file."""
-    pa = _arrow()
+    pa = arrow()
     try:
         yield
     except TableError as error:
@@ -195,7 +185,7 @@ def _check_names(names: list[str]) -> None:
 
 
 def _csv_options(delimiter: str, types: dict[str, Any], include: list[str] | None) -> dict[str, Any]:
-    pa = _arrow()
+    pa = arrow()
     return {
         "read_options": pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
         "parse_options": pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
@@ -205,7 +195,7 @@ def _csv_options(delimiter: str, types: dict[str, Any], include: list[str] | Non
 
 def _read_csv(stream: _Peekable, delimiter: str) -> Any:
     """The whole file; columns that look like neither numbers nor texts (dates, booleans) are kept as texts."""
-    pa = _arrow()
+    pa = arrow()
     _header(stream, delimiter)
     content = stream.read()
     table = pa.csv.read_csv(io.BytesIO(content), **_csv_options(delimiter, {}, None))
@@ -217,7 +207,7 @@ def _read_csv(stream: _Peekable, delimiter: str) -> Any:
 
 
 def _csv_blocks(stream: _Peekable, delimiter: str, kinds: Mapping[str, Kind]) -> Iterator[Any]:
-    pa = _arrow()
+    pa = arrow()
     names = _header(stream, delimiter)
     _check_present(names, kinds)
     types = {name: pa.float64() if kind == "number" else pa.string() for name, kind in kinds.items()}
@@ -241,11 +231,11 @@ def _with_column_name(message: str, names: list[str]) -> str:
 
 
 def _read_parquet(stream: Any) -> Any:
-    return _arrow().parquet.read_table(_seekable(stream))
+    return arrow().parquet.read_table(_seekable(stream))
 
 
 def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
-    file = _arrow().parquet.ParquetFile(_seekable(stream))
+    file = arrow().parquet.ParquetFile(_seekable(stream))
     _check_present(file.schema_arrow.names, kinds)
     for batch in file.iter_batches(_BLOCK_ROWS, columns=list(kinds)):
         yield _cast(batch, kinds)
@@ -261,7 +251,7 @@ def _seekable(stream: _Peekable) -> Any:
 
 
 def _cast(block: Any, kinds: Mapping[str, Kind]) -> Any:
-    pa = _arrow()
+    pa = arrow()
     columns = {}
     for name, kind in kinds.items():
         column = _plain_column(block.column(name), name)
@@ -284,13 +274,17 @@ def _libsvm_table(content: bytes, n_features: int | None) -> Any:
     kept = X[:, :width].tocoo()
     dense[kept.row, kept.col] = kept.data
     columns = {LIBSVM_TARGET: y} | {f"f{j + 1}": dense[:, j] for j in range(width)}
-    return _arrow().table(columns)
+    return arrow().table(columns)
 
 
-def _libsvm_blocks(stream: Any, n_features: int) -> Iterator[Any]:
+def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
+    foreign = [name for name in kinds if not re.fullmatch(r"f[1-9]\d{0,8}", name)]
+    if foreign:
+        raise TableError(f"the model needs the column {foreign[0]!r}, but libSVM files have f1, f2, ... only.")
+    width = max(int(name[1:]) for name in kinds)
     lines = io.BufferedReader(stream, _BLOCK_BYTES)
     while block := lines.readlines(_BLOCK_BYTES):
-        yield _libsvm_table(b"".join(block), n_features)
+        yield _libsvm_table(b"".join(block), width)
 
 
 # Columns
@@ -322,12 +316,12 @@ def _check_table(table: Any) -> None:
 
 def _as_numbers_and_texts(table: Any) -> Any:
     columns = {name: _plain_column(table.column(name), name) for name in table.column_names}
-    return _arrow().table(columns)
+    return arrow().table(columns)
 
 
 def _plain_column(column: Any, name: str) -> Any:
     """Any column as doubles or texts."""
-    pa = _arrow()
+    pa = arrow()
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _plain_column(column.cast(kind.value_type), name)

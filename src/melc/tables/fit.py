@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from melc.assess import Problem
 from melc.classifier import MELC
-from melc.encoding import learn_encoding
 from melc.sums.base import Floats
-from melc.table_model import TableModel, in_units_of
-from melc.tables import LIBSVM_TARGET, TableError, _arrow
+from melc.tables.arrow import arrow
+from melc.tables.assess import Problem
+from melc.tables.encoding import learn_encoding
+from melc.tables.model import TableModel, in_units_of
+from melc.tables.read import LIBSVM_TARGET, TableError
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def labels_of(column: Any, name: str) -> NDArray[Any]:
     """The classes in a column: texts, or whole numbers."""
     if column.null_count:
         raise TableError(f"The target {name!r} is missing in {column.null_count} of {len(column)} rows; remove them.")
-    if not _arrow().types.is_floating(column.type):
+    if not arrow().types.is_floating(column.type):
         return np.array(column.to_pylist())
     numbers = column.to_numpy(zero_copy_only=False)
     broken = numbers[~(np.mod(numbers, 1) == 0)]
@@ -76,7 +77,7 @@ def _against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
 
 
 def _weights_of(column: Any, name: str) -> Floats:
-    if not _arrow().types.is_floating(column.type) or column.null_count:
+    if not arrow().types.is_floating(column.type) or column.null_count:
         raise TableError(f"The weights in {name!r} must be numbers in every row.")
     weights = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     if not np.all(np.isfinite(weights)) or weights.min() < 0:

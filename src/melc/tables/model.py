@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from melc.classifier import MELC
 from melc.density import Decision, Density
-from melc.encoding import Column, Encoding, encoding_in, encoding_out
 from melc.export.document import FORMAT as MODEL_FORMAT
 from melc.export.document import MOST_BYTES, from_document, to_document
 from melc.export.sql import column, literal, query
@@ -18,7 +17,8 @@ from melc.export.text import export_text
 from melc.names import feature_names_of
 from melc.reading import Reader, parse
 from melc.sums.base import Floats
-from melc.tables import Source, read_blocks
+from melc.tables.encoding import Column, Encoding, encoding_in, encoding_out
+from melc.tables.read import Source, read_blocks
 
 FORMAT, VERSION = "melc-table-model", 1
 

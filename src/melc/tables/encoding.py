@@ -12,7 +12,8 @@ import numpy as np
 
 from melc.reading import Reader
 from melc.sums.base import Floats
-from melc.tables import Kind, TableError, _arrow
+from melc.tables.arrow import arrow
+from melc.tables.read import Kind, TableError
 
 # A column with more different texts is taken for an identifier.
 MOST_CATEGORIES = 1000
@@ -113,7 +114,7 @@ def learn_encoding(table: Any, names: Iterable[str], *, impute: bool = False) ->
 
 
 def _learn_column(values: Any, name: str, impute: bool) -> Column:
-    pa = _arrow()
+    pa = arrow()
     if pa.types.is_floating(values.type):
         fill = float(np.median(_finite(values.drop_null(), name))) if impute else None
         return Column(name, None, fill)
@@ -146,7 +147,7 @@ def _finite(values: Any, name: str) -> Floats:
 
 def _one_hot(values: Any, column: Column, out: Floats) -> int:
     """Write ones where the categories occur; the number of texts that are no category."""
-    pa = _arrow()
+    pa = arrow()
     codes = pa.compute.index_in(values, value_set=pa.array(column.categories, pa.string()))
     unseen = int(codes.null_count)
     codes = codes.fill_null(-1).to_numpy(zero_copy_only=False) - (len(column.categories or ()) - out.shape[1])
