@@ -156,9 +156,7 @@ def predict(
             with open(draft, "wb") as stream:
                 unseen = write_predictions(fitted, source, proba, stream)
     for name, count in unseen.items():
-        report.note(
-            f"{count} values of {name!r} were not there when the model was fitted; they count as none of its texts"
-        )
+        report.note(f"{count} values of {name!r} are new to the model; they count as its most frequent text")
 
 
 @app.command()

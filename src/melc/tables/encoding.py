@@ -1,7 +1,8 @@
 """From the columns of a table to the numbers of a matrix, the same way every time.
 
-Numbers stay as they are. A column of texts becomes one column of zeros and ones a text ("one-hot"), or a
-single one if there are two texts. What was learned is plain data, so it can be kept beside a model.
+Numbers stay as they are. A column of texts becomes columns of zeros and ones, one a text ("one-hot") but for the most
+frequent: the others are measured against it, for otherwise any constant could be added to all of their weights.
+What was learned is plain data, so it can be kept beside a model.
 """
 
 from collections.abc import Iterable
@@ -21,7 +22,10 @@ MOST_CATEGORIES = 1000
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table: its categories if it holds texts, and what stands in for missing values."""
+    """One column of the table: its categories if it holds texts, and what stands in for missing values.
+
+    The first category has no feature: it is where all of them are zero, as for a text never seen.
+    """
 
     name: str
     categories: tuple[str, ...] | None = None
@@ -33,9 +37,7 @@ class Column:
 
     @property
     def shown_categories(self) -> tuple[str, ...]:
-        """The categories that have a feature: of two, the second tells all."""
-        categories = self.categories or ()
-        return categories[1:] if len(categories) == 2 else categories
+        return (self.categories or ())[1:]
 
     @property
     def feature_names(self) -> list[str]:
@@ -60,11 +62,11 @@ class Encoding:
     >>> table = pa.table({"size": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
     >>> encoding = learn_encoding(table, table.column_names)
     >>> encoding.feature_names
-    ['size', 'colour=red']
+    ['size', 'colour=blue']
     >>> encoding.encode(table).X
-    array([[1., 1.],
-           [2., 0.],
-           [3., 1.]])
+    array([[1., 0.],
+           [2., 1.],
+           [3., 0.]])
     """
 
     columns: tuple[Column, ...]
@@ -110,7 +112,10 @@ def learn_encoding(table: Any, names: Iterable[str], *, impute: bool = False) ->
         raise TableError(f"The column {empty[0]!r} holds no values at all; leave it out with --drop.")
     if not impute:
         _refuse_missing({name: table.column(name).null_count for name in names}, table.num_rows)
-    return Encoding(tuple(_learn_column(table.column(name), name, impute) for name in names))
+    encoding = Encoding(tuple(_learn_column(table.column(name), name, impute) for name in names))
+    if not encoding.feature_names:
+        raise TableError("Every column holds one text only, so there is nothing to tell classes apart by.")
+    return encoding
 
 
 def _learn_column(values: Any, name: str, impute: bool) -> Column:
@@ -124,8 +129,9 @@ def _learn_column(values: Any, name: str, impute: bool) -> Column:
             f"The column {name!r} has {len(counts)} different texts, more than {MOST_CATEGORIES}: an identifier? "
             "Leave it out with --drop."
         )
-    most_frequent = min(counts, key=lambda entry: (-entry["counts"], entry["values"]))["values"]
-    return Column(name, tuple(sorted(entry["values"] for entry in counts)), most_frequent if impute else None)
+    first = min(counts, key=lambda entry: (-entry["counts"], entry["values"]))["values"]
+    others = sorted(entry["values"] for entry in counts if entry["values"] != first)
+    return Column(name, (first, *others), first if impute else None)
 
 
 def _refuse_missing(counts: dict[str, int], n_rows: int) -> None:
@@ -150,8 +156,8 @@ def _one_hot(values: Any, column: Column, out: Floats) -> int:
     pa = arrow()
     codes = pa.compute.index_in(values, value_set=pa.array(column.categories, pa.string()))
     unseen = int(codes.null_count)
-    codes = codes.fill_null(-1).to_numpy(zero_copy_only=False) - (len(column.categories or ()) - out.shape[1])
-    out[:] = codes[:, None] == np.arange(out.shape[1])
+    codes = codes.fill_null(0).to_numpy(zero_copy_only=False)
+    out[:] = codes[:, None] == np.arange(1, out.shape[1] + 1)
     return unseen
 
 
@@ -177,8 +183,8 @@ def _column_in(reader: Reader) -> Column:
     if categories is None:
         return Column(fields["name"].text(), None, None if fill is None else fill.number())
     texts = categories.texts()
-    if not texts or texts != sorted(set(texts)):
-        categories.fail("different texts in order")
+    if not texts or len(set(texts)) < len(texts):
+        categories.fail("different texts")
     if fill is not None and fill.text() not in texts:
         fill.fail("one of the categories")
     return Column(fields["name"].text(), tuple(texts), None if fill is None else fill.text())

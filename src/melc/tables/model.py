@@ -113,8 +113,11 @@ def _expressions(c: Column) -> list[str]:
     raw = column(c.name) if c.fill is None else f"COALESCE({column(c.name)}, {literal(c.fill)})"
     if c.categories is None:
         return [raw]
-    # A missing text must not pass for "another text": the comparison with NULL keeps it NULL.
-    return [f"({raw} = {literal(category)})" for category in c.shown_categories]
+    # A missing text must not pass for another one.
+    return [
+        f"CASE WHEN {raw} = {literal(category)} THEN 1.0 WHEN {raw} IS NULL THEN NULL ELSE 0.0 END"
+        for category in c.shown_categories
+    ]
 
 
 def in_units_of(model: MELC, mean: Floats, scale: Floats) -> MELC:
