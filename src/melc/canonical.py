@@ -1,8 +1,9 @@
 """Small data in a form that does not depend on how they were written down.
 
-Equal rows of a class are joined into one that has their weight, and rows come in a fixed order. The fit is then the same to
-the last bit whatever the order of the rows, and whether a row is repeated or weighted. That matters where a problem is
-degenerate, say with more features than rows: there the search blows differences in rounding up to visible ones.
+Equal rows of a class are joined into one that has their weight, and rows come in a fixed order. The fit is then the
+same to the last bit whatever the order of the rows, and whether a row is repeated or weighted. That matters where a
+problem is degenerate, say with more features than rows: there the search blows differences in rounding up to visible
+ones.
 """
 
 from typing import Any
