@@ -39,8 +39,9 @@ class Settings:
     def problem(self, scale: Floats) -> Problem:
         smooth = self.method in _SMOOTH
 
-        def objective(rows: Rows, gamma: float) -> Objective:
-            return Objective(rows, gamma=gamma, method=self.method, eps=self.eps, scale=scale if smooth else None)
+        def objective(rows: Rows, gamma: float, least_eps: float) -> Objective:
+            eps = max(self.eps, least_eps) if self.method == "moments" else self.eps
+            return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale if smooth else None)
 
         return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth)
 
