@@ -170,9 +170,10 @@ class MELC(ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        _check_classes(self.classes_, codes, weights)
+        classes, codes = np.unique(y, return_inverse=True)
+        _check_classes(classes, codes, weights)
         _check_varies(X)
+        self.classes_ = classes
         return Rows(X, codes.astype(np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
 
     def _store(self, best: Result, rows: Rows) -> None:
@@ -214,7 +215,7 @@ class MELC(ClassifierMixin, BaseEstimator):
             )
 
     def _project(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return np.asarray(X @ self.coef_[0], dtype=np.float64)
 

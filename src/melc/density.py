@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
 from melc import kernels
@@ -208,11 +208,15 @@ def _suspects(values: Floats) -> NDArray[np.int64]:
 def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tuple[float, float]]:
     """Two brackets around the point closest to zero, if the ratio changes its sign there."""
     fine = np.linspace(a, b, 65)
-    values = sign * ratio(fine)
-    lowest = int(np.argmin(values))
-    if values[lowest] >= 0:
-        return []
-    return [(a, fine[lowest]), (fine[lowest], b)]
+    lowest = int(np.clip(np.argmin(sign * ratio(fine)), 1, len(fine) - 2))
+    # The dip may be far narrower than these steps: its lowest point decides.
+    found = minimize_scalar(
+        lambda t: sign * float(ratio(np.array([t]))[0]),
+        bounds=(fine[lowest - 1], fine[lowest + 1]),
+        method="bounded",
+        options={"xatol": 1e-9 * (b - a)},
+    )
+    return [(a, found.x), (found.x, b)] if found.fun < 0 else []
 
 
 def _root(ratio: Ratio, a: float, b: float) -> float:
