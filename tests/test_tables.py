@@ -170,7 +170,7 @@ class TestBadFiles:
         for read in (read_table, lambda s: list(read_blocks(s, {"a": "number"}))):
             assert "\n" not in refusal_of(read, origin)
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_damaged_files_of_every_format(self, tmp_path, data):
         content = bytearray(data.draw(st.sampled_from(_valid_files())))

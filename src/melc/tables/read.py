@@ -93,7 +93,9 @@ def _errors_of(source: Source) -> Iterator[None]:
         yield
     except TableError as error:
         raise TableError(f"{source.name}: {error}") from None
-    except (ValueError, EOFError, OverflowError, csv.Error, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+    except (ValueError, EOFError, OverflowError, OSError, csv.Error, zlib.error, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno:  # the system's own: no such file, no permission
+            raise
         line = " ".join(str(error).split())
         raise TableError(f"{source.name} cannot be read: {line[:300]}") from None
 
