@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from melc import MELC
@@ -398,6 +399,38 @@ class TestEvaluate:
         done = call("evaluate", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--cv", 2)
         assert "balanced accuracy" in done.stdout
         assert "over 2 folds" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    place = tmp_path_factory.mktemp("iris")
+    frame = load_iris(as_frame=True).frame.assign(species=lambda f: f["target"].map(dict(enumerate("abc"))))
+    frame.drop(columns="target").to_csv(place / "iris.csv", index=False)
+    done = call("fit", place / "iris.csv", "-t", "species", "--n-init", 1, "--no-cv", "--json", "-o", place / "m")
+    assert done.exit_code == 0, done.output
+    assert [p["class"] for p in json.loads(done.stdout)["projections"]] == ["a", "b", "c"]
+    return place
+
+
+class TestSeveralClasses:
+    def test_predict(self, iris):
+        done = call("predict", iris / "m", iris / "iris.csv", "--proba")
+        rows = [line.split(",") for line in done.stdout.splitlines()]
+        assert rows[0] == ["prediction", "probability_a", "probability_b", "probability_c"]
+        assert np.mean([row[0] == "aabbcc"[k // 25] for k, row in enumerate(rows[1:])]) > 0.9
+        np.testing.assert_allclose([sum(map(float, row[1:])) for row in rows[1:]], 1)
+
+    def test_plot_and_explain(self, iris):
+        assert call("plot", iris / "m", iris / "iris.csv", "--class", "b", "-o", iris / "b.html").exit_code == 0
+        assert call("explain", iris / "m").stdout.count("against the rest") == 3
+        refused = call("explain", iris / "m", "--format", "sql")
+        assert (refused.exit_code, "two classes" in refused.stderr) == (1, True)
+
+    def test_evaluate(self, iris):
+        done = call("evaluate", iris / "iris.csv", "-t", "species", "--n-init", 1, "--cv", 2, "--compare", "--json")
+        assert done.exit_code == 0, done.output
+        models = json.loads(done.stdout)["models"]
+        assert all(scores["AUC"]["mean"] > 0.9 for scores in models.values())
 
 
 BAD_INPUT = {

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -170,6 +171,20 @@ class TestProjectionDisplay:
     def test_picture_is_not_blank(self, model, data):
         image = pixels(ProjectionDisplay.from_estimator(model, *data).figure_)
         assert len(np.unique(image.reshape(-1, 4), axis=0)) > 100
+
+
+def test_several_classes_as_fitted():
+    X, y = load_iris(return_X_y=True)
+    fitted = MELC(n_init=2, tol=1e-3, random_state=0).fit(X, y)
+    display = ProjectionDisplay.from_estimator(fitted, X, y, class_label=1)
+    z = X @ fitted.coef_[1]
+    wrong = np.sum(fitted.decisions_[1].classify(z) != (y == 1))
+    assert legend_of(display)[-1] == f"misclassified ({wrong} of 150)"
+    np.testing.assert_array_equal(
+        np.abs(WeightsDisplay.from_estimator(fitted, class_label=1).weights), np.sort(np.abs(fitted.coef_[1]))[::-1]
+    )
+    lines = ConvergenceDisplay.from_estimator(fitted, class_label=1).lines_
+    assert [line.get_ydata()[-1] for line in lines] == [run.history[-1] for run in fitted.results_[1]]
 
 
 class TestWeightsDisplay:
