@@ -20,6 +20,7 @@ from sklearn.utils.parallel import _threadpool_controller_decorator
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from melc.canonical import canonical
 from melc.fitting import Projection, Settings, describe, learn_projection
 from melc.objective import METHODS
 from melc.optimize import SOLVERS, Result, best_of
@@ -179,6 +180,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             A weight of k counts as k copies of the row, a weight of zero as none.
         """
         known = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
+        given = X, y, sample_weight
         X, classes, index, weights = self._validated(X, y, sample_weight)
         ratios = _log_prior_ratios(self.priors, classes, index, weights)
         if known is not None and known.shape != (len(ratios), X.shape[1]):
@@ -188,7 +190,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             )
         self.classes_ = classes
         n_runs = len(ratios) * (self.n_init if known is None else 1)
-        progress = Progress(self, n_runs, self.verbose, X, y, sample_weight)
+        progress = Progress(self, n_runs, self.verbose, *given)
         rows = Rows(X, np.empty(0, dtype=np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
         codes = [index == k for k in range(len(classes))] if len(classes) > 2 else [index]
         parts = [rows.relabelled(each.astype(np.int8)) for each in codes]
@@ -209,6 +211,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         classes, index = np.unique(y, return_inverse=True)
         _check_classes(classes, index, weights)
         _check_varies(X)
+        X, index, weights = canonical(X, index, weights)
         return X, classes, index, weights
 
     def _settings(self) -> Settings:

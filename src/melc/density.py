@@ -29,7 +29,7 @@ _MOST_STEPS_IN_A_GAP = 64
 _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
 
 # Weight of the background under both densities in probabilities.
-_BACKGROUND = 1e-4
+_BACKGROUND = 1e-12
 
 # What |decision| is at least, so that its sign and the thresholds always tell the same class.
 SMALLEST_DECISION = 1e-15
