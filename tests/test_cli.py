@@ -18,6 +18,7 @@ from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from melc import MELC
+from melc.cli import main
 from melc.commands import app
 from melc.export import from_json
 from melc.tables import table_model_from_json
@@ -515,13 +516,20 @@ class TestFaults:
             text = call(command, "--help").stdout
             assert f"melc {command}" in text.split("Example:")[1]
 
+    def test_data_sets_of_the_paper(self):
+        pytest.importorskip("melc.paper", reason="the paper's evaluation is not part of this checkout")
+        listed = json.loads(call("datasets", "--json").stdout)
+        assert len(listed) == 10
+        assert {"name", "rows", "features", "at_hand", "where"} == set(listed[0])
+        assert "splice" in call("datasets").stdout
+
     def test_version(self):
         from melc import __version__
 
         assert call("--version").stdout == f"melc {__version__}\n"
 
-    def test_without_typer_the_error_has_the_remedy(self):
-        code = "import sys; sys.modules['typer'] = None; from melc.cli import main; main()"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 1
-        assert done.stderr.strip() == "melc: the command line needs typer: pip install 'melc[cli]'"
+    def test_without_typer_the_error_has_the_remedy(self, monkeypatch):
+        monkeypatch.delitem(sys.modules, "melc.commands")
+        monkeypatch.setitem(sys.modules, "typer", None)
+        with pytest.raises(SystemExit, match=r"needs typer: pip install 'melc\[cli\]'"):
+            main()

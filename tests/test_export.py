@@ -6,7 +6,6 @@ import json
 import pickle
 import re
 import sqlite3
-import subprocess
 import sys
 
 import joblib
@@ -439,15 +438,10 @@ class TestOnnx:
         assert found.tolist() == fitted.predict(rows).tolist()
         np.testing.assert_allclose(decision, fitted.decision_function(rows), rtol=1e-9, atol=1e-9)
 
-    def test_without_onnx_the_error_has_the_remedy(self):
-        code = (
-            "import sys; sys.modules['onnx'] = None\n"
-            "import numpy as np; from melc import MELC; from melc.export import to_onnx\n"
-            "try: to_onnx(MELC(n_init=1).fit(np.arange(8.0)[:, None], [0] * 4 + [1] * 4))\n"
-            "except ImportError as error: print(error)\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-        assert "pip install 'melc[export]'" in done.stdout
+    def test_without_onnx_the_error_has_the_remedy(self, model, monkeypatch):
+        monkeypatch.setitem(sys.modules, "onnx", None)
+        with pytest.raises(ImportError, match=r"pip install 'melc\[export\]'"):
+            to_onnx(model)
 
 
 @pytest.fixture(scope="module", params=[None, "empirical"])
@@ -502,6 +496,19 @@ class TestSeveralClasses:
         fitted, rows = iris
         for again in (pickle.loads(pickle.dumps(fitted)), _through_skops(fitted)):
             np.testing.assert_array_equal(again.predict(rows[:5000]), fitted.predict(rows[:5000]))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
+def test_a_model_that_never_changes_its_mind(model):
+    """No threshold at all: one density is above the other everywhere."""
+    document = two_thresholds(model)
+    document["decisions"][0] |= {"thresholds": [], "codes": [1], "counts": [[3, 5]]}
+    constant = from_json(json.dumps(document))
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=["a", "b", "c d"])
+    assert set(constant.predict(rows)) == {"outer"}
+    assert set(apply_text_rule(export_text(constant), rows)) == {"outer"}
+    assert {row[-1] for row in run_sql(to_sql(constant), rows)} == {"outer"}
+    assert set(TestOnnx().session(constant).run(None, {"X": rows.to_numpy()})[0]) == {"outer"}
 
 
 def _through_skops(fitted):
