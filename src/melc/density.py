@@ -34,7 +34,7 @@ _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
 _BACKGROUND = 1e-12
 
 # What |decision| is at least, so that its sign and the thresholds always tell the same class.
-_SMALLEST_DECISION = 1e-15
+SMALLEST_DECISION = 1e-15
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Decision:
         """
         first, second = (density.log(z) for density in self.densities)
         prior = expit(self.log_prior_ratio)
-        background = self._log_background(z)
+        background = self.background().log(z)
         with_second = np.logaddexp(second + math.log(prior), background)
         with_first = np.logaddexp(first + math.log1p(-prior), background)
         return self._with_sign(with_second - with_first, z)
@@ -167,16 +167,28 @@ class Decision:
     def _with_sign(self, values: Floats, z: Floats) -> Floats:
         """Values whose sign follows the thresholds to the last digit."""
         sign = 2.0 * self.classify(z) - 1
-        return np.asarray(sign * np.maximum(sign * values, _SMALLEST_DECISION))
+        return np.asarray(sign * np.maximum(sign * values, SMALLEST_DECISION))
 
-    def _log_background(self, z: Floats) -> Floats:
+    def background(self) -> "Background":
         """A Cauchy density as wide as the data, times its small weight."""
         centres = [float(d.support @ d.weights) for d in self.densities]
         centre = 0.5 * (centres[0] + centres[1])
         squares = [float((d.support - centre) ** 2 @ d.weights) + d.variance for d in self.densities]
         scale = 3 * math.sqrt(0.5 * (squares[0] + squares[1]))
+        return Background(centre, scale, math.log(_BACKGROUND / math.pi / scale))
+
+
+@dataclass(frozen=True)
+class Background:
+    """What both densities share far outside: ``exp(log_height) / (1 + ((z − centre) / scale)²)``."""
+
+    centre: float
+    scale: float
+    log_height: float
+
+    def log(self, z: Floats) -> Floats:
         # hypot does not overflow where a square would.
-        return np.asarray(math.log(_BACKGROUND / math.pi / scale) - 2 * np.log(np.hypot(1, (z - centre) / scale)))
+        return np.asarray(self.log_height - 2 * np.log(np.hypot(1, (z - self.centre) / self.scale)))
 
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:
