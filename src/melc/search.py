@@ -1,9 +1,9 @@
 """From many starts to one direction: everything on small data, coarse to fine on large.
 
-On large data all starts run on a small stratified sample, whose kernels are wide and smooth the landscape. The best few
-go on with a larger sample, where the kernels narrow to the width of the whole (and below, and back). Only the winner sees
-all rows, and it takes the curvature along: the Hessian on a sample, by differences of the gradient, turns the last search
-into a few Newton-like steps.
+On large data all starts run on a small stratified sample, whose kernels are wide and smooth the landscape. The best
+few go on with a larger sample, where the kernels narrow to the width of the whole (and below, and back). Only the
+winner sees all rows, and it takes the curvature along: the Hessian on a sample, by differences of the gradient, turns
+the last search into a few Newton-like steps.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ _CURVATURE_ROWS = 100_000
 # Fewer rows than this, and all starts may as well see all of them; or a Hessian costs more than it saves.
 _WORTH_SAMPLES = 20_000
 _WORTH_CURVATURE = 160_000
-# Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than in the
-# end in between: optima that show more thresholds have their basins there, and keep them when the width is back.
+# Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than
+# in the end in between: optima that show more thresholds have their basins there, and keep them afterwards.
 _WIDTHS = ((1.4, 6), (0.7, 4), (1.0, 3))
 # Directions closer than this (cosine, in the optimiser's coordinates) count as one.
 _SAME = 0.99
