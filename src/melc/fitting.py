@@ -76,7 +76,7 @@ def learn_projection(
 def describe(rows: Rows, settings: Settings, log_prior_ratio: float, best: Result, runs: list[Result]) -> Projection:
     """The densities and thresholds along the direction of a run."""
     z = rows.project(best.direction)
-    members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
+    members = [rows.members(c) for c in (0, 1)]
     weights = [rows.weights_of(m) for m in members]
     spread = spread_of([z[m] for m in members], weights)
     sign = _sign(best.direction, spread.mean_y - spread.mean_x, total_variance(spread))

@@ -24,7 +24,7 @@ _WORTH_SAMPLES = 20_000
 _WORTH_CURVATURE = 160_000
 # Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than
 # in the end in between: optima that show more thresholds have their basins there, and keep them afterwards.
-_WIDTHS = ((1.4, 6), (0.7, 4), (1.0, 3))
+_WIDTHS = ((1.4, 10), (0.7, 5), (1.0, 3))
 # Directions closer than this (cosine, in the optimiser's coordinates) count as one.
 _SAME = 0.99
 # A sample's optimum moves with the next sample anyway: neither its search nor its sums need be exact.
@@ -75,9 +75,9 @@ def search(
     coarse = rows.n_rows > _WORTH_SAMPLES
     runs: list[Result] = []
     objective = problem.objective(rows, problem.gamma, 0.0)
-    if coarse:
-        objective = problem.objective(rows.sample(_COARSE_ROWS, rng), problem.gamma, _COARSE_EPS)
     for start in starts:
+        if coarse:  # a sample of its own for every start, so that no bad draw misleads them all
+            objective = problem.objective(rows.sample(_COARSE_ROWS, rng), problem.gamma, _COARSE_EPS)
         runs.append(problem.solve(objective, start, _COARSE_TOL if coarse else None))
         if run_ended(runs[-1]):
             break
