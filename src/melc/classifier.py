@@ -135,7 +135,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     }
 
     _doc_link_module = "melc"
-    _doc_link_template = "https://github.com/melc-learn/melc/blob/main/docs/guide.md"
+    _doc_link_template = "https://arxiv.org/abs/1504.04739"
 
     def __init__(
         self,

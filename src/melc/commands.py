@@ -106,6 +106,7 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
     """
     from melc.classifier import MELC
+    from melc.progress import counting_runs
     from melc.tables.fit import Roles, fit_table, problem_of
 
     report = Reporter(quiet)
@@ -114,7 +115,13 @@ def fit(
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     with report.progress(f"reading {data}"):
         problem, name = problem_of(_read(data, format, delimiter), roles)
-    with report.progress(f"fitting {len(problem.labels)} rows, {n_init} starts"), report.warnings_as_notes():
+    n_classes = len(set(problem.labels.tolist()))
+    runs = n_init * (n_classes if n_classes > 2 else 1)
+    with (
+        report.progress(f"fitting {len(problem.labels)} rows", runs) as step,
+        report.warnings_as_notes(),
+        counting_runs(model, step),
+    ):
         fitted = fit_table(problem, name, model, standardize=standardize)
     accuracy = _cross_validated(problem, model, seed, report) if cv else None
     _write(output, fitted.to_json())
