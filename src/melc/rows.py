@@ -132,7 +132,8 @@ class Rows:
 
     def bin(self, v: Floats, layout: Layout) -> tuple[Floats, Outside | None]:
         """Project on v and bin, in one pass over X; the projections stay here for what follows."""
-        self._z = np.empty(self.n_rows)
+        if len(self._z) != self.n_rows:  # once: fresh pages of memory would cost as much as filling them
+            self._z = np.empty(self.n_rows)
         return self._bin(layout, v)
 
     def bin_again(self, layout: Layout) -> tuple[Floats, Outside | None]:
