@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import expit
+from scipy.special import log_expit
 
 from melc import kernels
 from melc.sums.base import Floats
@@ -29,6 +29,9 @@ _RANK_TOLERANCE = 1e-9
 _GRID_PER_BANDWIDTH = 8
 _MOST_STEPS_IN_A_GAP = 64
 _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
+
+# Bandwidths from the data beyond which everything looks alike.
+_REACH = 1e150
 
 # Weight of the background under both densities in probabilities.
 _BACKGROUND = 1e-12
@@ -157,11 +160,11 @@ class Decision:
         data are, and not the decision anywhere, but far outside, where the densities only compare which of two tails
         is the thicker, it takes the odds to one: nothing is known there.
         """
-        first, second = (density.log(z) for density in self.densities)
-        prior = expit(self.log_prior_ratio)
-        background = self.background().log(z)
-        with_second = np.logaddexp(second + math.log(prior), background)
-        with_first = np.logaddexp(first + math.log1p(-prior), background)
+        near = _within_reach(self.densities, z)
+        first, second = (density.log(near) for density in self.densities)
+        background = self.background().log(near)
+        with_second = np.logaddexp(second + log_expit(self.log_prior_ratio), background)
+        with_first = np.logaddexp(first + log_expit(-self.log_prior_ratio), background)
         return self._with_sign(with_second - with_first, z)
 
     def _with_sign(self, values: Floats, z: Floats) -> Floats:
@@ -192,7 +195,15 @@ class Background:
 
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:
-    return densities[1].log(t) - densities[0].log(t) + log_prior_ratio
+    near = _within_reach(densities, t)
+    return densities[1].log(near) - densities[0].log(near) + log_prior_ratio
+
+
+def _within_reach(densities: tuple[Density, Density], t: ArrayLike) -> Floats:
+    """Points moved to where the logarithms of both densities are numbers: beyond, the squares in them overflow."""
+    reach = _REACH * min(density.bandwidth for density in densities)
+    lowest, highest = (edge([d.support[end] for d in densities]) for edge, end in ((min, 0), (max, -1)))
+    return np.clip(np.asarray(t, dtype=np.float64), lowest - reach, highest + reach)
 
 
 def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> Decision:

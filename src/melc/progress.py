@@ -64,6 +64,7 @@ class Progress:
     def __init__(self, estimator: Any, n_runs: int, verbose: int, X: Any, y: Any, sample_weight: Any) -> None:
         self.estimator, self.n_runs, self.verbose = estimator, n_runs, verbose
         self.n_ended = 0
+        self._stop = False
         self._lock = threading.Lock()
         self._data = {"X": X, "y": y}
         if sample_weight is not None:
@@ -76,7 +77,7 @@ class Progress:
     def run_ended(self, run: Result, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
         """Note a run; ``attributes`` makes a fitted model of what is known so far, should a callback ask for one.
 
-        True if a callback wishes the fit to stop.
+        True if a callback wishes the fit to stop; it holds for all runs that follow.
         """
         with self._lock:
             self.n_ended += 1
@@ -90,9 +91,10 @@ class Progress:
                 return False
             task = self._context.subcontext(task_name="run")
             task.call_on_fit_task_begin(estimator=self.estimator, **self._data)
-            return bool(
-                task.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes=attributes)
+            self._stop |= task.call_on_fit_task_end(
+                estimator=self.estimator, **self._data, reconstruction_attributes=attributes
             )
+            return self._stop
 
     def fit_ended(self) -> None:
         """The estimator is fitted: everything a callback needs is on it."""
