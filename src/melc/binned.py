@@ -18,7 +18,7 @@ from melc.rows import Layout, Outside, Rows
 from melc.sums import Side, bounds
 from melc.sums.base import Floats
 from melc.sums.exact import sum_across as across_pairs
-from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, log_pairs, merge, sum_across, sum_within
+from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, merge, sum_across, sum_within
 
 # Rows of each class from which widths and range along v are guessed.
 _GUESS_ROWS = 1024
@@ -67,11 +67,13 @@ class BinnedDivergence:
         self.rows, self.gamma, self.eps = rows, gamma, eps
         self._samples = [rows.spread_sample(c, _GUESS_ROWS) for c in (0, 1)]
         self._total_weights = rows.total_weight(0), rows.total_weight(1)
+        self._log_pairs = sum(math.log(rows.total_weight(c) / rows.lightest(c)) for c in (0, 1))
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
 
     def evaluate(self, v: Floats) -> Evaluation:
         layout = self._guess_layout(v)
         moments, outside = self.rows.bin(v, layout)
+        level = 0
         for attempt in range(_MOST_REFINEMENTS):
             classes = [_occupied(layout, moments, outside, c) for c in (0, 1)]
             spread = _spread(classes, layout.origin)
@@ -79,10 +81,11 @@ class BinnedDivergence:
                 return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
             variances = kernels.kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
             most_pairs = math.inf if attempt == _MOST_REFINEMENTS - 1 else _PAIRS_PER_ROW * self.rows.n_rows
-            sums = self._sum(layout, classes, variances, outside, most_pairs)
+            sums = self._sum(layout, classes, variances, outside, most_pairs, level)
             if sums.error <= self.eps:
                 break
-            layout = self._finer(layout, classes, variances, attempt)
+            level += layout.order == ORDERS[-1]  # before bins are halved, the highest order is tried
+            layout = self._finer(layout, classes, variances, level)
             moments, outside = self.rows.bin_again(layout)
         else:
             raise FloatingPointError(_no_certificate(sums.error, self.eps))
@@ -101,15 +104,19 @@ class BinnedDivergence:
         widths = self._widths(variances, self.order)
         return _layout(origin, widths, (low_x, low_y), (high_x, high_y), self.order)
 
-    def _widths(self, variances: tuple[float, float], order: int) -> tuple[float, float]:
+    def _widths(self, variances: tuple[float, float], order: int, level: int = 0) -> tuple[float, float]:
         """For either class, bins fine enough for both sums that it takes part in."""
         across = variances[0] + variances[1]
-        first, second = (self._width(min(2 * v, across), order) for v in variances)
+        first, second = (self._width(min(2 * v, across), order, level) for v in variances)
         return first, second
 
-    def _width(self, variance: float, order: int) -> float:
-        """Powers of two: bins of different widths then fit into each other, and layouts seldom change."""
-        return float(2.0 ** math.floor(math.log2(bounds.moment_bin_width(order, variance, self.eps / 4))))
+    def _width(self, variance: float, order: int, level: int = 0) -> float:
+        """Powers of two: bins of different widths then fit into each other, and layouts seldom change.
+
+        Every ``level`` halves them.
+        """
+        width = bounds.moment_bin_width(order, variance, self.eps / 4)
+        return float(2.0 ** (math.floor(math.log2(width)) - level))
 
     def _sum(
         self,
@@ -118,12 +125,14 @@ class BinnedDivergence:
         variances: tuple[float, float],
         outside: Outside | None,
         most_pairs: float,
+        level: int,
     ) -> _Sums:
         order = layout.order
-        within = [merge(classes[c].bins, max(self._width(2 * variances[c], order), layout.widths[c])) for c in (0, 1)]
+        wanted = [self._width(2 * variances[c], order, level) for c in (0, 1)]
+        within = [merge(classes[c].bins, max(wanted[c], layout.widths[c])) for c in (0, 1)]
         xx, yy = (sum_within(within[c].bins, 2 * variances[c], self.eps) for c in (0, 1))
         across_variance = variances[0] + variances[1]
-        width = max(self._width(across_variance, order), *layout.widths)
+        width = max(self._width(across_variance, order, level), *layout.widths)
         across = [merge(classes[c].bins, width) for c in (0, 1)]
         xy = sum_across(across[0].bins, across[1].bins, across_variance, self.eps)
         extra = None
@@ -144,7 +153,8 @@ class BinnedDivergence:
     ) -> tuple[BinnedSum, Floats] | None:
         """The sum across over the points near the gap, with −2 ∂ log S/∂z per row; None if there are too many."""
         x, y = classes[0].bins, classes[1].bins
-        exponents = log_pairs(x, y) + math.log(100 / self.eps)
+        # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
+        exponents = self._log_pairs + math.log(100 / self.eps)
         distances, nearest = _distances(x, y)
         reach = math.sqrt(nearest**2 + 2 * variance * exponents)
         rows = self._rows_of(layout, classes, [d <= reach for d in distances], outside)
@@ -176,14 +186,14 @@ class BinnedDivergence:
                 found.append(outside.rows[outside.codes == c][chosen[c][side.of_outside]])
         return np.concatenate([self.rows.points_in(layout, in_table), *found])
 
-    def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], attempt: int) -> Layout:
-        """The layout that the true variances ask for, of the highest order, finer with every attempt."""
+    def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], level: int) -> Layout:
+        """The layout that the true variances ask for, of the highest order, finer with every level."""
         order = ORDERS[-1]
-        widths = [w / 2**attempt for w in self._widths(variances, order)]
+        widths = self._widths(variances, order, level)
         x, y = (side.bins for side in classes)
         lows = layout.origin + x.keys[0] * x.width, layout.origin + y.keys[0] * y.width
         highs = layout.origin + (x.keys[-1] + 1) * x.width, layout.origin + (y.keys[-1] + 1) * y.width
-        return _layout(layout.origin, (widths[0], widths[1]), lows, highs, order)
+        return _layout(layout.origin, widths, lows, highs, order)
 
     def _finish(
         self,
