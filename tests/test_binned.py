@@ -365,13 +365,14 @@ def test_a_weight_of_k_is_k_rows():
 # --------------------------------------------------------------------------------------------------- coarse to fine
 
 
-@pytest.mark.parametrize("n", [100_000, 200_000])
-def test_coarse_to_fine_reaches_the_best_of_all_starts_on_all_rows(n, monkeypatch):
+@pytest.mark.parametrize(("n", "seed"), [(100_000, 0), (100_000, 3), (200_000, 1)])
+def test_coarse_to_fine_reaches_the_best_of_all_starts_on_all_rows(n, seed, monkeypatch):
     X, y = make_classification(
-        n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=1
+        n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=seed
     )
     found = MELC(random_state=0).fit(X, y)
     monkeypatch.setattr(search, "_WORTH_A_STAGE", math.inf)
     full = MELC(random_state=0).fit(X, y)
-    assert max(run.divergence for run in full.results_) == full.divergence_
-    assert found.divergence_ >= full.divergence_ - 1e-5
+    optima = [run.divergence for run in full.results_]
+    assert max(optima) - min(optima) > 0.1  # some starts do end elsewhere
+    assert found.divergence_ >= max(optima) - 1e-6

@@ -43,6 +43,11 @@ def clusters_at_bin_edges(rng, variance, eps):
     width = bounds.bin_width(variance, eps)
     if not math.isfinite(width):
         width = math.sqrt(variance)
+    # Half the points at one edge of a bin, half at the other: the most that means can be wrong. And farther
+    # apart than a bin is wide, where bins too wide would still put them together.
+    for stretch in (1 - 1e-9, 1.5, 2.0):
+        halves = np.repeat([0.0, width * stretch], 5)
+        yield halves, halves.copy()
     for n in (6, 25):
         edges = rng.integers(0, 6, size=(2, n)) * width
         x, y = edges + rng.choice([-1e-9, 0.0, 1e-9, -1e-3, 1e-3], size=(2, n)) * width
