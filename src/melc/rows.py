@@ -198,6 +198,10 @@ class Rows:
         members = self.members(code)
         return float(len(members) if self.weights is None else self.weights[members].sum())
 
+    def lightest(self, code: int) -> float:
+        """The smallest weight of a row of a class."""
+        return 1.0 if self.weights is None else float(self.weights[self.codes == code].min())
+
     def spread_sample(self, code: int, size: int) -> tuple[Any, Floats]:
         """Up to ``size`` rows of a class, evenly spread over the data, and their weights."""
         members = self.members(code)

@@ -104,9 +104,18 @@ def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
 
 def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
     """The sum over the pairs of two classes, their bins of the same width and origin."""
-    width = x.width
     least = int(kernels.least_offset(x.keys, y.keys))
-    pairs = math.log(len(x.keys) * len(y.keys)) if least <= 1 else log_pairs(x, y)
+    if least <= 1:
+        # Where classes overlap the sum is seldom smaller than all mass spread evenly over the bins.
+        likely = _sum_across(x, y, variance, eps, least, math.log(len(x.keys) * len(y.keys)))
+        if likely.error <= eps:
+            return likely
+    return _sum_across(x, y, variance, eps, least, log_pairs(x, y))
+
+
+def _sum_across(x: Bins, y: Bins, variance: float, eps: float, least: int, pairs: float) -> BinnedSum:
+    """Bins so far apart that even exp(pairs) of them add less than eps/100 of the nearest are left out."""
+    width = x.width
     reach = math.sqrt(((least + 1) * width) ** 2 + 2 * variance * (pairs + math.log(100 / eps)))
     n_blocks = math.ceil(reach / width) + 2 - least
     polynomials = np.empty(x.moments.shape), np.empty(y.moments.shape)
@@ -119,7 +128,7 @@ def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
 
 
 def log_pairs(x: Bins, y: Bins) -> float:
-    """log of all pairs over the lightest one, which could stand alone at the gap between two classes."""
+    """log of all pairs over the lightest pair of bins, which could stand alone at the gap between two classes."""
     mass_x, mass_y = x.moments[:, 0], y.moments[:, 0]
     return math.log(mass_x.sum() / mass_x.min()) + math.log(mass_y.sum() / mass_y.min())
 
