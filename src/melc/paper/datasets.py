@@ -154,7 +154,7 @@ def _checked(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str
     if found != (entry.shape, entry.class_counts, entry.sha256):
         raise DataSetError(
             f"{entry.name}: the content of {where} is not libSVM's {entry.name}_scale. Found shape "
-            f"{found[0]}, classes {found[1]}, SHA-256 {found[2][:12]}…; expected shape {entry.shape}, classes "
+            f"{found[0]}, classes {found[1]}, SHA-256 {found[2][:12]}…; expected {entry.shape}, classes "
             f"{entry.class_counts}, SHA-256 {entry.sha256[:12]}…. Remedy: {remedy}."
         )
     return DataSet(entry.name, X, y, where)

@@ -1,0 +1,136 @@
+"""Records as data frames, one row a cell or one row a run, and the means that tables and figures share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from melc.paper.protocol import MelcCell, Profile
+from melc.paper.records import Record
+
+APPROXIMATIONS = ("discard", "bin")  # the paper's own, in the order of its Figure 2
+SETTINGS = ["data_set", "fold", "solver", "method", "gamma", "eps", "penalty"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that tables, figures and verdicts may draw from.
+
+    ``cells`` has a row for each fit of MELC (best start), ``runs`` a row for each start, ``baselines`` a
+    row for each other classifier and fold. ``missing`` names data sets that were not at hand, with why.
+    """
+
+    profile: Profile
+    cells: pd.DataFrame
+    runs: pd.DataFrame
+    baselines: pd.DataFrame
+    versions: tuple[str, ...]
+    missing: dict[str, str]
+
+    @property
+    def data_sets(self) -> list[str]:
+        """Those with at least one record, in the paper's order."""
+        present = set(self.cells["data_set"])
+        return [name for name in self.profile.data_sets if name in present]
+
+    def grid_runs(self) -> pd.DataFrame:
+        """The runs of the paper's grid: its two solvers, with the penalty."""
+        return self.runs[self.runs["penalty"] & self.runs["solver"].isin(self.profile.solvers)]
+
+    def grid_cells(self) -> pd.DataFrame:
+        return self.cells[self.cells["penalty"] & self.cells["solver"].isin(self.profile.solvers)]
+
+    def norm_runs(self) -> pd.DataFrame:
+        """The runs without the penalty, and their partners with it."""
+        runs = self.runs[(self.runs["method"] == "exact") & self.runs["solver"].isin(self.profile.solvers)]
+        free = runs[~runs["penalty"]]
+        partner = runs["data_set"].isin(free["data_set"]) & runs["gamma"].isin(free["gamma"])
+        return runs[partner]
+
+
+def gather(profile: Profile, records: list[Record], missing: dict[str, str]) -> Results:
+    """Sort records into data frames."""
+    melc = [record for record in records if isinstance(record.cell, MelcCell)]
+    others = [record for record in records if not isinstance(record.cell, MelcCell)]
+    if not melc:
+        raise ValueError("there are no records of MELC to report on; run the cells first")
+    return Results(
+        profile=profile,
+        cells=pd.DataFrame([_cell_row(record) for record in melc]),
+        runs=pd.DataFrame([row for record in melc for row in _run_rows(record)]),
+        baselines=pd.DataFrame(
+            [{**asdict(record.cell), "bac": record.balanced_accuracy} for record in others],
+            columns=["data_set", "fold", "model", "bac"],
+        ),
+        versions=tuple(sorted({_describe(record.versions) for record in records})),
+        missing=missing,
+    )
+
+
+def ratios(results: Results) -> pd.Series:
+    """Table 1: mean ratio of exponentials, by (data set, solver, method)."""
+    return results.grid_runs().groupby(["data_set", "solver", "method"])["ratio"].mean()
+
+
+def iterations(results: Results) -> pd.Series:
+    """Table 2: mean number of iterations, by (data set, solver, method)."""
+    return results.grid_runs().groupby(["data_set", "solver", "method"])["n_iter"].mean()
+
+
+def accuracy_losses(results: Results) -> pd.DataFrame:
+    """Figure 2: BAC of the exact method less that of an approximation, by (method, data set, γ, ε).
+
+    Both are means over the folds, and over the two solvers: the paper has one panel for both.
+    Positive is a loss, as in the paper.
+    """
+    cells = results.grid_cells()
+    exact = cells[cells["method"] == "exact"].groupby(["data_set", "gamma"])["bac"].mean()
+    approximate = cells[cells["method"].isin(APPROXIMATIONS)]
+    frame = approximate.groupby(["method", "data_set", "gamma", "eps"])["bac"].mean().reset_index()
+    reference = exact.reindex(pd.MultiIndex.from_frame(frame[["data_set", "gamma"]])).to_numpy()
+    return frame.assign(exact=reference, loss=reference - frame["bac"])
+
+
+@lru_cache
+def paper_table(name: str) -> pd.Series:
+    """A table of the paper by (data set, solver, method): "exp_call_ratio" (1) or "iterations" (2).
+
+    >>> float(paper_table("exp_call_ratio")["sonar", "cg", "bin"])
+    0.32
+    """
+    table = json.loads(files("melc.paper").joinpath("paper_tables.json").read_text("utf-8"))[name]
+    values = {
+        (data_set, *column): value
+        for data_set, row in table["rows"].items()
+        for column, value in zip(table["columns"], row, strict=True)
+    }
+    return pd.Series(values, dtype=float).rename_axis(["data_set", "solver", "method"])
+
+
+def _cell_row(record: Record) -> dict[str, Any]:
+    settings = {name: getattr(record.cell, name) for name in SETTINGS}
+    assert record.best is not None
+    best = record.runs[record.best]
+    return {
+        **settings,
+        "bac": record.balanced_accuracy,
+        "seconds": record.seconds,
+        "exact_divergence": best.exact_divergence,
+    }
+
+
+def _run_rows(record: Record) -> list[dict[str, Any]]:
+    settings = {name: getattr(record.cell, name) for name in SETTINGS}
+    return [
+        {**settings, **asdict(run), "start": start, "ratio": run.n_exponentials / run.n_pairs}
+        for start, run in enumerate(record.runs)
+    ]
+
+
+def _describe(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
