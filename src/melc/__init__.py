@@ -1,5 +1,11 @@
-"""Multithreshold Entropy Linear Classifier."""
+"""Multithreshold Entropy Linear Classifier.
+
+One readable projection, as many thresholds as the data ask for.
+"""
 
 from melc._version import __version__
+from melc.classifier import MELC
+from melc.divergence import cauchy_schwarz_divergence, information_potential
+from melc.sums import bounds
 
-__all__ = ["__version__"]
+__all__ = ["MELC", "__version__", "bounds", "cauchy_schwarz_divergence", "information_potential"]

@@ -1,0 +1,163 @@
+"""The divergence and the information potential as functions of data."""
+
+import math
+from typing import Any, Literal, overload
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
+
+from melc.objective import METHODS, Objective
+from melc.rows import Rows
+from melc.sums.base import Floats
+
+
+@overload
+def cauchy_schwarz_divergence(
+    X: Any,
+    y: Any,
+    v: Any,
+    *,
+    gamma: float = ...,
+    method: str = ...,
+    eps: float | None = ...,
+    sample_weight: Any = ...,
+    return_gradient: Literal[False] = ...,
+) -> float: ...
+
+
+@overload
+def cauchy_schwarz_divergence(
+    X: Any,
+    y: Any,
+    v: Any,
+    *,
+    gamma: float = ...,
+    method: str = ...,
+    eps: float | None = ...,
+    sample_weight: Any = ...,
+    return_gradient: Literal[True],
+) -> tuple[float, Floats]: ...
+
+
+def cauchy_schwarz_divergence(
+    X: Any,
+    y: Any,
+    v: Any,
+    *,
+    gamma: float = 1.0,
+    method: str = "exact",
+    eps: float | None = None,
+    sample_weight: Any = None,
+    return_gradient: bool = False,
+) -> float | tuple[float, Floats]:
+    """Divergence of the kernel densities of two classes projected on v, and its gradient by v.
+
+    ``D(v) = log ip(−,−) + log ip(+,+) − 2 log ip(−,+)``: zero for equal densities, large for separate ones,
+    the same for every length of v.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        Two different labels.
+    v : array-like of shape (n_features,)
+        The direction; not zero.
+    gamma : float, default=1.0
+        Factor on Silverman's bandwidth.
+    method : {"exact", "discard", "bin"}, default="exact"
+    eps : float, default=None
+        Accepted error; needed by every method but "exact".
+    sample_weight : array-like of shape (n_samples,), default=None
+    return_gradient : bool, default=False
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc import cauchy_schwarz_divergence
+    >>> X = np.array([[0.0, 5.0], [1.0, 3.0], [4.0, 4.0], [5.0, 2.0]])
+    >>> y = [0, 0, 1, 1]
+    >>> round(cauchy_schwarz_divergence(X, y, [1.0, 0.0]), 4)
+    23.0924
+    >>> value, gradient = cauchy_schwarz_divergence(X, y, [1.0, 0.0], return_gradient=True)
+    >>> gradient.shape
+    (2,)
+    """
+    _check_choice(method, eps, gamma)
+    rows = _labelled_rows(X, y, sample_weight)
+    direction = _direction(v, rows.n_features)
+    evaluation = Objective(rows, gamma=gamma, method=method, eps=eps).evaluate(direction)
+    return (evaluation.divergence, evaluation.gradient) if return_gradient else evaluation.divergence
+
+
+def information_potential(
+    x: Any, y: Any, variance: float, *, method: str = "exact", eps: float | None = None
+) -> float:
+    """``ip = Σ_ij exp(−(x_i − y_j)²/2V) / (√(2πV) n m)``: the integral of two kernel densities' product.
+
+    Parameters
+    ----------
+    x, y : array-like of shape (n,) and (m,)
+        Points on a line.
+    variance : float
+        V, the sum of the two kernel variances.
+    method : {"exact", "discard", "bin"}, default="exact"
+    eps : float, default=None
+        Accepted absolute error; needed by every method but "exact".
+
+    Examples
+    --------
+    >>> from melc import information_potential
+    >>> round(information_potential([0.0, 1.0], [0.5], variance=1.0), 6)
+    0.352065
+    """
+    _check_choice(method, eps)
+    if not (variance > 0 and math.isfinite(variance)):
+        raise ValueError(f"variance={variance!r} must be a positive finite number.")
+    chosen = METHODS[method](eps if eps is not None else math.nan)
+    sides = [_points(points, name) for points, name in ((x, "x"), (y, "y"))]
+    first, second = (chosen.prepare(side, np.ones(len(side)), label) for label, side in enumerate(sides))
+    log_sum = chosen.across(first, second, variance).log_value
+    log_pairs = math.log(len(sides[0])) + math.log(len(sides[1]))
+    return math.exp(log_sum - 0.5 * math.log(2 * math.pi * variance) - log_pairs)
+
+
+def _check_choice(method: str, eps: float | None, gamma: float = 1.0) -> None:
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} is not known; choose one of {sorted(METHODS)}.")
+    if method != "exact" and eps is None:
+        raise ValueError(f"method={method!r} needs eps, the accepted error, for example eps=0.01.")
+    if eps is not None and not eps > 0:
+        raise ValueError(f"eps={eps!r} must be positive.")
+    if not (gamma > 0 and math.isfinite(gamma)):
+        raise ValueError(f"gamma={gamma!r} must be a positive finite number; 1.0 is Silverman's rule.")
+
+
+def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
+    X = check_array(X, dtype=[np.float64, np.float32])
+    y = column_or_1d(y)
+    check_consistent_length(X, y)
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+    labels, codes = np.unique(y, return_inverse=True)
+    if len(labels) != 2:
+        raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5]}.")
+    return Rows(X, codes.astype(np.int8), weights)
+
+
+def _direction(v: Any, n_features: int) -> Floats:
+    direction = np.asarray(v, dtype=np.float64)
+    if direction.shape != (n_features,):
+        raise ValueError(
+            f"v has shape {direction.shape}, but X has {n_features} features: pass one number a feature."
+        )
+    if not np.all(np.isfinite(direction)) or not np.any(direction):
+        raise ValueError(f"v={direction!r} is no direction: it must be finite and not zero.")
+    return direction
+
+
+def _points(points: Any, name: str) -> Floats:
+    array = column_or_1d(check_array(points, ensure_2d=False, dtype=np.float64, input_name=name))
+    return np.ascontiguousarray(array)

@@ -1,0 +1,244 @@
+"""Every compiled function: arrays and numbers in, arrays and numbers out.
+
+Nothing compiles at import: there are no eager signatures, and the machine code is cached on disk.
+All kernels release the GIL, so rows can be worked on by plain Python threads.
+"""
+
+import numpy as np
+from numba import njit
+
+# Lets the compiler fuse and reorder sums, which is what turns a loop into vector code, but not assume
+# that NaN and infinity cannot happen: isnan stays honest.
+FAST = frozenset({"contract", "reassoc", "nsz", "arcp"})
+COMPILE = {"cache": True, "nogil": True, "fastmath": set(FAST)}
+
+_LOG2_E = 1.4426950408889634
+_LN_2 = 0.6931471805599453
+_INTEGER_BITS = 6755399441055744.0  # 1.5 · 2^52: adding it leaves an integer in the low bits of a float
+_LOWEST = -708.0  # exp of anything below is subnormal; the shift by 2^k would wrap around
+
+
+@njit(inline="always")
+def _exp(x):
+    """exp(x) for x ≤ 0, relative error |x|·1e-16; branch-free, so that loops around it vectorise.
+
+    libm's exp is a call per element and keeps a loop scalar. Here x = (k + f) ln 2 with k an integer,
+    |f| ≤ 1/2; exp(f ln 2) is a Taylor polynomial of degree 11 (next term 6e-15) and 2^k is put
+    together from bits.
+    """
+    t = max(x, _LOWEST) * _LOG2_E
+    k = np.floor(t + 0.5)
+    r = (t - k) * _LN_2
+    p = 1 / 39916800.0
+    p = p * r + 1 / 3628800.0
+    p = p * r + 1 / 362880.0
+    p = p * r + 1 / 40320.0
+    p = p * r + 1 / 5040.0
+    p = p * r + 1 / 720.0
+    p = p * r + 1 / 120.0
+    p = p * r + 1 / 24.0
+    p = p * r + 1 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    bits = (np.float64(k + _INTEGER_BITS).view(np.int64) + np.int64(1023)) << np.int64(52)
+    return p * np.int64(bits).view(np.float64)
+
+
+@njit(**COMPILE)
+def exponentials(x):
+    """exp(x) element by element for x ≤ 0: the kernels' exponential, on its own for tests."""
+    out = np.empty(len(x))
+    for i in range(len(x)):
+        out[i] = _exp(x[i])
+    return out
+
+
+@njit(**COMPILE)
+def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
+    """Σ a_i b_j exp(−((x_i − y_j)² − nearest²) / 2V) over the pairs with |x_i − y_j| ≤ reach.
+
+    Taking out the exponent of the nearest pair keeps the sum near one where it would underflow.
+    The derivatives of the sum are written to dx and dy. Where ``reach`` is finite, x and y must be
+    sorted; with an infinite reach every pair counts in any order. Returns the sum and its number of
+    exponentials.
+    """
+    scale = 0.5 / variance
+    total = 0.0
+    count = 0
+    first = 0
+    last = 0
+    m = len(y)
+    dy[:] = 0.0
+    for i in range(len(x)):
+        xi = x[i]
+        while first < m and xi - y[first] > reach:
+            first += 1
+        while last < m and y[last] - xi <= reach:
+            last += 1
+        # Slices start at zero, which spares the inner loop the wrap-around of negative indices.
+        ys, bs, dys = y[first:last], b[first:last], dy[first:last]
+        ai = a[i]
+        value = 0.0
+        slope = 0.0
+        for j in range(len(ys)):
+            t = xi - ys[j]
+            far = abs(t)
+            e = _exp(-(far - nearest) * (far + nearest) * scale)
+            value += bs[j] * e
+            slope += bs[j] * e * t
+            dys[j] += ai * e * t
+        total += ai * value
+        dx[i] = -2.0 * scale * ai * slope
+        count += last - first
+    for j in range(m):
+        dy[j] *= 2.0 * scale * b[j]
+    return total, count
+
+
+@njit(**COMPILE)
+def self_sum(x, a, variance, reach, dx):
+    """Σ a_i a_j exp(−(x_i − x_j)² / 2V) over all ordered pairs within reach, i = j among them.
+
+    Each unordered pair is computed once and counted twice; the diagonal needs no exponential.
+    """
+    scale = 0.5 / variance
+    twice = 0.0
+    diagonal = 0.0
+    count = 0
+    first = 0
+    dx[:] = 0.0
+    for i in range(len(x)):
+        xi = x[i]
+        while xi - x[first] > reach:
+            first += 1
+        xs, weights, dxs = x[first:i], a[first:i], dx[first:i]
+        ai = a[i]
+        value = 0.0
+        slope = 0.0
+        for j in range(len(xs)):
+            t = xi - xs[j]
+            e = _exp(-t * t * scale)
+            value += weights[j] * e
+            slope += weights[j] * e * t
+            dxs[j] += ai * e * t
+        twice += ai * value
+        dx[i] -= slope
+        diagonal += ai * ai
+        count += i - first
+    for i in range(len(x)):
+        dx[i] *= 4.0 * scale * a[i]
+    return 2.0 * twice + diagonal, count
+
+
+@njit(cache=True, nogil=True)
+def nearest_distance(x, y):
+    """Smallest |x_i − y_j| of two sorted arrays, in one walk along both."""
+    best = np.inf
+    i = 0
+    j = 0
+    while i < len(x) and j < len(y):
+        best = min(best, abs(x[i] - y[j]))
+        if x[i] < y[j]:
+            i += 1
+        else:
+            j += 1
+    return best
+
+
+@njit(cache=True, nogil=True)
+def insertion_sort(values, order, budget):
+    """Sort ``values`` in place and ``order`` with it; give up after ``budget`` moves.
+
+    Linear in the number of moves, which is what makes it right for a nearly sorted array. Returns the
+    moves made, or −1 when the budget ran out (both arrays are then a consistent, partly sorted pair).
+    """
+    moves = 0
+    for i in range(1, len(values)):
+        value = values[i]
+        index = order[i]
+        j = i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            order[j] = order[j - 1]
+            j -= 1
+        values[j] = value
+        order[j] = index
+        moves += i - j
+        if moves > budget:
+            return -1
+    return moves
+
+
+@njit(cache=True, nogil=True)
+def bin_means(x, a, origin, inverse_width):
+    """Weight and weighted mean of every occupied bin, and the bin of every point.
+
+    Bin k holds the x with floor((x − origin) · inverse_width) = k; empty bins take no place in the result.
+    """
+    n = len(x)
+    keys = np.empty(n, np.float64)  # floats: an outlier's bin number may exceed any integer
+    for i in range(n):
+        keys[i] = np.floor((x[i] - origin) * inverse_width)
+    order = np.argsort(keys)
+    members = np.empty(n, np.int64)
+    weights = np.zeros(n)
+    means = np.zeros(n)
+    k = -1
+    anchor = 0.0
+    for r in range(n):
+        i = order[r]
+        if r == 0 or keys[i] != keys[order[r - 1]]:
+            if k >= 0:
+                means[k] = anchor + means[k] / weights[k]
+            k += 1
+            anchor = x[i]
+        members[i] = k
+        weights[k] += a[i]
+        means[k] += a[i] * (x[i] - anchor)  # relative to a member: no cancellation far from zero
+    means[k] = anchor + means[k] / weights[k]
+    return weights[: k + 1].copy(), means[: k + 1].copy(), members
+
+
+@njit(**COMPILE)
+def log_density(t, support, weights, variance, out):
+    """log Σ_k w_k exp(−(t − s_k)²/2V) for every t; support sorted, weights positive.
+
+    Finite everywhere: the exponent of the nearest support point is taken out first, and points whose
+    terms are below 1e-17 of that one are left out.
+    """
+    n = len(support)
+    scale = 0.5 / variance
+    for i in range(len(t)):
+        ti = t[i]
+        right = np.searchsorted(support, ti)
+        closest = min(right, n - 1)
+        if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
+            closest = right - 1
+        nearest = abs(ti - support[closest])
+        reach = np.sqrt(nearest * nearest + 80.0 * variance)
+        # Far out, reach and nearest agree in every digit: the closest point is kept by name.
+        first = min(closest, np.searchsorted(support, ti - reach))
+        last = max(closest + 1, np.searchsorted(support, ti + reach, side="right"))
+        near, near_weights = support[first:last], weights[first:last]
+        total = 0.0
+        for k in range(len(near)):
+            far = abs(ti - near[k])
+            total += near_weights[k] * _exp(-(far - nearest) * (far + nearest) * scale)
+        out[i] = np.log(total) - nearest * nearest * scale
+    return out
+
+
+@njit(cache=True, nogil=True)
+def bin_moments(x, a, origin, width, n_bins):
+    """Moments Σ a u^j, j < 8, of the points of each bin in its local coordinate u ∈ [−1, 1]."""
+    moments = np.zeros((n_bins, 8))
+    for i in range(len(x)):
+        t = (x[i] - origin) / width
+        k = min(max(int(t), 0), n_bins - 1)
+        u = 2.0 * (t - k) - 1.0
+        power = a[i]
+        for j in range(8):
+            moments[k, j] += power
+            power *= u
+    return moments

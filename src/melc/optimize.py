@@ -1,0 +1,161 @@
+"""Starting directions, solvers, and what became of each run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from melc.objective import Objective
+from melc.sums.base import Floats
+
+# Smallest relative change of the objective that still counts as progress (SciPy's own default).
+_PROGRESS = 2.2e-9
+
+_ARMIJO = 1e-4
+_MOST_HALVINGS = 40
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run of a solver from one start.
+
+    ``direction`` has length one in the units of the features; ``norm`` is the length that the solver
+    ended with in its own coordinates, ``history`` the divergence after each iteration.
+    """
+
+    direction: Floats
+    divergence: float
+    norm: float
+    n_iter: int
+    n_evaluations: int
+    n_exponentials: int
+    converged: bool
+    reason: str
+    history: tuple[float, ...]
+
+
+class _Trace:
+    """What a run has seen: the best point, which counts even if a later line search fails."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self.best_value = -np.inf
+        self.best_u = np.empty(0)
+        self.best_divergence = -np.inf
+        self.history: list[float] = []
+        self._evaluations_before = objective.n_evaluations
+        self._exponentials_before = objective.n_exponentials
+
+    def __call__(self, u: Floats) -> tuple[float, Floats]:
+        """Negated value and gradient, for minimisers."""
+        evaluation = self.objective.evaluate(u)
+        value, gradient = self.objective.penalise(u, evaluation)
+        if value > self.best_value:
+            self.best_value, self.best_u, self.best_divergence = value, u.copy(), evaluation.divergence
+        return -value, -gradient
+
+    def note_iteration(self, _: object) -> None:
+        self.history.append(self.best_divergence)
+
+    def result(self, n_iter: int, converged: bool, reason: str) -> Result:
+        v = self.best_u / self.objective.scale
+        return Result(
+            direction=v / np.linalg.norm(v),
+            divergence=self.best_divergence,
+            norm=float(np.linalg.norm(self.best_u)),
+            n_iter=n_iter,
+            n_evaluations=self.objective.n_evaluations - self._evaluations_before,
+            n_exponentials=self.objective.n_exponentials - self._exponentials_before,
+            converged=converged,
+            reason=reason,
+            history=tuple(self.history),
+        )
+
+
+def _lbfgs(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
+    """SciPy's L-BFGS-B, without bounds."""
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": _PROGRESS}
+    found = minimize(
+        trace, start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options
+    )
+    reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
+    return trace.result(int(found.nit), found.status == 0, reason)
+
+
+def _cg(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
+    """SciPy's nonlinear conjugate gradients."""
+    options = {"maxiter": max_iter, "gtol": tol}
+    found = minimize(trace, start, jac=True, method="CG", callback=trace.note_iteration, options=options)
+    reason = {0: "converged: the gradient is below tol", 1: _limit(max_iter)}.get(found.status, _STALLED)
+    return trace.result(int(found.nit), found.status == 0, reason)
+
+
+def _sphere(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
+    """Gradient ascent along the unit sphere, with backtracking until Armijo's condition holds."""
+    u = start / np.linalg.norm(start)
+    value, gradient = trace(u)
+    step = 1.0
+    for n_iter in range(max_iter):
+        tangent = gradient - (gradient @ u) * u
+        if np.max(np.abs(tangent)) <= tol:
+            return trace.result(n_iter, True, "converged: the gradient is below tol")
+        slope = float(tangent @ tangent)
+        for _ in range(_MOST_HALVINGS):
+            candidate = u - step * tangent
+            candidate /= np.linalg.norm(candidate)
+            new_value, new_gradient = trace(candidate)
+            if new_value <= value - _ARMIJO * step * slope:
+                break
+            step /= 2
+        else:
+            return trace.result(n_iter, False, _STALLED)
+        u, value, gradient = candidate, new_value, new_gradient
+        trace.note_iteration(None)
+        step *= 2
+    return trace.result(max_iter, False, _limit(max_iter))
+
+
+SOLVERS: dict[str, Callable[[_Trace, Floats, int, float], Result]] = {
+    "lbfgs": _lbfgs,
+    "cg": _cg,
+    "sphere": _sphere,
+}
+
+_STALLED = "stalled: the line search found no better point"
+
+
+def _limit(max_iter: int) -> str:
+    return f"stopped: the limit of {max_iter} iterations was reached"
+
+
+def _plain(message: object) -> str:
+    """SciPy's message as a sentence: it says which of two tests was passed."""
+    gradient = "PROJECTED GRADIENT" in str(message).upper()
+    return "the gradient is below tol" if gradient else "the divergence no longer changes"
+
+
+def maximise(
+    objective: Objective, start: Floats, *, solver: str = "lbfgs", max_iter: int = 200, tol: float = 1e-5
+) -> Result:
+    """Maximise the divergence from one start, a direction in the units of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc.objective import Objective
+    >>> from melc.rows import Rows
+    >>> rng = np.random.default_rng(0)
+    >>> codes = np.repeat([0, 1], 50).astype(np.int8)
+    >>> X = rng.normal(size=(100, 2)) + 4 * codes[:, None] * [1, 0]
+    >>> result = maximise(Objective(Rows(X, codes)), np.array([1.0, 1.0]))
+    >>> result.converged, bool(abs(result.direction[0]) > 0.9)
+    (True, True)
+    """
+    u = start * objective.scale
+    return SOLVERS[solver](_Trace(objective), u / np.linalg.norm(u), max_iter, tol)
+
+
+def best_of(results: list[Result]) -> Result:
+    """The run that reached the highest divergence; the first of equals."""
+    return max(results, key=lambda result: result.divergence)

@@ -1,0 +1,126 @@
+"""The theorems behind the approximations, each as a small function.
+
+Notation: V is the variance of the Gaussian in the double sum (the sum of two kernel variances), and
+ε an absolute error on ``ip = Σ_ij exp(−(x_i − y_j)²/2V) / (√(2πV) n m)``.
+
+Neither threshold is free of scale although the divergence is: multiply the data by 100 and the same ε
+means something else. :func:`scale_free` turns an ε relative to the largest value that ip can take,
+1/√(2πV), into the absolute one that the theorems ask for.
+"""
+
+import math
+
+
+def discarding_threshold(variance: float, eps: float, p: float = 1.0) -> float:
+    """Theorem 1: the distance T beyond which pairs may be dropped for an error of at most ``eps``.
+
+    Statement: with ``T = √max(0, −V ln(2 (ε/p)² π V))``, dropping pairs farther apart than T changes ip by
+    at most ε, where p bounds the fraction of pairs *dropped*. Proof: a dropped pair contributes at most
+    exp(−T²/2V)/(√(2πV) n m), there are at most p n m of them, and T makes p exp(−T²/2V)/√(2πV) = ε.
+
+    In the paper: the statement calls p the fraction of points located *closer* than T; its own proof
+    has the dropped ones, and that is right. p = 1 is always safe. The first display of the paper also
+    puts n m under the root; the proofs have it outside.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> round(bounds.discarding_threshold(0.1, eps=0.05), 4)
+    0.8035
+    >>> bounds.discarding_threshold(100.0, eps=0.5)  # this ε is larger than ip can be: drop everything
+    0.0
+    """
+    _check(variance, eps)
+    if not 0 < p <= 1:
+        raise ValueError(
+            f"p={p!r} is the fraction of pairs dropped: it must lie in (0, 1]; use p=1 when unsure."
+        )
+    log_ratio = math.log(eps / p) + 0.5 * math.log(2 * math.pi * variance)
+    return math.sqrt(max(0.0, -2 * variance * log_ratio))
+
+
+def bin_width(variance: float, eps: float) -> float:
+    """Theorem 2: bins up to this width, replaced by their means, keep the error within ``eps``.
+
+    Statement: with ``B = √(−2V ln max(0, 1 − ε√(2πV)))`` the binned ip differs from ip by at most ε.
+
+    In the paper: the statement holds, the proof does not. It bounds the change of a single pair that is
+    shifted by B by 1 − exp(−B²/2V), but such a pair can change by 0.6·B/√V, which is of first order and
+    larger. What saves the statement is that bins are replaced by their *means*, so that first-order terms
+    cancel: :func:`mean_bin_error` is a correct bound and lies below the paper's while B²/2V ≤ 1.59. (Beyond
+    that ε exceeds 0.79/√(2πV), and the sum itself is at most 1/√(2πV).) With the centres of the bins in
+    place of the means the statement would be false.
+
+    Infinite where ``eps`` is no smaller than the largest possible ip: one bin is then good enough.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> round(bounds.bin_width(0.1, eps=0.05), 4)
+    0.0899
+    >>> bounds.bin_width(100.0, eps=0.5)
+    inf
+    """
+    _check(variance, eps)
+    fraction = eps * math.sqrt(2 * math.pi * variance)
+    if fraction >= 1:
+        return math.inf
+    return math.sqrt(-2 * variance * math.log1p(-fraction))
+
+
+def mean_bin_error(variance: float, width: float) -> float:
+    """Largest error of ip when the points of bins up to ``width`` wide are replaced by their means.
+
+    ``B²/(4V) / √(2πV)``. Proof: write g(t) = exp(−t²/2V) and let a pair of bins have means at distance t;
+    a pair of their points lies at t + δ with δ = δ_x − δ_y. Then g(t + δ) = g(t) + δ g'(t) + ½ δ² g''(ξ).
+    Averaged over the two bins the middle term vanishes, because both δ_x and δ_y have mean zero, and
+    the last is at most ½ (var δ_x + var δ_y) max|g''| ≤ ½ (B²/4 + B²/4)/V, since a variable within an
+    interval of length B has variance at most B²/4 and |g''| ≤ 1/V.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> width = bounds.sharp_bin_width(0.1, eps=0.05)
+    >>> round(bounds.mean_bin_error(0.1, width), 12)
+    0.05
+    """
+    _check(variance, width, "width")
+    return width**2 / (4 * variance) / math.sqrt(2 * math.pi * variance)
+
+
+def sharp_bin_width(variance: float, eps: float) -> float:
+    """The widest bins that :func:`mean_bin_error` allows: up to √2 wider than Theorem 2's.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> round(bounds.sharp_bin_width(0.1, 1e-3) / bounds.bin_width(0.1, 1e-3), 3)
+    1.414
+    """
+    _check(variance, eps)
+    return 2 * math.sqrt(variance * eps * math.sqrt(2 * math.pi * variance))
+
+
+def scale_free(variance: float, eps: float) -> float:
+    """An error relative to the largest possible ip, 1/√(2πV), as the absolute error of the theorems.
+
+    ``discarding_threshold(V, scale_free(V, eps))`` is then ``√(−2V ln ε)`` and
+    ``bin_width(V, scale_free(V, eps))`` is ``√(−2V ln(1 − ε))``: both proportional to the data's scale.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> small = bounds.bin_width(1.0, bounds.scale_free(1.0, 0.01))
+    >>> large = bounds.bin_width(10_000.0, bounds.scale_free(10_000.0, 0.01))
+    >>> round(large / small, 6)
+    100.0
+    """
+    _check(variance, eps)
+    return eps / math.sqrt(2 * math.pi * variance)
+
+
+def _check(variance: float, value: float, name: str = "eps") -> None:
+    if not (variance > 0 and math.isfinite(variance)):
+        raise ValueError(f"variance={variance!r} must be a positive finite number.")
+    if not value > 0:
+        raise ValueError(f"{name}={value!r} must be positive.")
