@@ -145,7 +145,8 @@ def cells(profile: Profile) -> list[Cell]:
     >>> len(cells(FULL))
     7850
     """
-    settings = [*_grid(profile), *_sphere(profile), *_without_penalty(profile), *_baselines(profile)]
+    settings: list[Cell] = [*_grid(profile), *_sphere(profile), *_without_penalty(profile)]
+    settings += _baselines(profile)
     return [
         replace(cell, fold=fold, data_set=data_set)
         for fold, cell, data_set in itertools.product(profile.folds, settings, profile.data_sets)

@@ -24,7 +24,8 @@ class Run:
 
     ``n_exponentials`` and ``n_pairs`` are totals over the run: exponentials computed, and those the exact
     method would have computed for the same evaluations. ``divergence`` is D as the method sees it,
-    ``exact_divergence`` D of the final direction by the exact sum.
+    ``exact_divergence`` D of the final direction by the exact sum. ``seconds`` is what the clock showed,
+    ``processor_seconds`` what the run used of it: all of it on an idle machine, less on a busy one.
     """
 
     n_iter: int
@@ -37,6 +38,7 @@ class Run:
     converged: bool
     reason: str
     seconds: float
+    processor_seconds: float
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,11 @@ Workers write their records themselves, the moment a cell is finished. Whatever 
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from melc.paper import records
@@ -33,9 +37,23 @@ def run(
     return len(todo)
 
 
-def solve_and_write(cell: Cell, folder: Path, solve: Callable[[Cell], Record]) -> None:
+def solve_and_write(cell: Cell, folder: Path, solve: Callable[[Cell], Record], main_process: int) -> None:
     """What a worker does; nothing is sent back, the record on disk is the result."""
+    if os.getpid() != main_process:
+        _end_with(main_process)
     records.write(solve(cell), folder)
+
+
+@lru_cache
+def _end_with(main_process: int) -> None:
+    """End this worker soon after the main process has gone: ``kill -9`` gives that one no time to say so."""
+
+    def watch() -> None:
+        while os.getppid() == main_process:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _outcomes(todo: list[Cell], folder: Path, n_jobs: int, solve: Callable[[Cell], Record]):  # type: ignore[no-untyped-def]
@@ -43,7 +61,7 @@ def _outcomes(todo: list[Cell], folder: Path, n_jobs: int, solve: Callable[[Cell
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size="auto")
-    return parallel(delayed(solve_and_write)(cell, folder, solve) for cell in todo)
+    return parallel(delayed(solve_and_write)(cell, folder, solve, os.getpid()) for cell in todo)
 
 
 def _default_solve() -> Callable[[Cell], Record]:
