@@ -81,9 +81,7 @@ def save_all(results: Results, folder: Path) -> list[Path]:
     for name, figure in {"figure1": draw_bounds(), "figure2": draw_losses(results)}.items():
         for suffix in ("svg", "png"):
             path = folder / f"{name}.{suffix}"
-            # No date and fixed ids: the same records give the same bytes.
-            metadata = {"Date": None} if suffix == "svg" else None
-            figure.savefig(path, dpi=130, metadata=metadata)
+            _save(figure, path, suffix)
             paths.append(path)
         _pyplot().close(figure)
     return paths
@@ -93,7 +91,7 @@ def as_inline_svg() -> str:
     """Figure 1 for the HTML page, its ink in the page's own text colour (light or dark)."""
     figure = draw_bounds(ink=_INK)
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
+    _save(figure, stream, "svg", transparent=True)
     _pyplot().close(figure)
     svg = stream.getvalue()
     return svg[svg.index("<svg") :].replace(_INK, "currentColor")
@@ -101,7 +99,14 @@ def as_inline_svg() -> str:
 
 def _style(ink: str) -> dict[str, Any]:
     names = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-    return {**dict.fromkeys(names, ink), "svg.hashsalt": "melc", "svg.fonttype": "none", "font.size": 10}
+    return {**dict.fromkeys(names, ink), "font.size": 10}
+
+
+def _save(figure: Any, target: Any, suffix: str, transparent: bool = False) -> None:
+    """No date and fixed ids: the same records give the same bytes. Letters stay letters."""
+    metadata = {"Date": None} if suffix == "svg" else None
+    with _pyplot().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
+        figure.savefig(target, format=suffix, dpi=130, metadata=metadata, transparent=transparent)
 
 
 def _pyplot() -> Any:

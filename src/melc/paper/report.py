@@ -110,7 +110,8 @@ def _verdict_row(verdict: Verdict) -> str:
 
 
 def _table_section(table: Table) -> str:
-    header = "".join(f'<th scope="col"><button>{escape(title)}</button></th>' for title in table.header)
+    titles = [escape(title).replace("-", "\N{NON-BREAKING HYPHEN}") for title in table.header]
+    header = "".join(f'<th scope="col"><button>{title}</button></th>' for title in titles)
     body = "\n".join(
         "<tr>" + "".join(_table_cell(table, value, i) for i, value in enumerate(row)) + "</tr>"
         for row in table.rows
