@@ -14,8 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from melc.density import decide, estimate_density
-from melc.objective import METHODS, Objective, kernel_variances, spread_of
+from melc.evaluation import VARIANCE_FLOOR
+from melc.kernels import is_floored, kernel_variances, total_variance
+from melc.objective import METHODS, Objective
 from melc.optimize import SOLVERS, Result, best_of, maximise
+from melc.pairwise import spread_of
 from melc.rows import Rows
 from melc.starts import feature_scale, starting_directions
 
@@ -134,11 +137,10 @@ class MELC(ClassifierMixin, BaseEstimator):
         scale = feature_scale(sample)
         starts = starting_directions(sample, self.n_init, scale, rng)
         # The paper's ε is tied to the units of the data: its methods search in those units.
-        search_scale = scale if self.method == "exact" else None
+        search_scale = scale if self.method in ("moments", "exact") else None
         objective = Objective(rows, gamma=self.gamma, method=self.method, eps=self.eps, scale=search_scale)
         self.results_ = [
-            maximise(objective, start, solver=self.solver, max_iter=self.max_iter, tol=self.tol)
-            for start in starts
+            maximise(objective, start, solver=self.solver, max_iter=self.max_iter, tol=self.tol) for start in starts
         ]
         self._store(best_of(self.results_), rows)
         return self
@@ -163,8 +165,8 @@ class MELC(ClassifierMixin, BaseEstimator):
         weights = [rows.weights_of(m) for m in members]
         points = [z[m] for m in members]
         spread = spread_of(points, weights)
-        sign = _sign(best.direction, spread.means, spread.total_variance)
-        variances = kernel_variances(spread, self.gamma)
+        sign = _sign(best.direction, spread.mean_y - spread.mean_x, total_variance(spread))
+        variances = kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
         first, second = (estimate_density(sign * points[c], weights[c], variances[c]) for c in (0, 1))
         decision = decide((first, second))
         self.decisions_ = [decision]
@@ -174,7 +176,7 @@ class MELC(ClassifierMixin, BaseEstimator):
         self.divergence_ = best.divergence
         self.result_ = best
         self.n_iter_ = max(1, best.n_iter)
-        self._warn(best, any(spread.floored))
+        self._warn(best, is_floored(spread, VARIANCE_FLOOR))
 
     def _warn(self, best: Result, floored: bool) -> None:
         if best.n_iter >= self.max_iter and not best.converged:
@@ -231,9 +233,7 @@ def _drop_weightless(X: Any, y: Any, weights: NDArray[np.float64]) -> tuple[Any,
     return X[kept], y[kept], weights[kept]
 
 
-def _check_classes(
-    classes: NDArray[Any], codes: NDArray[np.int64], weights: NDArray[np.float64] | None
-) -> None:
+def _check_classes(classes: NDArray[Any], codes: NDArray[np.int64], weights: NDArray[np.float64] | None) -> None:
     if len(classes) == 1:
         raise ValueError(
             f"MELC separates two classes, but y holds one class only: {classes[0]!r}. "
@@ -263,10 +263,9 @@ def _check_varies(X: Any) -> None:
         )
 
 
-def _sign(direction: NDArray[np.float64], means: tuple[float, float], variance: float) -> float:
+def _sign(direction: NDArray[np.float64], difference: float, variance: float) -> float:
     """Turns v so that the second class lies higher on average; where the means agree, so that the largest
     component of v is positive."""
-    difference = means[1] - means[0]
     if abs(difference) > 1e-9 * np.sqrt(variance):
         return float(np.sign(difference))
     return float(np.sign(direction[np.argmax(np.abs(direction))]))

@@ -72,12 +72,13 @@ def _condense(support: Floats, mass: Floats, bandwidth: float) -> tuple[Floats, 
     inner, inner_mass = support[keep:-keep], mass[keep:-keep]
     width = max(bandwidth / _BINS_PER_BANDWIDTH, (inner[-1] - inner[0]) / len(inner))
     n_bins = int((inner[-1] - inner[0]) / width) + 1
-    moments = kernels.bin_moments(inner, inner_mass, inner[0], width, n_bins)
+    position = (inner - inner[0]) / width
+    rows = np.minimum(position.astype(np.int64), n_bins - 1)
+    moments = np.zeros((n_bins, 2 * _NODES_PER_BIN))
+    kernels.add_point_moments(2 * (position - rows) - 1, rows, inner_mass, moments)
     occupied = np.flatnonzero(moments[:, 0] > 0)
     parts = [_gauss_nodes(moments[k]) for k in occupied]
-    nodes = np.concatenate(
-        [inner[0] + (k + (u + 1) / 2) * width for k, (u, _) in zip(occupied, parts, strict=True)]
-    )
+    nodes = np.concatenate([inner[0] + (k + (u + 1) / 2) * width for k, (u, _) in zip(occupied, parts, strict=True)])
     node_mass = np.concatenate([w for _, w in parts])
     every = np.concatenate([support[:keep], nodes, support[-keep:]])
     every_mass = np.concatenate([mass[:keep], node_mass, mass[-keep:]])
@@ -146,9 +147,7 @@ def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> 
 
     roots = _roots(ratio, _search_grid(densities))
     outside = max(1.0, roots[-1] - roots[0]) if len(roots) else 1.0
-    edges = (
-        np.concatenate([[roots[0] - outside], roots, [roots[-1] + outside]]) if len(roots) else np.zeros(2)
-    )
+    edges = np.concatenate([[roots[0] - outside], roots, [roots[-1] + outside]]) if len(roots) else np.zeros(2)
     codes = (ratio((edges[:-1] + edges[1:]) / 2) > 0).astype(np.int8)
     # A touch that does not cross leaves the same class on both sides: no threshold.
     changes = np.flatnonzero(np.diff(codes))
@@ -170,9 +169,7 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
     kept.append(support[-1])
     anchors = np.array(kept)
     counts = np.clip(np.ceil(np.diff(anchors) / step), 1, _MOST_STEPS_IN_A_GAP).astype(int)
-    inside = [
-        np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors, anchors[1:], counts, strict=False)
-    ]
+    inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors, anchors[1:], counts, strict=False)]
     tail = step * np.cumsum(_TAIL_GROWTH ** np.arange(_TAIL_STEPS))
     return np.unique(np.concatenate([support[0] - tail, *inside, [support[-1]], support[-1] + tail]))
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from melc.objective import METHODS, Objective
 from melc.rows import Rows
+from melc.sums import SUMS
 from melc.sums.base import Floats
 
 
@@ -90,9 +91,7 @@ def cauchy_schwarz_divergence(
     return (evaluation.divergence, evaluation.gradient) if return_gradient else evaluation.divergence
 
 
-def information_potential(
-    x: Any, y: Any, variance: float, *, method: str = "exact", eps: float | None = None
-) -> float:
+def information_potential(x: Any, y: Any, variance: float, *, method: str = "exact", eps: float | None = None) -> float:
     """``ip = Σ_ij exp(−(x_i − y_j)²/2V) / (√(2πV) n m)``: the integral of two kernel densities' product.
 
     Parameters
@@ -114,7 +113,7 @@ def information_potential(
     _check_choice(method, eps)
     if not (variance > 0 and math.isfinite(variance)):
         raise ValueError(f"variance={variance!r} must be a positive finite number.")
-    chosen = METHODS[method](eps if eps is not None else math.nan)
+    chosen = SUMS[method](math.nan if eps is None else eps)
     sides = [_points(points, name) for points, name in ((x, "x"), (y, "y"))]
     first, second = (chosen.prepare(side, np.ones(len(side)), label) for label, side in enumerate(sides))
     log_sum = chosen.across(first, second, variance).log_value
@@ -150,9 +149,7 @@ def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
 def _direction(v: Any, n_features: int) -> Floats:
     direction = np.asarray(v, dtype=np.float64)
     if direction.shape != (n_features,):
-        raise ValueError(
-            f"v has shape {direction.shape}, but X has {n_features} features: pass one number a feature."
-        )
+        raise ValueError(f"v has shape {direction.shape}, but X has {n_features} features: pass one number a feature.")
     if not np.all(np.isfinite(direction)) or not np.any(direction):
         raise ValueError(f"v={direction!r} is no direction: it must be finite and not zero.")
     return direction

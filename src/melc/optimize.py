@@ -76,9 +76,7 @@ class _Trace:
 def _lbfgs(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
     """SciPy's L-BFGS-B, without bounds."""
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": _PROGRESS}
-    found = minimize(
-        trace, start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options
-    )
+    found = minimize(trace, start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
     reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 

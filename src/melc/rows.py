@@ -1,27 +1,101 @@
-"""Where the rows are, and the two products with them that an evaluation needs."""
+"""Where the rows are, and the two products with them that an evaluation needs.
 
-from typing import Any
+Segments of rows are worked on by threads. Their number depends on the number of rows only, and their results are
+added in their order, so that any number of threads gives the same bits.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from melc import kernels
 from melc.sums.base import Floats
+
+T = TypeVar("T")
+
+_SEGMENT_ROWS = 65_536
+_MOST_SEGMENTS = 64
+# Rows whose projections are binned while they are still in the cache.
+_STRETCH = 16_384
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Bins along the line: one row of a table a bin, those of class 0 before those of class 1.
+
+    Bin k of class c covers [origin + k·width_c, origin + (k + 1)·width_c); the table holds the bins ``low_c`` to
+    ``low_c + count_c``. ``order`` is the number of moments that a bin keeps.
+    """
+
+    origin: float
+    widths: tuple[float, float]
+    low: tuple[int, int]
+    count: tuple[int, int]
+    order: int
+
+    @property
+    def n_bins(self) -> int:
+        return self.count[0] + self.count[1]
+
+    @property
+    def offset(self) -> tuple[int, int]:
+        return (0, self.count[0])
+
+    def as_arguments(self) -> tuple[Any, ...]:
+        """What the kernels take."""
+        return (
+            self.origin,
+            1 / np.array(self.widths),
+            np.array(self.low, dtype=np.float64),
+            np.array(self.count, dtype=np.float64),
+            np.array(self.offset, dtype=np.int64),
+        )
+
+    def order_tag(self) -> tuple[int, ...]:
+        """The order as the length of a tuple, which a kernel knows when it is compiled."""
+        return (0,) * self.order
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Points that the table of a layout does not reach: outliers. ``keys`` are their bins as floats."""
+
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int8]
+    keys: Floats
+    local: Floats
+    weights: Floats
 
 
 class Rows:
     """Labelled rows in memory: features X (n, d), a class code 0 or 1 a row, and weights or None.
 
-    X is used as it is, never copied or split by class.
+    X is used as it is: dense in any order and float type, read-only, memory-mapped, or sparse; never copied,
+    and never split by class. All sums are accumulated in float64.
     """
 
-    def __init__(self, X: Any, codes: NDArray[np.int8], weights: Floats | None = None) -> None:
+    def __init__(self, X: Any, codes: NDArray[np.int8], weights: Floats | None = None, n_threads: int = 1) -> None:
         self.X = X
         self.codes = codes
         self.weights = weights
+        self.n_threads = n_threads
+        self._products = _products_with(X)
+        self._pool: ThreadPoolExecutor | None = None
+        self._z = np.empty(0)
 
     @property
     def n_features(self) -> int:
         return int(self.X.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
 
     def all_weights(self) -> Floats:
         return np.ones(len(self.codes)) if self.weights is None else self.weights
@@ -29,17 +103,99 @@ class Rows:
     def weights_of(self, members: NDArray[np.int64]) -> Floats:
         return np.ones(len(members)) if self.weights is None else self.weights[members]
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.codes)
-
     def project(self, v: Floats) -> Floats:
         """z = Xv."""
-        return np.asarray(self.X @ v, dtype=np.float64)
+        z = np.empty(self.n_rows)
+        self._run(lambda start, stop: self._products.project(v, start, stop, z))
+        return z
 
     def pull_back(self, w: Floats) -> Floats:
         """Xᵀw."""
-        return np.asarray(self.X.T @ w, dtype=np.float64)
+
+        def pull(start: int, stop: int) -> Floats:
+            gradient = np.zeros(self.n_features)
+            self._products.pull(w[start:stop], start, stop, gradient)
+            return gradient
+
+        return _add_up(self._run(pull))
+
+    def bin(self, v: Floats, layout: Layout) -> tuple[Floats, Outside | None]:
+        """Project on v and bin, in one pass over X; the projections stay here for what follows."""
+        self._z = np.empty(self.n_rows)
+        return self._bin(layout, v)
+
+    def bin_again(self, layout: Layout) -> tuple[Floats, Outside | None]:
+        """Bin the same projections by another layout, without a look at X."""
+        return self._bin(layout, None)
+
+    def _bin(self, layout: Layout, v: Floats | None) -> tuple[Floats, Outside | None]:
+        arguments, order = layout.as_arguments(), layout.order_tag()
+        weights, step = self.weights_and_step()
+
+        def bin_segment(start: int, stop: int) -> tuple[Floats, int]:
+            moments = np.zeros((layout.n_bins, layout.order))
+            outside = 0
+            for a, b in self._stretches(start, stop):
+                if v is not None:
+                    self._products.project(v, a, b, self._z)
+                outside += kernels.bin_points(self._z, self.codes, weights, step, a, b, *arguments, moments, order)
+            return moments, outside
+
+        results = list(self._run(bin_segment))
+        moments = _add_up(moments for moments, _ in results)
+        return moments, self._outside(layout) if any(outside for _, outside in results) else None
+
+    def _outside(self, layout: Layout) -> Outside:
+        """Look up the points that found no bin, by the same arithmetic as the kernel's."""
+        inverse = 1 / np.array(layout.widths)
+        t = (self._z - layout.origin) * inverse[self.codes]
+        key = np.floor(t)
+        local = key - np.array(layout.low)[self.codes]
+        rows = np.flatnonzero((local < 0) | (local >= np.array(layout.count)[self.codes]))
+        u = 2 * (t[rows] - key[rows]) - 1
+        return Outside(rows, self.codes[rows], key[rows], u, self.weights_of(rows))
+
+    def pull_back_binned(self, layout: Layout, table: Floats, extra: Floats | None) -> Floats:
+        """Xᵀw with the weight of a row given by the polynomial of its bin, plus ``extra`` per row."""
+        arguments, order = layout.as_arguments(), layout.order_tag()
+        weights, step = self.weights_and_step()
+        addition, extra_step = (np.zeros(1), 0) if extra is None else (extra, 1)
+
+        def pull_segment(start: int, stop: int) -> Floats:
+            gradient = np.zeros(self.n_features)
+            for a, b in self._stretches(start, stop):
+                w = np.empty(b - a)
+                kernels.weigh_points(
+                    *(self._z, self.codes, weights, step, addition, extra_step, a, b),
+                    *(*arguments, table, w, order),
+                )
+                self._products.pull(w, a, b, gradient)
+            return gradient
+
+        return _add_up(self._run(pull_segment))
+
+    def points_in(self, layout: Layout, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Rows whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
+        local = np.floor((self._z - layout.origin) * (1 / np.array(layout.widths))[self.codes])
+        local -= np.array(layout.low)[self.codes]
+        count = np.array(layout.count)[self.codes]
+        inside = (local >= 0) & (local < count)
+        slots = np.where(inside, local, 0).astype(np.int64) + np.array(layout.offset)[self.codes]
+        return np.flatnonzero(inside & chosen[slots])
+
+    def projections(self, rows: NDArray[np.int64]) -> Floats:
+        """Projections of some rows from the last binning."""
+        return self._z[rows]
+
+    def total_weight(self, code: int) -> float:
+        members = self.codes == code
+        return float(np.count_nonzero(members) if self.weights is None else self.weights[members].sum())
+
+    def spread_sample(self, code: int, size: int) -> tuple[Any, Floats]:
+        """Up to ``size`` rows of a class, evenly spread over the data, and their weights."""
+        members = np.flatnonzero(self.codes == code)
+        chosen = members[np.linspace(0, len(members) - 1, min(size, len(members))).astype(int)]
+        return self.X[chosen], self.weights_of(chosen)
 
     def sample(self, size: int, rng: np.random.RandomState) -> "Rows":
         """Up to ``size`` rows as a dense float64 copy, in their order; all of them if there are no more.
@@ -52,13 +208,92 @@ class Rows:
         else:
             chosen = np.sort(np.concatenate([self._draw(c, size, rng) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        return Rows(_dense(self.X[chosen]), self.codes[chosen], weights)
+        return Rows(_dense(self.X[chosen]), self.codes[chosen], weights, self.n_threads)
 
     def _draw(self, code: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
         members = np.flatnonzero(self.codes == code)
         share = max(size * len(members) // self.n_rows, min(len(members) // 2, size // 8))
         return rng.choice(members, size=max(2, share), replace=False)
 
+    def weights_and_step(self) -> tuple[Floats, int]:
+        return (np.ones(1), 0) if self.weights is None else (self.weights, 1)
+
+    def _run(self, work: Callable[[int, int], T]) -> Iterable[T]:
+        """Work on every segment of rows; results in the order of the segments."""
+        edges = self._segments()
+        if len(edges) == 2 or self.n_threads == 1:
+            return [work(a, b) for a, b in itertools.pairwise(edges)]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_threads)
+        return list(self._pool.map(work, edges[:-1], edges[1:]))
+
+    def _segments(self) -> list[int]:
+        if not self._products.divisible:
+            return [0, self.n_rows]
+        n = min(_MOST_SEGMENTS, max(1, self.n_rows // _SEGMENT_ROWS))
+        return [self.n_rows * i // n for i in range(n + 1)]
+
+    def _stretches(self, start: int, stop: int) -> list[tuple[int, int]]:
+        size = _STRETCH if self._products.divisible else self.n_rows
+        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+@dataclass(frozen=True)
+class _Products:
+    """z[start:stop] = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
+
+    project: Callable[[Floats, int, int, Floats], None]
+    pull: Callable[[Floats, int, int, Floats], None]
+    divisible: bool = field(default=True)
+
+
+def _products_with(X: Any) -> _Products:
+    """The kernels that read X as it lies in memory."""
+    if sparse.issparse(X):
+        return _sparse_products(X)
+    X = np.asarray(X)  # a memory map by its plain name
+    if X.flags.c_contiguous and X.dtype == np.float64:
+        return _Products(
+            lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
+            lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
+        )
+    if X.flags.f_contiguous:
+        return _Products(
+            lambda v, a, b, z: kernels.project_columns(X.T, v, a, b, z),
+            lambda w, a, b, gradient: kernels.pull_columns(X.T, w, a, b, gradient),
+        )
+    return _Products(
+        lambda v, a, b, z: kernels.project_mixed(X, v, a, b, z),
+        lambda w, a, b, gradient: kernels.pull_mixed(X, w, a, b, gradient),
+    )
+
+
+def _sparse_products(X: Any) -> _Products:
+    """SciPy multiplies the whole matrix at once; slices of it would be copies."""
+
+    def project(v: Floats, start: int, stop: int, z: Floats) -> None:
+        z[:] = X @ v
+
+    def pull(w: Floats, start: int, stop: int, gradient: Floats) -> None:
+        gradient += X.T @ w
+
+    return _Products(project, pull, divisible=False)
+
+
+def _add_up(parts: Iterable[Floats]) -> Floats:
+    """Sum in the given order."""
+    first, *rest = parts
+    total = first.copy()
+    for part in rest:
+        total += part
+    return total
+
 
 def _dense(X: Any) -> Floats:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

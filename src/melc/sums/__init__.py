@@ -1,8 +1,18 @@
 """The Gaussian double sum, one file a method, behind one small interface."""
 
+from collections.abc import Callable
+
 from melc.sums.base import DoubleSum, Method, Side
 from melc.sums.bin import Bin
 from melc.sums.discard import Discard
 from melc.sums.exact import Exact
+from melc.sums.moments import Moments
 
-__all__ = ["Bin", "Discard", "DoubleSum", "Exact", "Method", "Side"]
+SUMS: dict[str, Callable[[float], Method]] = {
+    "exact": lambda eps: Exact(),
+    "discard": Discard,
+    "bin": Bin,
+    "moments": Moments,
+}
+
+__all__ = ["SUMS", "Bin", "Discard", "DoubleSum", "Exact", "Method", "Moments", "Side"]

@@ -33,9 +33,7 @@ def sum_within(x: Side, variance: float, reach: float = math.inf) -> DoubleSum:
 def sum_across(x: Side, y: Side, variance: float, nearest: float, reach: float = math.inf) -> DoubleSum:
     """The pairs of two classes within ``reach``; ``nearest`` is the smallest distance of any pair."""
     dx, dy = np.empty(len(x.values)), np.empty(len(y.values))
-    total, count = kernels.cross_sum(
-        x.values, x.weights, y.values, y.weights, variance, nearest, reach, dx, dy
-    )
+    total, count = kernels.cross_sum(x.values, x.weights, y.values, y.weights, variance, nearest, reach, dx, dy)
     dx /= total
     dy /= total
     log_value = math.log(total) - 0.5 * nearest * nearest / variance

@@ -1,0 +1,344 @@
+"""Moment bins: points to moments, moments to sums, sums to a weight per point.
+
+A layout is passed as arrays over the two classes c: ``inverse`` (one over the bin width), ``low`` (first bin),
+``count`` (number of bins) and ``offset`` (first row of the class in tables that hold both classes). A point z
+of class c lies in bin ``floor((z − origin) · inverse[c])`` with local coordinate u ∈ [−1, 1). The order P,
+the number of moments, is the length of the tuple ``order``: a constant for the compiler, which unrolls by it.
+
+Indices are unsigned where they cannot be negative: numba then spares the test for counting from the end,
+and loops run two to five times faster.
+"""
+
+import numpy as np
+from numba import njit
+
+from melc.kernels.flags import COMPILE
+from melc.kernels.pairs import exp_negative
+
+_0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
+
+
+@njit(inline="always")
+def _add_moments(moments, row, weight, u, order):
+    u2 = u * u
+    u3 = u2 * u
+    moments[row, _0] += weight
+    moments[row, _1] += weight * u
+    moments[row, _2] += weight * u2
+    moments[row, _3] += weight * u3
+    if len(order) > 4:
+        u4 = u2 * u2
+        moments[row, _4] += weight * u4
+        moments[row, _5] += weight * (u4 * u)
+        if len(order) > 6:
+            moments[row, _6] += weight * (u4 * u2)
+            moments[row, _7] += weight * (u4 * u3)
+
+
+@njit(inline="always")
+def _polynomial(c, row, u, order):
+    """Value at u of the polynomial of degree P − 2 in a row of c, by Horner's rule."""
+    if len(order) == 8:
+        y = ((c[row, _6] * u + c[row, _5]) * u + c[row, _4]) * u + c[row, _3]
+        return ((y * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
+    if len(order) == 6:
+        return (((c[row, _4] * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
+    return (c[row, _2] * u + c[row, _1]) * u + c[row, _0]
+
+
+@njit(**COMPILE)
+def bin_points(z, codes, weights, step, start, stop, origin, inverse, low, count, offset, moments, order):
+    """Add the moments of points start … stop to their bins; returns how many lie in no bin of the layout.
+
+    ``step`` is 1 where every point has a weight and 0 where ``weights`` holds one for all.
+    """
+    outside = 0
+    for position in range(start, stop):
+        i = np.uint64(position)
+        c = np.uint8(codes[i])
+        t = (z[i] - origin) * inverse[c]
+        floor = np.floor(t)
+        # Compared as floats: the bin of an outlier need not fit an integer.
+        local = floor - low[c]
+        if local >= 0.0 and local < count[c]:
+            row = np.uint64(offset[c] + np.int64(local))
+            weight = weights[np.uint64(position * step)]
+            _add_moments(moments, row, weight, 2.0 * (t - floor) - 1.0, order)
+        else:
+            outside += 1
+    return outside
+
+
+@njit(**COMPILE)
+def weigh_points(
+    z,
+    codes,
+    weights,
+    step,
+    extra,
+    extra_step,
+    start,
+    stop,
+    origin,
+    inverse,
+    low,
+    count,
+    offset,
+    table,
+    w,
+    order,
+):
+    """The gradient weight of points start … stop: their bin's polynomial times their own weight, plus ``extra``.
+
+    Points in no bin of the layout have their ``extra`` alone.
+    """
+    for position in range(start, stop):
+        i = np.uint64(position)
+        c = np.uint8(codes[i])
+        t = (z[i] - origin) * inverse[c]
+        floor = np.floor(t)
+        local = floor - low[c]
+        value = extra[np.uint64(position * extra_step)]
+        if local >= 0.0 and local < count[c]:
+            row = np.uint64(offset[c] + np.int64(local))
+            own = _polynomial(table, row, 2.0 * (t - floor) - 1.0, order)
+            value += weights[np.uint64(position * step)] * own
+        w[np.uint64(position - start)] = value
+
+
+@njit(**COMPILE)
+def add_point_moments(u, rows, weights, moments):
+    """Moments of points whose bins have been looked up already."""
+    for i in range(len(u)):
+        power = weights[i]
+        for j in range(moments.shape[1]):
+            moments[rows[i], j] += power
+            power *= u[i]
+
+
+@njit(**COMPILE)
+def merge_moments(moments, parents, shrink, shifts, merged):
+    """Moments in wider bins: u of a bin becomes shrink·u + shift in its parent. Exact, by the binomial theorem."""
+    order = moments.shape[1]
+    powers = np.empty(order)
+    for k in range(len(moments)):
+        # (a u + b)^j, expanded: row j of Pascal's triangle, built as we go.
+        powers[:] = 0.0
+        powers[0] = 1.0
+        for j in range(order):
+            total = 0.0
+            for i in range(j + 1):
+                total += powers[i] * moments[k, i]
+            merged[parents[k], j] += total
+            for i in range(min(j + 1, order - 1), 0, -1):
+                powers[i] = shifts[k] * powers[i] + shrink * powers[i - 1]
+            powers[0] *= shifts[k]
+
+
+@njit(**COMPILE)
+def split_polynomials(parent_coefficients, parents, shrink, shifts, coefficients):
+    """Polynomials of wide bins in the coordinates of the bins inside: the transpose of merging moments."""
+    order = coefficients.shape[1]
+    powers = np.empty(order)
+    for k in range(len(coefficients)):
+        powers[:] = 0.0
+        powers[0] = 1.0
+        for j in range(order):
+            c = parent_coefficients[parents[k], j]
+            for i in range(j + 1):
+                coefficients[k, i] += powers[i] * c
+            for i in range(min(j + 1, order - 1), 0, -1):
+                powers[i] = shifts[k] * powers[i] + shrink * powers[i - 1]
+            powers[0] *= shifts[k]
+
+
+@njit(**COMPILE)
+def _charges(moments, lagrange):
+    """Charges at the nodes with the moments of a bin's points: Q_k = A M_k."""
+    charges = np.zeros(moments.shape)
+    for k in range(moments.shape[0]):
+        for a in range(moments.shape[1]):
+            for j in range(moments.shape[1]):
+                charges[k, a] += lagrange[a, j] * moments[k, j]
+    return charges
+
+
+@njit(**COMPILE)
+def _blocks(least, n_blocks, differences, width, variance, nearest):
+    """Coupling of the nodes of two bins for every offset, and its derivative by V.
+
+    exp(−(t² − nearest²)/2V), but ∂/∂V of exp(−t²/2V): what has been taken out is put back at the end.
+    """
+    order = differences.shape[0]
+    blocks = np.empty((n_blocks, order, order))
+    slopes = np.empty((n_blocks, order, order))
+    for o in range(n_blocks):
+        for a in range(order):
+            for b in range(order):
+                t = abs(least + o + differences[a, b]) * width
+                g = exp_negative((nearest - t) * (nearest + t) * (0.5 / variance))
+                blocks[o, a, b] = g
+                slopes[o, a, b] = g * t * t * (0.5 / variance**2)
+    return blocks, slopes
+
+
+@njit(**COMPILE)
+def pair_errors(least, n_blocks, hermite, width, variance, log_factor):
+    """Largest error of one pair of points in bins ``least``, ``least + 1``, … apart: see melc.sums.bounds.
+
+    ``hermite`` holds the coefficients of He⁺_P, from the constant up.
+    """
+    order = len(hermite) - 1
+    sigma = np.sqrt(variance)
+    angles = 0.0
+    log_factorial = 0.0
+    for k in range(1, order + 1):
+        angles += 1.0 / np.tan((2 * k - 1) * np.pi / (4 * order))
+        log_factorial += np.log(float(k))
+    log_nodes = order * np.log(width / (4 * sigma)) - log_factorial
+    errors = np.empty(n_blocks)
+    for o in range(n_blocks):
+        near = max(least + o - 1, 0) * (width / sigma)
+        far = (least + o + 1) * (width / sigma)
+        polynomial = 0.0
+        for j in range(order, -1, -1):
+            polynomial = polynomial * far + hermite[j]
+        cramer = 0.5 * log_factorial - near * near / 4
+        absolute = np.log(polynomial) - near * near / 2
+        exponent = min(cramer, absolute) + log_nodes + log_factor
+        errors[o] = 2 * (1 + angles / order) * np.exp(min(exponent, 700.0))
+    return errors
+
+
+@njit(**COMPILE)
+def _slopes_of_potential(potential, lagrange, factor, polynomials):
+    """d/du of the polynomial through the potential at the nodes, times ``factor``; the last column stays zero."""
+    order = potential.shape[1]
+    for k in range(potential.shape[0]):
+        for j in range(1, order):
+            c = 0.0
+            for a in range(order):
+                c += potential[k, a] * lagrange[a, j]
+            polynomials[k, j - 1] = c * j * factor
+        polynomials[k, order - 1] = 0.0
+
+
+@njit(**COMPILE)
+def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n_blocks, polynomials, order):
+    """(S, ∂S/∂V, error of S) over all pairs of points of one class in its bins.
+
+    Bins ``n_blocks`` and more apart are left out. ``polynomials`` receives ∂ log S/∂z in every bin.
+    """
+    charges = _charges(moments, lagrange)
+    blocks, slope_blocks = _blocks(0, n_blocks, differences, width, variance, 0.0)
+    errors = pair_errors(0, n_blocks, hermite, width, variance, 0.0)
+    potential = np.zeros(moments.shape)
+    total = 0.0
+    slope = 0.0
+    error = 0.0
+    for k in range(len(keys)):
+        qk, phi_k = charges[k], potential[k]
+        other = k
+        while other >= 0 and keys[k] - keys[other] < n_blocks:
+            o = keys[k] - keys[other]
+            block, slope_block, ql, phi_l = blocks[o], slope_blocks[o], charges[other], potential[other]
+            factor = 1.0 if other == k else 2.0
+            error += factor * moments[k, 0] * moments[other, 0] * errors[o]
+            for a in range(len(order)):
+                value = 0.0
+                derivative = 0.0
+                for b in range(len(order)):
+                    value += block[a, b] * ql[b]
+                    derivative += slope_block[a, b] * ql[b]
+                phi_k[a] += value
+                total += factor * qk[a] * value
+                slope += factor * qk[a] * derivative
+            if other != k:
+                for a in range(len(order)):
+                    for b in range(len(order)):
+                        phi_l[b] += block[a, b] * qk[a]
+            other -= 1
+    if keys[-1] - keys[0] >= n_blocks:
+        left_out = (n_blocks - 1) * width
+        error += moments[:, 0].sum() ** 2 * np.exp(-left_out * left_out / (2 * variance))
+    _slopes_of_potential(potential, lagrange, 4.0 / (width * total), polynomials)
+    return total, slope, error
+
+
+@njit(**COMPILE)
+def sum_across(
+    keys_x, moments_x, keys_y, moments_y, lagrange, differences, hermite, width, variance, least, n_blocks,
+    polynomials_x, polynomials_y, order,
+):  # fmt: skip
+    """As sum_within, over the pairs of two classes whose nearest bins are ``least`` apart.
+
+    S and its error are multiplied by exp(nearest²/2V), nearest = max(least − 1, 0) · width.
+    """
+    charges_x, charges_y = _charges(moments_x, lagrange), _charges(moments_y, lagrange)
+    nearest = max(least - 1, 0) * width
+    blocks, slope_blocks = _blocks(least, n_blocks, differences, width, variance, nearest)
+    errors = pair_errors(least, n_blocks, hermite, width, variance, nearest * nearest / (2 * variance))
+    phi_x, phi_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
+    reach = least + n_blocks
+    total = 0.0
+    slope = 0.0
+    error = 0.0
+    first = 0
+    for k in range(len(keys_x)):
+        while first < len(keys_y) and keys_x[k] - keys_y[first] >= reach:
+            first += 1
+        other = first
+        while other < len(keys_y) and keys_y[other] - keys_x[k] < reach:
+            o = keys_x[k] - keys_y[other]
+            block, slope_block = blocks[abs(o) - least], slope_blocks[abs(o) - least]
+            qk, ql, pk, pl = charges_x[k], charges_y[other], phi_x[k], phi_y[other]
+            if o < 0:  # the same block with the roles of the bins exchanged
+                qk, ql, pk, pl = ql, qk, pl, pk
+            error += moments_x[k, 0] * moments_y[other, 0] * errors[abs(o) - least]
+            for a in range(len(order)):
+                value = 0.0
+                derivative = 0.0
+                for b in range(len(order)):
+                    value += block[a, b] * ql[b]
+                    derivative += slope_block[a, b] * ql[b]
+                    pl[b] += block[a, b] * qk[a]
+                pk[a] += value
+                total += qk[a] * value
+                slope += qk[a] * derivative
+            other += 1
+    left_out = (reach - 1) * width
+    exponent = (nearest - left_out) * (nearest + left_out) / (2 * variance)
+    error += moments_x[:, 0].sum() * moments_y[:, 0].sum() * np.exp(exponent)
+    _slopes_of_potential(phi_x, lagrange, 2.0 / (width * total), polynomials_x)
+    _slopes_of_potential(phi_y, lagrange, 2.0 / (width * total), polynomials_y)
+    return total, slope, error
+
+
+@njit(cache=True, nogil=True)
+def least_offset(keys_x, keys_y):
+    """Smallest number of bins between an occupied bin of either class; both sorted."""
+    best = abs(keys_x[0] - keys_y[0])
+    i = 0
+    j = 0
+    while i < len(keys_x) and j < len(keys_y):
+        best = min(best, abs(keys_x[i] - keys_y[j]))
+        if keys_x[i] < keys_y[j]:
+            i += 1
+        else:
+            j += 1
+    return best
+
+
+@njit(**COMPILE)
+def sample_spread(z, weights):
+    """Weighted mean and variance, least and largest value."""
+    total = 0.0
+    mean = 0.0
+    for i in range(len(z)):
+        total += weights[i]
+        mean += weights[i] * z[i]
+    mean /= total
+    variance = 0.0
+    for i in range(len(z)):
+        variance += weights[i] * (z[i] - mean) ** 2
+    return mean, variance / total, z.min(), z.max()

@@ -1,0 +1,82 @@
+"""The two products with X for a stretch of rows: z = Xv and Xᵀw.
+
+Three forms, for the three ways in which features lie in memory: ``rows`` (float64, row after row: BLAS as it is),
+``mixed`` (any other type or stride: blocks are converted on the way), ``columns`` (column after column; takes Xᵀ).
+
+BLAS works on blocks below the size at which it would start threads of its own: threads belong to the caller,
+and the result is the same bits whatever their number.
+"""
+
+import numpy as np
+from numba import njit
+
+from melc.kernels.flags import COMPILE
+
+_BLAS_STAYS_SINGLE = 8192  # elements; OpenBLAS uses one thread below 9216
+_COLUMN_BLOCK = 1024
+
+
+@njit(inline="always")
+def _block_rows(n_features):
+    return max(8, _BLAS_STAYS_SINGLE // n_features)
+
+
+@njit(**COMPILE)
+def project_rows(X, v, start, stop, z):
+    size = _block_rows(X.shape[1])
+    for a in range(start, stop, size):
+        b = min(a + size, stop)
+        np.dot(X[a:b], v, z[a:b])
+
+
+@njit(**COMPILE)
+def project_mixed(X, v, start, stop, z):
+    size = _block_rows(X.shape[1])
+    scratch = np.empty((size, X.shape[1]))
+    for a in range(start, stop, size):
+        b = min(a + size, stop)
+        scratch[: b - a] = X[a:b]
+        np.dot(scratch[: b - a], v, z[a:b])
+
+
+@njit(**COMPILE)
+def project_columns(XT, v, start, stop, z):
+    for a in range(start, stop, _COLUMN_BLOCK):
+        block = z[a : min(a + _COLUMN_BLOCK, stop)]
+        block[:] = 0.0
+        for j in range(len(v)):
+            column = XT[j, a : a + len(block)]
+            vj = v[j]
+            for i in range(len(block)):
+                block[i] += vj * column[i]
+
+
+@njit(**COMPILE)
+def pull_rows(X, w, start, stop, gradient):
+    """Adds Σ w_{i − start} X_i over the rows start … stop to ``gradient``."""
+    size = _block_rows(X.shape[1])
+    for a in range(start, stop, size):
+        b = min(a + size, stop)
+        gradient += np.dot(w[a - start : b - start], X[a:b])
+
+
+@njit(**COMPILE)
+def pull_mixed(X, w, start, stop, gradient):
+    size = _block_rows(X.shape[1])
+    scratch = np.empty((size, X.shape[1]))
+    for a in range(start, stop, size):
+        b = min(a + size, stop)
+        scratch[: b - a] = X[a:b]
+        gradient += np.dot(w[a - start : b - start], scratch[: b - a])
+
+
+@njit(**COMPILE)
+def pull_columns(XT, w, start, stop, gradient):
+    for a in range(start, stop, _COLUMN_BLOCK):
+        weights = w[a - start : min(a + _COLUMN_BLOCK, stop) - start]
+        for j in range(len(gradient)):
+            column = XT[j, a : a + len(weights)]
+            total = 0.0
+            for i in range(len(weights)):
+                total += column[i] * weights[i]
+            gradient[j] += total

@@ -1,0 +1,191 @@
+"""Moment bins: the double sum in linear time, with a certified error.
+
+Points of a bin are replaced by P charges at its Chebyshev nodes that reproduce their first P moments. The
+sum over pairs of points becomes a sum over pairs of neighbouring bins, whose coupling depends on their distance
+only. Within a bin the potential of all others is a polynomial of degree P − 1; its derivative is the exact gradient of
+the sum as computed, so an optimiser sees one consistent function.
+
+The error of every sum is bounded from the bins themselves (:func:`melc.sums.bounds.moment_bin_error`).
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc import kernels
+from melc.sums import bounds
+from melc.sums.base import DoubleSum, Floats, Side
+from melc.sums.exact import Exact
+
+ORDERS = (4, 6, 8)
+
+
+@functools.lru_cache
+def _tables(order: int) -> tuple[Floats, Floats, Floats]:
+    """What the kernels know of P Chebyshev nodes on [−1, 1]: row a of the first holds the monomial coefficients of
+    the polynomial that is one at node a and zero at the others; then half the differences of nodes, and He⁺_P."""
+    points = np.cos((2 * np.arange(order) + 1) * np.pi / (2 * order))
+    lagrange = np.ascontiguousarray(np.linalg.inv(np.vander(points, increasing=True)).T)
+    return lagrange, np.subtract.outer(points, points) / 2, bounds.positive_hermite(order)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Occupied bins of one class: their numbers in ascending order, and the moments of their points."""
+
+    keys: NDArray[np.int64]
+    moments: Floats
+    width: float
+
+    @property
+    def order(self) -> int:
+        return self.moments.shape[1]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Bins joined into wider ones, and how to carry polynomials back."""
+
+    bins: Bins
+    parents: NDArray[np.int64]
+    shrink: float
+    shifts: Floats
+
+    def carry_back(self, coefficients: Floats) -> Floats:
+        """Polynomials of the wider bins in the coordinates of the bins that they were made of."""
+        if self.shrink == 1:
+            return coefficients
+        carried = np.zeros((len(self.parents), coefficients.shape[1]))
+        kernels.split_polynomials(coefficients, self.parents, self.shrink, self.shifts, carried)
+        return carried
+
+
+def merge(bins: Bins, width: float) -> Merged:
+    """Join bins into ones of the given width, a power of two times theirs."""
+    level = round(math.log2(width / bins.width))
+    if level <= 0:
+        return Merged(bins, np.arange(len(bins.keys)), 1.0, np.zeros(len(bins.keys)))
+    keys = bins.keys >> level
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+    parents = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(keys)))
+    shrink = 0.5**level
+    shifts = (2 * (bins.keys - (keys << level)) + 1) * shrink - 1
+    moments = np.zeros((len(starts), bins.order))
+    kernels.merge_moments(bins.moments, parents, shrink, shifts, moments)
+    return Merged(Bins(keys[starts], moments, bins.width * 2**level), parents, shrink, shifts)
+
+
+@dataclass(frozen=True)
+class BinnedSum:
+    """log S, ∂ log S/∂V, polynomials of ∂ log S/∂z per bin (in u, for a point of weight one), and the
+    certificate: log S is off by at most ``error``, infinite where nothing can be said."""
+
+    log_value: float
+    slope: float
+    polynomials: tuple[Floats, ...]
+    error: float
+    n_exponentials: int
+
+
+def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
+    """The sum over all pairs of one class."""
+    # S is at least the square of all mass over the bins, so what lies beyond adds less than eps/100 of it.
+    reach = math.sqrt(2 * variance * math.log(100 * len(bins.keys) / eps))
+    n_blocks = min(math.ceil(reach / bins.width) + 2, int(bins.keys[-1] - bins.keys[0]) + 1)
+    polynomials = np.empty(bins.moments.shape)
+    value, slope, error = kernels.sum_within(
+        bins.keys, bins.moments, *_tables(bins.order), bins.width, variance, n_blocks, polynomials, (0,) * bins.order
+    )
+    return _binned_sum(value, slope, error, 0.0, (polynomials,), n_blocks * bins.order**2)
+
+
+def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
+    """The sum over the pairs of two classes, their bins of the same width and origin."""
+    width = x.width
+    least = int(kernels.least_offset(x.keys, y.keys))
+    pairs = math.log(len(x.keys) * len(y.keys)) if least <= 1 else log_pairs(x, y)
+    reach = math.sqrt(((least + 1) * width) ** 2 + 2 * variance * (pairs + math.log(100 / eps)))
+    n_blocks = math.ceil(reach / width) + 2 - least
+    polynomials = np.empty(x.moments.shape), np.empty(y.moments.shape)
+    value, slope, error = kernels.sum_across(
+        *(x.keys, x.moments, y.keys, y.moments, *_tables(x.order)),
+        *(width, variance, least, n_blocks, *polynomials, (0,) * x.order),
+    )
+    log_factor = (max(least - 1, 0) * width) ** 2 / (2 * variance)
+    return _binned_sum(value, slope, error, log_factor, polynomials, n_blocks * x.order**2)
+
+
+def log_pairs(x: Bins, y: Bins) -> float:
+    """log of all pairs over the lightest one, which could stand alone at the gap between two classes."""
+    mass_x, mass_y = x.moments[:, 0], y.moments[:, 0]
+    return math.log(mass_x.sum() / mass_x.min()) + math.log(mass_y.sum() / mass_y.min())
+
+
+def _binned_sum(
+    value: float, slope: float, error: float, log_factor: float, polynomials: tuple[Floats, ...], count: int
+) -> BinnedSum:
+    if not value > error:  # the sum may be anything; bins this wide do not tell
+        return BinnedSum(-math.inf, 0.0, polynomials, math.inf, count)
+    log_error = -math.log1p(-error / value)
+    return BinnedSum(math.log(value) - log_factor, slope / value, polynomials, log_error, count)
+
+
+class Moments:
+    """Moment bins behind the interface of the other methods, for points that lie in one place.
+
+    ``eps`` bounds the error of log S, so it is relative to S and free of scale. Where bins cannot keep it (few
+    points, or classes far apart) all pairs are summed.
+    """
+
+    def __init__(self, eps: float) -> None:
+        self.eps = eps
+        self._exact = Exact()
+
+    def prepare(self, values: Floats, weights: Floats, label: int) -> Side:
+        return Side(values, weights)
+
+    def within(self, x: Side, variance: float) -> DoubleSum:
+        binned = _bin_side(x, _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps)))
+        result = sum_within(binned.bins, variance, self.eps)
+        if result.error > self.eps:
+            return self._exact.within(x, variance)
+        return DoubleSum(result.log_value, binned.per_point(result.polynomials[0]), None, result.n_exponentials)
+
+    def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
+        width = _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        binned = _bin_side(x, width), _bin_side(y, width)
+        result = sum_across(binned[0].bins, binned[1].bins, variance, self.eps)
+        if result.error > self.eps:
+            return self._exact.across(x, y, variance)
+        dx, dy = (side.per_point(p) for side, p in zip(binned, result.polynomials, strict=True))
+        return DoubleSum(result.log_value, dx, dy, result.n_exponentials)
+
+
+@dataclass(frozen=True)
+class _BinnedSide:
+    bins: Bins
+    members: NDArray[np.int64]
+    local: Floats
+    weights: Floats
+
+    def per_point(self, polynomials: Floats) -> Floats:
+        """The polynomial of its bin at every point, times its weight."""
+        values = np.polynomial.polynomial.polyval(self.local, polynomials[self.members].T, tensor=False)
+        return np.asarray(self.weights * values)
+
+
+def _bin_side(side: Side, width: float) -> _BinnedSide:
+    position = side.values / width
+    floor = np.floor(position)
+    keys, members = np.unique(floor.astype(np.int64), return_inverse=True)
+    local = 2 * (position - floor) - 1
+    moments = np.zeros((len(keys), ORDERS[-1]))
+    kernels.add_point_moments(local, members, side.weights, moments)
+    return _BinnedSide(Bins(keys, moments, width), members, local, side.weights)
+
+
+def _power_of_two(width: float) -> float:
+    return float(2.0 ** math.floor(math.log2(width)))
