@@ -152,9 +152,7 @@ def test_pointing_at_a_square_tells_its_numbers(open_page):
     words = page.locator("#words")
     assert words.is_hidden()
     page.locator("#figure2 rect.loss, #figure2 rect.gain").first.hover()
-    assert re.fullmatch(
-        r"\S+, γ = \S+, ε = \S+: BAC 0\.\d{3} \(exact 0\.\d{3}\), [+-]\d+\.\d%", words.inner_text()
-    )
+    assert re.fullmatch(r"\S+, γ = \S+, ε = \S+: BAC 0\.\d{3} \(exact 0\.\d{3}\), [+-]\d+\.\d%", words.inner_text())
     page.locator("h1").hover()
     assert words.is_hidden()
 

@@ -120,7 +120,7 @@ def test_values_are_printed_for_people_and_written_in_full():
     assert format_value(None, 2) == "—"
 
 
-# ------------------------------------------------------------------- verdicts: each must be able to go both ways
+# Verdicts: each must be able to go both ways.
 
 
 def melc_records(**by_method):
@@ -140,17 +140,13 @@ def test_table_1_verdict():
     assert verdicts.table1_agrees(made_results()).verdict == verdicts.FAILS
 
 
-@pytest.mark.parametrize(
-    ("ratio", "expected"), [(0.5, "holds"), (0.9, "does not hold"), (0.1, "does not hold")]
-)
+@pytest.mark.parametrize(("ratio", "expected"), [(0.5, "holds"), (0.9, "does not hold"), (0.1, "does not hold")])
 def test_discard_verdict(ratio, expected):
     results = melc_records(discard=(0.8, made_run(ratio)))
     assert verdicts.discard_halves_pairs(results).verdict == expected
 
 
-@pytest.mark.parametrize(
-    ("ratio", "expected"), [(0.2, "holds"), (0.5, "does not hold"), (0.01, "does not hold")]
-)
+@pytest.mark.parametrize(("ratio", "expected"), [(0.2, "holds"), (0.5, "does not hold"), (0.01, "does not hold")])
 def test_bin_verdict(ratio, expected):
     assert verdicts.bin_reduces_pairs(melc_records(bin=(0.8, made_run(ratio)))).verdict == expected
 
@@ -222,9 +218,7 @@ def test_norm_verdict(held, free, expected):
     assert verdicts.penalty_keeps_norm(made_results(record_of)).verdict == expected
 
 
-@pytest.mark.parametrize(
-    ("evaluations", "expected"), [(2000, "holds"), (40, "partly"), (20, "does not hold")]
-)
+@pytest.mark.parametrize(("evaluations", "expected"), [(2000, "holds"), (40, "partly"), (20, "does not hold")])
 def test_evaluations_verdict(evaluations, expected):
     def record_of(cell):
         n = 20 if getattr(cell, "penalty", True) else evaluations

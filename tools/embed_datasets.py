@@ -123,9 +123,7 @@ def scale(X: np.ndarray) -> np.ndarray:
 
 
 def write(name: str, X: np.ndarray, y: np.ndarray) -> Path:
-    lines = [
-        ",".join([str(label), *(f"{value:g}" for value in row)]) for label, row in zip(y, X, strict=True)
-    ]
+    lines = [",".join([str(label), *(f"{value:g}" for value in row)]) for label, row in zip(y, X, strict=True)]
     path = TARGET / f"{name}.csv.gz"
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), compresslevel=9, mtime=0))
     return path

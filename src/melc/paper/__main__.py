@@ -17,16 +17,10 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="The paper's 
 
 @app.command()
 def reproduce(
-    output: Annotated[Path, typer.Option(help="Folder for records, tables, figures and report.")] = Path(
-        "reproduction"
-    ),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small part of everything, in two minutes.")
-    ] = False,
+    output: Annotated[Path, typer.Option(help="Folder for records, tables, figures and report.")] = Path("melc-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="A small part of everything, in two minutes.")] = False,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing, report on what is there.")
-    ] = False,
+    report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing, report on what is there.")] = False,
 ) -> None:
     """Run the evaluation; stopped at any moment, the same command goes on from there."""
     console = Console()
@@ -34,9 +28,7 @@ def reproduce(
     try:
         done = run_reproduction(output, profile, n_jobs=jobs, report_only=report_only)
     except KeyboardInterrupt:
-        console.print(
-            f"Stopped. Finished cells are in {output / 'records'}; the same command goes on from there."
-        )
+        console.print(f"Stopped. Finished cells are in {output / 'records'}; the same command goes on from there.")
         raise typer.Exit(130) from None
     except ValueError as error:
         console.print(f"[red]{error}[/red]")
@@ -44,9 +36,7 @@ def reproduce(
     for name, why in done.missing.items():
         console.print(f"[red]missing data set {name}[/red]: {why}")
     for verdict in done.verdicts:
-        console.print(
-            f"[bold]{verdict.verdict}[/bold]: {verdict.claim} — {verdict.measured}", highlight=False
-        )
+        console.print(f"[bold]{verdict.verdict}[/bold]: {verdict.claim} — {verdict.measured}", highlight=False)
     console.print(f"{done.n_solved} cells run now. Report: {done.html}")
 
 
@@ -58,9 +48,7 @@ def datasets() -> None:
         entry = listing.entry
         shape = f"{entry.shape[0]} × {entry.shape[1]}"
         classes = ", ".join(f"{label:+d}: {count}" for label, count in entry.class_counts.items())
-        table.add_row(
-            entry.name, shape, classes, "yes" if listing.at_hand else "no", listing.where, entry.source
-        )
+        table.add_row(entry.name, shape, classes, "yes" if listing.at_hand else "no", listing.where, entry.source)
     Console().print(table)
 
 

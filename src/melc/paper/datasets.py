@@ -208,9 +208,7 @@ def _download(entry: Entry, url: str, path: Path) -> None:
 
 
 def _take_from_disk(entry: Entry) -> str:
-    return (
-        f"save libSVM's {entry.name}_scale as <folder>/{entry.name}.libsvm and set {FOLDER_VARIABLE}=<folder>"
-    )
+    return f"save libSVM's {entry.name}_scale as <folder>/{entry.name}.libsvm and set {FOLDER_VARIABLE}=<folder>"
 
 
 def _listing(entry: Entry, cache: Path) -> Listing:

@@ -113,8 +113,7 @@ def _table_section(table: Table) -> str:
     titles = [escape(title).replace("-", "\N{NON-BREAKING HYPHEN}") for title in table.header]
     header = "".join(f'<th scope="col"><button>{title}</button></th>' for title in titles)
     body = "\n".join(
-        "<tr>" + "".join(_table_cell(table, value, i) for i, value in enumerate(row)) + "</tr>"
-        for row in table.rows
+        "<tr>" + "".join(_table_cell(table, value, i) for i, value in enumerate(row)) + "</tr>" for row in table.rows
     )
     return (
         f'<section id="{table.name}"><h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>'
@@ -160,9 +159,7 @@ def _heat_map(results: Results, losses: pd.DataFrame, method: str, data_set: str
         f'<text class="side" x="{left - 4}" y="{top + CELL * i + 11}">{eps:g}</text>'
         for i, eps in enumerate(reversed(epsilons))
     ]
-    labels.append(
-        f'<text x="{(left + width) // 2}" y="{height - 5}">γ</text><text x="7" y="{top + 10}">ε</text>'
-    )
+    labels.append(f'<text x="{(left + width) // 2}" y="{height - 5}">γ</text><text x="7" y="{top + 10}">ε</text>')
     return (
         f'<figure class="panel"><figcaption>{escape(data_set)}</figcaption>'
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(data_set)}, {TITLES[method]}">'

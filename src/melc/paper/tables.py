@@ -105,9 +105,7 @@ def exp_call_ratios(results: Results) -> Table:
     columns = [(solver, method) for solver in ("cg", "lbfgs") for method in ("bin", "discard")]
     rows = _beside_paper(results, measured, paper, columns)
     difference = (measured - paper).dropna().abs().groupby(["solver", "method"]).mean()
-    differences = ", ".join(
-        f"{SOLVER_NAMES[s]} {NAMES[m]} {value:.3f}" for (s, m), value in difference.items()
-    )
+    differences = ", ".join(f"{SOLVER_NAMES[s]} {NAMES[m]} {value:.3f}" for (s, m), value in difference.items())
     return Table(
         "table1",
         "Table 1: ratio of exp calls to the exact method",
@@ -207,9 +205,7 @@ def solvers(results: Results) -> Table:
         & results.runs["penalty"]
         & results.runs["gamma"].isin(results.profile.sphere_gammas)
     ]
-    by_solver = runs.groupby(["data_set", "solver"])[
-        ["n_evaluations", "n_iter", "exact_divergence", "converged"]
-    ]
+    by_solver = runs.groupby(["data_set", "solver"])[["n_evaluations", "n_iter", "exact_divergence", "converged"]]
     mean = by_solver.mean()
     columns = {"iterations": "n_iter", "evaluations": "n_evaluations", "D": "exact_divergence"}
     columns |= {"converged %": "converged"}
@@ -278,10 +274,7 @@ def off_sets(results: Results) -> Table:
     runs = results.grid_runs()
     measured, paper = means.ratios(results), paper_table("exp_call_ratio")
     difference = (measured - paper).dropna()
-    rows = [
-        _off_row(runs, place, measured[place], paper[place])
-        for place in difference.index[abs(difference) > 0.06]
-    ]
+    rows = [_off_row(runs, place, measured[place], paper[place]) for place in difference.index[abs(difference) > 0.06]]
     return Table(
         "off",
         "Entries of Table 1 that differ by more than 0.06",
@@ -293,9 +286,7 @@ def off_sets(results: Results) -> Table:
     )
 
 
-def _off_row(
-    runs: pd.DataFrame, place: tuple[str, str, str], measured: float, paper: float
-) -> tuple[Value, ...]:
+def _off_row(runs: pd.DataFrame, place: tuple[str, str, str], measured: float, paper: float) -> tuple[Value, ...]:
     data_set, solver, method = place
     own = runs[(runs["data_set"] == data_set) & (runs["solver"] == solver) & (runs["method"] == method)]
     by_gamma = own.groupby("gamma")["ratio"].mean()
@@ -317,9 +308,7 @@ def _timing(results: Results, mean: pd.Series, decimals: int, name: str, title: 
     columns = [(s, m) for s in ("cg", "lbfgs") for m in ("exact", "discard", "bin", "moments")]
     header = [f"{SOLVER_NAMES[solver]} {NAMES[method]}" for solver, method in columns]
     rows = [(n, *(_lookup(mean, (n, *column)) for column in columns)) for n in results.profile.data_sets]
-    return Table(
-        name, title, note, ("data set", *header), tuple(rows), (0, *[decimals] * len(columns)), timed=True
-    )
+    return Table(name, title, note, ("data set", *header), tuple(rows), (0, *[decimals] * len(columns)), timed=True)
 
 
 def _beside_paper(

@@ -99,9 +99,7 @@ def ratio_depends_on_data_not_solver(results: Results) -> Verdict:
             f"{between_solvers.max():.3f}, {between_solvers.idxmax()}), data sets by {between_sets:.3f} (SD)"
         )
     verdict = HOLDS if max(shares) < 0.25 else PARTLY if max(shares) < 1 else FAILS
-    return Verdict(
-        "The strength of reduction depends on the data set, not on the solver", verdict, "; ".join(details)
-    )
+    return Verdict("The strength of reduction depends on the data set, not on the solver", verdict, "; ".join(details))
 
 
 def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
@@ -168,9 +166,7 @@ def accuracy_often_increases(results: Results) -> Verdict:
     loss = means.accuracy_losses(results)["loss"]
     increased, decreased = float((loss < 0).mean()), float((loss > 0).mean())
     verdict = HOLDS if increased >= 0.25 else FAILS
-    measured = (
-        f"{increased:.0%} of entries increase, {decreased:.0%} decrease; mean change {-loss.mean():+.2%}"
-    )
+    measured = f"{increased:.0%} of entries increase, {decreased:.0%} decrease; mean change {-loss.mean():+.2%}"
     return Verdict("For many experiments BAC increases under approximation", verdict, measured)
 
 
