@@ -17,6 +17,7 @@ TINY = replace(
     max_iter=40,
     norm_gammas=(1.0,),
     baselines=("LDA",),
+    other_n_folds=(2,),
 )
 
 

@@ -13,12 +13,19 @@ from paper_cases import TINY
 
 
 def test_full_profile_covers_the_papers_grid():
-    grid = [c for c in cells(FULL) if isinstance(c, MelcCell) and c.penalty and c.solver != "sphere"]
+    fits = [c for c in cells(FULL) if isinstance(c, MelcCell) and c.n_folds == FULL.n_folds]
+    grid = [c for c in fits if c.penalty and c.solver != "sphere"]
     settings = {(c.data_set, c.solver, c.method, c.gamma, c.eps) for c in grid}
     for method in ("bin", "discard"):
         assert sum(s[2] == method for s in settings) == 10 * 2 * 5 * 7
     assert sum(s[2] == "exact" for s in settings) == 10 * 2 * 5
     assert {c.fold for c in grid} == {0, 1, 2, 3, 4}
+
+
+def test_table_1_is_measured_again_with_other_numbers_of_folds():
+    again = [c for c in cells(FULL) if c.n_folds != FULL.n_folds]
+    assert {(c.n_folds, c.fold, c.n_starts, c.solver) for c in again} == {(2, 0, 1, "lbfgs"), (10, 0, 1, "lbfgs")}
+    assert len(again) == 2 * 10 * 5 * 7 * 2
 
 
 def test_runs_without_penalty_are_for_the_two_sets_that_the_paper_names():

@@ -14,7 +14,7 @@ from melc.paper.protocol import MelcCell, Profile
 from melc.paper.records import Record
 
 APPROXIMATIONS = ("discard", "bin")  # the paper's own, in the order of its Figure 2
-SETTINGS = ["data_set", "fold", "solver", "method", "gamma", "eps", "penalty"]
+SETTINGS = ["data_set", "fold", "n_folds", "solver", "method", "gamma", "eps", "penalty"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,15 @@ class Results:
         return [name for name in self.profile.data_sets if name in present]
 
     def grid_runs(self) -> pd.DataFrame:
-        """The runs of the paper's grid: its two solvers, with the penalty."""
-        return self.runs[self.runs["penalty"] & self.runs["solver"].isin(self.profile.solvers)]
+        """The runs of the paper's grid: its two solvers, with the penalty, on the profile's folds."""
+        return self._grid(self.runs)
 
     def grid_cells(self) -> pd.DataFrame:
-        return self.cells[self.cells["penalty"] & self.cells["solver"].isin(self.profile.solvers)]
+        return self._grid(self.cells)
+
+    def _grid(self, frame: pd.DataFrame) -> pd.DataFrame:
+        of_grid = frame["penalty"] & frame["solver"].isin(self.profile.solvers)
+        return frame[of_grid & (frame["n_folds"] == self.profile.n_folds)]
 
     def norm_runs(self) -> pd.DataFrame:
         """The runs without the penalty, and their partners with it."""

@@ -95,6 +95,7 @@ def all_tables(results: Results) -> list[Table]:
         milliseconds_per_evaluation,
         *(lambda results, method=method: ratios_by_setting(results, method) for method in APPROXIMATIONS),
         off_sets,
+        *((ratios_by_number_of_folds,) if results.profile.other_n_folds else ()),
     )
     return [make(results) for make in makers]
 
@@ -141,7 +142,8 @@ def iterations(results: Results) -> Table:
 
 def balanced_accuracies(results: Results) -> Table:
     """BAC with its spread over the folds, beside other classifiers on the same folds."""
-    cells = results.cells[(results.cells["solver"] == "lbfgs") & results.cells["penalty"]]
+    cells = results.grid_cells()
+    cells = cells[cells["solver"] == "lbfgs"]
     typical = cells[cells["gamma"] == TYPICAL_GAMMA]
     fits = {
         "MELC exact": typical[typical["method"] == "exact"],
@@ -283,6 +285,33 @@ def off_sets(results: Results) -> Table:
         ("data set", "solver", "method", *_OFF_COLUMNS),
         tuple(rows),
         (0, 0, 0, 3, 2, 3, 3, 3, 3, 3),
+    )
+
+
+def ratios_by_number_of_folds(results: Results) -> Table:
+    """Table 1 again with other numbers of folds, that is, with fewer or more training rows."""
+    numbers = sorted({results.profile.n_folds, *results.profile.other_n_folds})
+    runs = results.runs[results.runs["penalty"] & (results.runs["solver"] == "lbfgs")]
+    mean = runs.groupby(["method", "n_folds", "data_set"])["ratio"].mean()
+    paper = paper_table("exp_call_ratio").xs("lbfgs", level="solver")
+    header, columns, differences = [], [], []
+    for method in ("bin", "discard"):
+        own_paper = paper.xs(method, level="method")
+        for n_folds in numbers:
+            measured = mean.get((method, n_folds), pd.Series(dtype=float))
+            header.append(f"{NAMES[method]}, {n_folds} folds")
+            columns.append(measured)
+            differences.append(f"{header[-1]}: {(measured - own_paper).dropna().mean():+.3f}")
+        header.append(f"{NAMES[method]} paper")
+        columns.append(own_paper)
+    return Table(
+        "folds",
+        "Table 1 with other numbers of folds",
+        "L-BFGS-B. The fewer the folds, the fewer the training rows, the wider Silverman's kernel and the fewer "
+        "the points per bin: both ratios grow. Mean difference from the paper: " + "; ".join(differences) + ".",
+        ("data set", *header),
+        tuple((n, *(_lookup(column, n) for column in columns)) for n in results.profile.data_sets),
+        (0, *[3 if "folds" in title else 2 for title in header]),
     )
 
 
