@@ -31,7 +31,7 @@ def test_table_1_is_measured_again_with_other_numbers_of_folds():
 def test_runs_without_penalty_are_for_the_two_sets_that_the_paper_names():
     free = [c for c in cells(FULL) if isinstance(c, MelcCell) and not c.penalty]
     assert {c.data_set for c in free} == {"sonar", "german.numer"}
-    assert {c.method for c in free} == {"exact"}
+    assert {(c.method, c.eps) for c in free} == {("exact", None), ("bin", 0.05), ("discard", 0.05)}
 
 
 @pytest.mark.parametrize("profile", [FULL, QUICK, TINY], ids=lambda p: p.name)

@@ -99,11 +99,11 @@ def test_norm_table_pairs_runs_with_and_without_penalty():
         return made_record(cell)
 
     table = tables.norms(made_results(record_of))
-    assert [row[:4] for row in table.rows] == [
-        ("sonar", "CG", "without", 2000.0),
-        ("sonar", "CG", "with", 1.0),
-        ("sonar", "L-BFGS-B", "without", 2000.0),
-        ("sonar", "L-BFGS-B", "with", 1.0),
+    assert [row[:5] for row in table.rows] == [
+        ("sonar", method, solver, *outcome)
+        for method in ("bin", "dist", "exact")
+        for solver in ("CG", "L-BFGS-B")
+        for outcome in (("without", 2000.0), ("with", 1.0))
     ]
 
 

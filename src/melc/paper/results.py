@@ -51,10 +51,10 @@ class Results:
 
     def norm_runs(self) -> pd.DataFrame:
         """The runs without the penalty, and their partners with it."""
-        runs = self.runs[(self.runs["method"] == "exact") & self.runs["solver"].isin(self.profile.solvers)]
-        free = runs[~runs["penalty"]]
-        partner = runs["data_set"].isin(free["data_set"]) & runs["gamma"].isin(free["gamma"])
-        return runs[partner]
+        free = self.runs[~self.runs["penalty"]]
+        settings = [name for name in SETTINGS if name != "penalty"]
+        partners = self.runs.merge(free[settings].drop_duplicates(), on=settings)
+        return partners.sort_values(["penalty", *settings, "start"], ignore_index=True)
 
 
 def gather(profile: Profile, records: list[Record], missing: dict[str, str]) -> Results:

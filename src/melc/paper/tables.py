@@ -174,10 +174,11 @@ def balanced_accuracies(results: Results) -> Table:
 
 def norms(results: Results) -> Table:
     """The norm experiment: with and without the penalty."""
-    groups = results.norm_runs().groupby(["data_set", "solver", "penalty"], sort=True)
+    groups = results.norm_runs().groupby(["data_set", "method", "solver", "penalty"], sort=True)
     rows = [
         (
             data_set,
+            NAMES[method],
             SOLVER_NAMES[solver],
             "with" if penalty else "without",
             float(group["norm"].median()),
@@ -188,15 +189,15 @@ def norms(results: Results) -> Table:
             100 * float(group["converged"].mean()),
             float(group["exact_divergence"].mean()),
         )
-        for (data_set, solver, penalty), group in groups
+        for (data_set, method, solver, penalty), group in groups
     ]
     return Table(
         "norms",
         "The norm of v with and without the penalty",
-        "Exact method, final ‖v‖ and number of evaluations over folds, starts and γ.",
-        ("data set", "solver", "penalty", *_NORM_COLUMNS),
+        f"Final ‖v‖ and number of evaluations over folds, starts and γ; ε = {results.profile.norm_eps:g}.",
+        ("data set", "method", "solver", "penalty", *_NORM_COLUMNS),
         tuple(rows),
-        (0, 0, 0, 3, 1, 1, 0, 1, 0, 4),
+        (0, 0, 0, 0, 3, 1, 1, 0, 1, 0, 4),
     )
 
 

@@ -195,15 +195,15 @@ def penalty_keeps_norm(results: Results) -> Verdict:
     if runs.empty:
         return Verdict(claim, NOT_RUN, "no runs without the penalty")
     held = runs.loc[runs["penalty"], "norm"]
-    free = runs.loc[~runs["penalty"], "norm"]
+    free = runs[~runs["penalty"]]
     near_one = bool(((held - 1).abs() <= 0.05).all())
-    verdict = HOLDS if near_one and free.max() > 1000 else PARTLY if near_one else FAILS
-    return Verdict(
-        claim,
-        verdict,
-        f"with: from {held.min():.4f} to {held.max():.4f}; without: median {free.median():.2f}, "
-        f"largest {free.max():,.1f}, beyond 1000 in {float((free > 1000).mean()):.0%} of runs",
+    verdict = HOLDS if near_one and free["norm"].max() > 1000 else PARTLY if near_one else FAILS
+    without = "; ".join(
+        f"{method} without: median {norm.median():,.1f}, largest {norm.max():,.1f}, "
+        f"beyond 1000 in {float((norm > 1000).mean()):.0%} of runs"
+        for method, norm in free.groupby("method")["norm"]
     )
+    return Verdict(claim, verdict, f"with: from {held.min():.4f} to {held.max():.4f}; {without}")
 
 
 def penalty_saves_evaluations(results: Results) -> Verdict:
@@ -212,13 +212,12 @@ def penalty_saves_evaluations(results: Results) -> Verdict:
     runs = results.norm_runs()
     if runs.empty:
         return Verdict(claim, NOT_RUN, "no runs without the penalty")
-    mean = runs.groupby(["data_set", "solver", "penalty"])["n_evaluations"].mean().unstack("penalty")
+    mean = runs.groupby(["data_set", "method", "solver", "penalty"])["n_evaluations"].mean().unstack("penalty")
     factor = mean[False] / mean[True]
     verdict = HOLDS if factor.min() >= 10 else PARTLY if factor.max() > 1.1 else FAILS
     details = "; ".join(
-        f"{data_set} {solver}: {mean.loc[(data_set, solver), False]:.0f} without, "
-        f"{mean.loc[(data_set, solver), True]:.0f} with ({value:.1f} times)"
-        for (data_set, solver), value in factor.items()
+        f"{data_set} {method}, {solver}: {without:.0f} without, {held:.0f} with ({without / held:.1f} times)"
+        for (data_set, method, solver), held, without in zip(mean.index, mean[True], mean[False], strict=True)
     )
     most = runs.loc[~runs["penalty"], "n_evaluations"].max()
     return Verdict(claim, verdict, f"{details}; most in one run without it: {most:,}")
