@@ -1,5 +1,6 @@
 """The classifier: validate, assemble, store. Formulas live in the rooms below."""
 
+import contextlib
 import warnings
 from numbers import Integral, Real
 from typing import Any
@@ -9,17 +10,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import _threadpool_controller_decorator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from melc.density import decide, estimate_density
 from melc.evaluation import VARIANCE_FLOOR
 from melc.kernels import is_floored, kernel_variances, total_variance
 from melc.objective import METHODS, Objective
-from melc.optimize import SOLVERS, Result, best_of, maximise
+from melc.optimize import SOLVERS, Result
 from melc.pairwise import spread_of
 from melc.rows import Rows
+from melc.search import Problem, search
 from melc.starts import feature_scale, starting_directions
 
 
@@ -35,12 +39,14 @@ class MELC(ClassifierMixin, BaseEstimator):
     gamma : float, default=1.0
         Factor on Silverman's bandwidth: below one the densities follow the data more closely and more
         thresholds appear, above one they are smoother.
-    method : {"exact", "discard", "bin"}, default="exact"
-        How the sums over pairs are computed: all of them; without pairs that are far apart (sort and
-        discard); with points replaced by the means of bins.
+    method : {"moments", "exact", "discard", "bin"}, default="moments"
+        How the sums over pairs are computed: by moment bins, in linear time with a certified error; over all pairs;
+        and the paper's two approximations: without pairs that are far apart (sort and discard), and with points
+        replaced by the means of bins.
     eps : float, default=1e-6
-        Accepted error. For "discard" and "bin" it is the paper's: absolute, on each information potential,
-        and so in the units of the data. "exact" ignores it.
+        Accepted error. For "moments" it bounds the error of the divergence itself, whatever the scale of the data.
+        For "discard" and "bin" it is the paper's: absolute, on each information potential, and so in the units of
+        the data. "exact" ignores it.
     solver : {"lbfgs", "cg", "sphere"}, default="lbfgs"
         L-BFGS-B or conjugate gradients on the penalised objective, or gradient ascent on the sphere.
     n_init : int, default=10
@@ -49,6 +55,9 @@ class MELC(ClassifierMixin, BaseEstimator):
         Most iterations of the solver from one start.
     tol : float, default=1e-5
         A run has converged when no component of the gradient is larger.
+    n_jobs : int, default=None
+        Threads for large data. None: as many as OpenMP would use, that is all cores unless OMP_NUM_THREADS,
+        threadpoolctl or joblib say otherwise; -1: all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the random starts; they are the same for every method and solver.
 
@@ -95,6 +104,7 @@ class MELC(ClassifierMixin, BaseEstimator):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
 
@@ -102,12 +112,13 @@ class MELC(ClassifierMixin, BaseEstimator):
         self,
         *,
         gamma: float = 1.0,
-        method: str = "exact",
+        method: str = "moments",
         eps: float = 1e-6,
         solver: str = "lbfgs",
         n_init: int = 10,
         max_iter: int = 200,
         tol: float = 1e-5,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.gamma = gamma
@@ -117,6 +128,7 @@ class MELC(ClassifierMixin, BaseEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -136,14 +148,19 @@ class MELC(ClassifierMixin, BaseEstimator):
         sample = rows.sample(_SAMPLE_ROWS, rng)
         scale = feature_scale(sample)
         starts = starting_directions(sample, self.n_init, scale, rng)
-        # The paper's ε is tied to the units of the data: its methods search in those units.
-        search_scale = scale if self.method in ("moments", "exact") else None
-        objective = Objective(rows, gamma=self.gamma, method=self.method, eps=self.eps, scale=search_scale)
-        self.results_ = [
-            maximise(objective, start, solver=self.solver, max_iter=self.max_iter, tol=self.tol) for start in starts
-        ]
-        self._store(best_of(self.results_), rows)
+        with contextlib.closing(rows):
+            best, self.results_ = _search(rows, self._problem(scale), starts, rng)
+            self._store(best, rows)
         return self
+
+    def _problem(self, scale: NDArray[np.float64]) -> Problem:
+        # The paper's ε is tied to the units of the data: its methods search in those units.
+        smooth = self.method in ("moments", "exact")
+
+        def objective(rows: Rows, gamma: float) -> Objective:
+            return Objective(rows, gamma=gamma, method=self.method, eps=self.eps, scale=scale if smooth else None)
+
+        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth)
 
     def _validated_rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         """Checked input as rows with class codes; sets ``classes_``."""
@@ -156,7 +173,7 @@ class MELC(ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         _check_classes(self.classes_, codes, weights)
         _check_varies(X)
-        return Rows(X, codes.astype(np.int8), weights)
+        return Rows(X, codes.astype(np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
 
     def _store(self, best: Result, rows: Rows) -> None:
         """Everything that prediction needs, and no row of the data."""
@@ -166,9 +183,10 @@ class MELC(ClassifierMixin, BaseEstimator):
         points = [z[m] for m in members]
         spread = spread_of(points, weights)
         sign = _sign(best.direction, spread.mean_y - spread.mean_x, total_variance(spread))
+        points = [sign * side for side in points]
         variances = kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
-        first, second = (estimate_density(sign * points[c], weights[c], variances[c]) for c in (0, 1))
-        decision = decide((first, second))
+        first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
+        decision = decide((first, second)).counted(points, weights)
         self.decisions_ = [decision]
         self.coef_ = sign * best.direction[None, :]
         self.thresholds_ = decision.thresholds
@@ -221,6 +239,9 @@ class MELC(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
+
+# Solvers work on vectors of a few numbers, where threads of BLAS cost far more than they save.
+_search = _threadpool_controller_decorator(limits=1, user_api="blas")(search)
 
 # Rows that scales and starts are estimated from.
 _SAMPLE_ROWS = 20_000

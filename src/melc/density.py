@@ -1,8 +1,8 @@
 """The two projected class densities, their log ratio, and the thresholds where they cross."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,12 +113,23 @@ class Decision:
 
     ``thresholds`` are the points where the decision changes, ``codes`` the class (0 or 1) of the
     ``len(thresholds) + 1`` intervals between them; a point on a threshold belongs to the interval above.
+    ``counts``, of shape (n_intervals, 2), tells how many training rows of either class (their weights, if
+    weighted) lie in each interval.
     """
 
     densities: tuple[Density, Density]
     log_prior_ratio: float
     thresholds: Floats
     codes: NDArray[np.int8]
+    counts: Floats | None = None
+
+    def counted(self, points: Sequence[Floats], weights: Sequence[Floats]) -> "Decision":
+        """The same decision, with the weight of each class's points in every interval."""
+        counts = [
+            np.bincount(np.searchsorted(self.thresholds, z, side="right"), w, len(self.codes))
+            for z, w in zip(points, weights, strict=True)
+        ]
+        return replace(self, counts=np.column_stack(counts))
 
     def classify(self, z: Floats) -> NDArray[np.int8]:
         """The class of every point, by binary search among the thresholds."""

@@ -36,10 +36,15 @@ class Result:
 
 
 class _Trace:
-    """What a run has seen: the best point, which counts even if a later line search fails."""
+    """What a run has seen: the best point, which counts even if a later line search fails.
 
-    def __init__(self, objective: Objective) -> None:
+    With a ``curvature`` matrix R the solver moves in coordinates p, u = origin + R p.
+    """
+
+    def __init__(self, objective: Objective, start: Floats, curvature: Floats | None = None) -> None:
         self.objective = objective
+        self.curvature = curvature
+        self.origin = start
         self.best_value = -np.inf
         self.best_u = np.empty(0)
         self.best_divergence = -np.inf
@@ -47,13 +52,18 @@ class _Trace:
         self._evaluations_before = objective.n_evaluations
         self._exponentials_before = objective.n_exponentials
 
-    def __call__(self, u: Floats) -> tuple[float, Floats]:
+    @property
+    def start(self) -> Floats:
+        return self.origin if self.curvature is None else np.zeros(len(self.origin))
+
+    def __call__(self, p: Floats) -> tuple[float, Floats]:
         """Negated value and gradient, for minimisers."""
+        u = p if self.curvature is None else self.origin + self.curvature @ p
         evaluation = self.objective.evaluate(u)
         value, gradient = self.objective.penalise(u, evaluation)
         if value > self.best_value:
             self.best_value, self.best_u, self.best_divergence = value, u.copy(), evaluation.divergence
-        return -value, -gradient
+        return -value, -gradient if self.curvature is None else -(self.curvature.T @ gradient)
 
     def note_iteration(self, _: object) -> None:
         self.history.append(self.best_divergence)
@@ -73,25 +83,25 @@ class _Trace:
         )
 
 
-def _lbfgs(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
+def _lbfgs(trace: _Trace, max_iter: int, tol: float) -> Result:
     """SciPy's L-BFGS-B, without bounds."""
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": _PROGRESS}
-    found = minimize(trace, start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
+    found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
     reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
-def _cg(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
+def _cg(trace: _Trace, max_iter: int, tol: float) -> Result:
     """SciPy's nonlinear conjugate gradients."""
     options = {"maxiter": max_iter, "gtol": tol}
-    found = minimize(trace, start, jac=True, method="CG", callback=trace.note_iteration, options=options)
+    found = minimize(trace, trace.start, jac=True, method="CG", callback=trace.note_iteration, options=options)
     reason = {0: "converged: the gradient is below tol", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
-def _sphere(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
+def _sphere(trace: _Trace, max_iter: int, tol: float) -> Result:
     """Gradient ascent along the unit sphere, with backtracking until Armijo's condition holds."""
-    u = start / np.linalg.norm(start)
+    u = trace.start
     value, gradient = trace(u)
     step = 1.0
     for n_iter in range(max_iter):
@@ -114,7 +124,7 @@ def _sphere(trace: _Trace, start: Floats, max_iter: int, tol: float) -> Result:
     return trace.result(max_iter, False, _limit(max_iter))
 
 
-SOLVERS: dict[str, Callable[[_Trace, Floats, int, float], Result]] = {
+SOLVERS: dict[str, Callable[[_Trace, int, float], Result]] = {
     "lbfgs": _lbfgs,
     "cg": _cg,
     "sphere": _sphere,
@@ -134,9 +144,18 @@ def _plain(message: object) -> str:
 
 
 def maximise(
-    objective: Objective, start: Floats, *, solver: str = "lbfgs", max_iter: int = 200, tol: float = 1e-5
+    objective: Objective,
+    start: Floats,
+    *,
+    solver: str = "lbfgs",
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    curvature: Floats | None = None,
 ) -> Result:
     """Maximise the divergence from one start, a direction in the units of the features.
+
+    ``curvature`` is a matrix R whose square R Rᵀ is about the inverse of the negative Hessian at the start; the
+    solvers that leave the sphere then work in coordinates in which the objective is equally curved in all directions.
 
     Examples
     --------
@@ -151,7 +170,9 @@ def maximise(
     (True, True)
     """
     u = start * objective.scale
-    return SOLVERS[solver](_Trace(objective), u / np.linalg.norm(u), max_iter, tol)
+    # The sphere has no coordinates to stretch.
+    trace = _Trace(objective, u / np.linalg.norm(u), None if solver == "sphere" else curvature)
+    return SOLVERS[solver](trace, max_iter, tol)
 
 
 def best_of(results: list[Result]) -> Result:

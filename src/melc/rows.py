@@ -198,17 +198,16 @@ class Rows:
         return self.X[chosen], self.weights_of(chosen)
 
     def sample(self, size: int, rng: np.random.RandomState) -> "Rows":
-        """Up to ``size`` rows as a dense float64 copy, in their order; all of them if there are no more.
+        """Up to ``size`` rows in their order, or all of these rows if there are no more.
 
         Each class gives its share, and at least half of the rows it has or an eighth of the sample, so that
         a rare class is not lost.
         """
         if self.n_rows <= size:
-            chosen = np.arange(self.n_rows)
-        else:
-            chosen = np.sort(np.concatenate([self._draw(c, size, rng) for c in (0, 1)]))
+            return self
+        chosen = np.sort(np.concatenate([self._draw(c, size, rng) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        return Rows(_dense(self.X[chosen]), self.codes[chosen], weights, self.n_threads)
+        return Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads)
 
     def _draw(self, code: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
         members = np.flatnonzero(self.codes == code)
@@ -293,7 +292,3 @@ def _add_up(parts: Iterable[Floats]) -> Floats:
     for part in rest:
         total += part
     return total
-
-
-def _dense(X: Any) -> Floats:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

@@ -1,0 +1,107 @@
+"""A fitted model in words: weights of the features, and the class of every interval between thresholds."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from melc.classifier import MELC
+from melc.density import Decision
+from melc.names import feature_names_of
+
+
+def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = None) -> str:
+    """The rule that a fitted model applies, to read or to apply by hand.
+
+    Parameters
+    ----------
+    model : MELC
+        A fitted model.
+    feature_names : list of str, default=None
+        Names to use where the model has seen none.
+    digits : int, default=None
+        Significant digits of weights and thresholds. All of them by default: the rule as printed then
+        decides as the model does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc import MELC
+    >>> from melc.export import export_text
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = np.where(np.abs(X[:, 0]) < 1, "well", "ill")
+    >>> model = MELC(n_init=1, random_state=0).fit(X, y)
+    >>> print(export_text(model, ["pulse", "noise"], digits=2))
+    z is the sum of weight × feature:
+         1  pulse
+      0.01  noise
+    class by the interval of z, with the training rows in it:
+      z < -0.98           ill   (56 ill, 1 well)
+      -0.98 <= z < 0.99   well  (0 ill, 196 well)
+      0.99 <= z           ill   (47 ill, 0 well)
+    """
+    check_is_fitted(model)
+    names = feature_names_of(model, feature_names)
+    if len(model.decisions_) == 1:
+        labels = [_quoted(str(label)) for label in model.classes_]
+        return _block(model, 0, names, labels, digits)
+    parts = [
+        f"Class {_quoted(str(label))} against the rest\n"
+        + _block(model, k, names, ["rest", _quoted(str(label))], digits)
+        for k, label in enumerate(model.classes_)
+    ]
+    closing = (
+        "The class predicted is the one whose density exceeds that of its rest by the largest factor: where "
+        "one rule alone names its class, it is that class."
+    )
+    return "\n\n".join([*parts, closing])
+
+
+def _block(model: MELC, index: int, names: list[str], labels: list[str], digits: int | None) -> str:
+    weights = model.coef_[index]
+    order = np.argsort(-np.abs(weights), kind="stable")
+    shown = [_number(weights[i], digits) for i in order]
+    width = max(len(number) for number in shown)
+    lines = ["z is the sum of weight × feature:"]
+    lines += [f"  {number:>{width}}  {_quoted(names[i])}" for number, i in zip(shown, order, strict=True)]
+    lines.append("class by the interval of z, with the training rows in it:")
+    return "\n".join(lines + _interval_lines(model.decisions_[index], labels, digits))
+
+
+def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -> list[str]:
+    intervals = _intervals([_number(t, digits) for t in decision.thresholds])
+    interval_width = max(len(text) for text in intervals)
+    label_width = max(len(label) for label in labels)
+    return [
+        f"  {text:<{interval_width}}   {labels[code]:<{label_width}}{_support(decision, k, labels)}".rstrip()
+        for k, (text, code) in enumerate(zip(intervals, decision.codes, strict=True))
+    ]
+
+
+def _intervals(thresholds: list[str]) -> list[str]:
+    """The intervals in words; a threshold belongs to the one above it."""
+    if not thresholds:
+        return ["any z"]
+    middle = [f"{a} <= z < {b}" for a, b in pairwise(thresholds)]
+    return [f"z < {thresholds[0]}", *middle, f"{thresholds[-1]} <= z"]
+
+
+def _support(decision: Decision, interval: int, labels: list[str]) -> str:
+    if decision.counts is None:
+        return ""
+    counts = [f"{count:.6g} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
+    return f"  ({', '.join(counts)})"
+
+
+def _number(value: float, digits: int | None) -> str:
+    return repr(float(value)) if digits is None else f"{value:.{digits}g}"
+
+
+def _quoted(name: str) -> str:
+    """A name as it is, or quoted where it could be mistaken for a part of the rule."""
+    calm = name.isprintable() and name == name.strip() and "  " not in name
+    plain = name and calm and not set(name) & set('"()<>,')
+    return name if plain else json.dumps(name, ensure_ascii=False)

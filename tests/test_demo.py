@@ -1,0 +1,50 @@
+"""The demonstration runs, tells the truth, and fails in one line."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from melc import demo
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    return demo.compare(demo.healthy_range(n_rows=600))
+
+
+def test_a_linear_model_cannot_do_what_two_thresholds_can(outcome):
+    assert outcome.melc_accuracy > 0.85
+    assert outcome.logistic_accuracy < 0.65
+    assert len(outcome.thresholds) >= 2
+
+
+def test_the_table_shows_the_figures_measured(outcome):
+    last = demo.table([outcome]).splitlines()[-1]
+    assert f"{outcome.melc_accuracy:.3f}" in last
+    assert f"{outcome.logistic_accuracy:.3f}" in last
+    assert all(f"{t:.3g}" in last for t in outcome.thresholds)
+
+
+def test_the_picture_is_a_png_with_one_panel_a_data_set(outcome, tmp_path):
+    demo.draw([outcome, outcome], tmp_path / "picture.png")
+    content = (tmp_path / "picture.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert len(content) > 20_000
+
+
+def test_the_whole_as_a_user_runs_it(tmp_path):
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-m", "melc.demo", "--output", str(tmp_path / "new" / "folder")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "breast cancer" in done.stdout
+    assert "healthy range" in done.stdout
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["densities.png"]
+
+
+def test_a_file_in_the_way_is_one_line(tmp_path, capsys):
+    (tmp_path / "taken").touch()
+    assert demo.main(["--output", str(tmp_path / "taken")]) == 1
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -1,0 +1,268 @@
+"""Displays draw what the model holds; what they draw is compared with the model, not with pictures."""
+
+import subprocess
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from melc import MELC
+from melc.density import Decision, Density
+from melc.plotting import ConvergenceDisplay, ProjectionDisplay, WeightsDisplay
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(np.abs(X[:, 0] + 0.5 * X[:, 1]) > 0.9, "outside", "inside")
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return MELC(n_init=2, random_state=0).fit(*data)
+
+
+def legend_of(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def pixels(figure):
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())
+
+
+class TestProjectionDisplay:
+    def test_curves_are_the_densities_of_the_model(self, model):
+        display = ProjectionDisplay.from_estimator(model)
+        for line, density in zip(display.lines_, model.decisions_[0].densities, strict=True):
+            np.testing.assert_allclose(line.get_ydata(), np.exp(density.log(line.get_xdata())))
+
+    def test_curves_hold_nearly_all_mass(self, model):
+        display = ProjectionDisplay.from_estimator(model)
+        for height in display.heights:
+            assert np.trapezoid(height, display.grid) > 0.995
+
+    def test_thresholds_stand_where_the_model_has_them(self, model):
+        display = ProjectionDisplay.from_estimator(model)
+        drawn = [line.get_xdata()[0] for line in display.threshold_lines_]
+        low, high = display.ax_.get_xlim()
+        assert drawn == [t for t in model.thresholds_ if low < t < high]
+        assert len(drawn) >= 2
+
+    def test_without_data_nothing_is_called_misclassified(self, model):
+        assert legend_of(ProjectionDisplay.from_estimator(model)) == ["inside", "outside", "thresholds"]
+
+    @pytest.mark.parametrize("style", ["rug", "histogram"])
+    def test_the_misclassified_are_counted_as_predict_counts_them(self, model, data, style):
+        X, y = data
+        wrong = int(np.sum(model.predict(X) != y))
+        display = ProjectionDisplay.from_estimator(model, X, y, data=style)
+        assert legend_of(display)[-1] == f"misclassified ({wrong} of 300)"
+        assert wrong > 0
+
+    def test_rug_marks_each_row_once(self, model, data):
+        X, y = data
+        display = ProjectionDisplay.from_estimator(model, X, y, data="rug")
+        marks = {"|": [], "x": []}
+        for line in display.ax_.get_lines():
+            if line.get_marker() in marks:
+                marks[line.get_marker()] += list(line.get_xdata())
+        wrong = model.predict(X) != y
+        z = X @ model.coef_[0]
+        np.testing.assert_allclose(np.sort(marks["x"]), np.sort(z[wrong]))
+        np.testing.assert_allclose(np.sort(marks["|"]), np.sort(z[~wrong]))
+
+    def test_auto_takes_a_histogram_for_many_rows(self, model, data):
+        many = np.tile(data[0], (4, 1))
+        markers = [line.get_marker() for line in ProjectionDisplay.from_estimator(model, many).ax_.get_lines()]
+        assert "|" not in markers
+
+    def test_rows_without_labels_are_grey(self, model, data):
+        display = ProjectionDisplay.from_estimator(model, data[0])
+        colours = {line.get_color() for line in display.ax_.get_lines() if line.get_marker() == "|"}
+        assert colours == {"#6E6E6E"}
+
+    def test_draws_on_given_axes(self, model, data):
+        figure, axes = plt.subplots(1, 2)
+        display = ProjectionDisplay.from_estimator(model, *data, ax=axes[1], title="Right")
+        assert display.ax_ is axes[1]
+        assert display.figure_ is figure
+        assert axes[1].get_title() == "Right"
+        assert len(plt.get_fignums()) == 1
+
+    def test_pipeline_is_drawn_in_the_space_of_its_last_step(self, data):
+        X, y = data
+        pipeline = make_pipeline(StandardScaler(), MELC(n_init=1, random_state=0)).fit(X * [1, 10, 100], y)
+        display = ProjectionDisplay.from_estimator(pipeline, X * [1, 10, 100], y)
+        wrong = np.sum(pipeline.predict(X * [1, 10, 100]) != y)
+        assert f"misclassified ({wrong} of 300)" in legend_of(display)
+
+    def test_thresholds_far_outside_do_not_squeeze_the_picture(self):
+        densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([0.5]), np.ones(1), 1.1))
+        codes = np.array([0, 1, 0], dtype=np.int8)
+        decision = Decision(densities, 0.0, np.array([0.3, 900.0]), codes)
+        display = ProjectionDisplay.from_estimator(_fitted_like(decision))
+        assert display.ax_.get_xlim()[1] < 10
+        assert any("1 threshold further out" in text.get_text() for text in display.ax_.texts)
+
+    def test_unequal_priors_scale_the_curves_so_that_they_cross_at_the_threshold(self):
+        densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([2.0]), np.ones(1), 1.0))
+        threshold = 1 - np.log(3) / 2  # where f₊/f₋ = exp(2z − 2) is 1/3
+        decision = Decision(densities, np.log(3), np.array([threshold]), np.array([0, 1], dtype=np.int8))
+        display = ProjectionDisplay.from_estimator(_fitted_like(decision))
+        first, second = (np.interp(threshold, display.grid, h) for h in display.heights)
+        assert first == pytest.approx(second, rel=1e-3)
+        assert display.ax_.get_ylabel() == "prior × density"
+
+    def test_one_projection_a_class(self):
+        decisions = [_decision(0.5), _decision(1.5), _decision(2.5)]
+        model = _fitted_like(*decisions, classes=["a", "b", "c"])
+        display = ProjectionDisplay.from_estimator(model, class_label="b")
+        assert display.labels == ("rest", "b")
+        assert display.thresholds == decisions[1].thresholds
+        with pytest.raises(ValueError, match="choose class_label out of"):
+            ProjectionDisplay.from_estimator(model)
+        with pytest.raises(ValueError, match="class_label='z' is none of"):
+            ProjectionDisplay.from_estimator(model, class_label="z")
+
+    def test_in_grey_the_two_classes_differ_in_line_and_hatching(self, model):
+        display = ProjectionDisplay.from_estimator(model)
+        first, second = display.lines_
+        assert first.get_linestyle() != second.get_linestyle()
+        assert {patch.get_hatch() for patch in display.ax_.patches} >= {"////"}
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"y": ["inside"]}, "y was given without X"),
+            ({"X": np.zeros((2, 3)), "y": ["inside"]}, r"y has shape \(1,\), but X has 2 rows"),
+            ({"X": np.zeros((1, 3)), "y": ["elsewhere"]}, "'elsewhere'.* is none of the classes"),
+            ({"X": np.zeros((1, 2))}, "X has 2 features, but MELC is expecting 3"),
+            ({"data": "violin"}, "data='violin' is not known"),
+        ],
+    )
+    def test_faults(self, model, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            ProjectionDisplay.from_estimator(model, **arguments)
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            ProjectionDisplay.from_estimator(MELC())
+
+    def test_picture_is_not_blank(self, model, data):
+        image = pixels(ProjectionDisplay.from_estimator(model, *data).figure_)
+        assert len(np.unique(image.reshape(-1, 4), axis=0)) > 100
+
+
+class TestWeightsDisplay:
+    def test_strongest_first_with_names(self, model):
+        display = WeightsDisplay.from_estimator(model, feature_names=["a", "b", "c"])
+        order = np.argsort(-np.abs(model.coef_[0]))
+        assert display.names == [["a", "b", "c"][i] for i in order]
+        np.testing.assert_array_equal([bar.get_width() for bar in display.bars_], model.coef_[0][order])
+
+    def test_standard_deviations_make_weights_comparable(self, data):
+        X, y = data
+        scale = np.array([1.0, 1000.0, 0.01])
+        model = MELC(n_init=1, random_state=0).fit(X * scale, y)
+        display = WeightsDisplay.from_estimator(model, X * scale)
+        assert display.names[:2] == ["x0", "x1"]
+        expected = model.coef_[0] * (X * scale).std(axis=0)
+        np.testing.assert_allclose(display.weights, expected[np.argsort(-np.abs(expected))])
+        assert display.ax_.get_xlabel().count("standard deviation") == 1
+
+    def test_sparse_rows_have_the_same_standard_deviations(self, model, data):
+        dense = WeightsDisplay.from_estimator(model, data[0])
+        sparse = WeightsDisplay.from_estimator(model, scipy.sparse.csr_array(data[0]))
+        np.testing.assert_allclose(dense.weights, sparse.weights)
+
+    def test_weaker_features_are_counted(self, model):
+        display = WeightsDisplay.from_estimator(model, max_features=1)
+        assert (len(display.bars_), display.n_hidden) == (1, 2)
+        assert any("2 weaker features not shown" in text.get_text() for text in display.ax_.texts)
+
+    def test_names_come_from_the_pipeline(self, data):
+        X, y = data
+        pipeline = make_pipeline(PCA(2), MELC(n_init=1, random_state=0)).fit(X, y)
+        assert set(WeightsDisplay.from_estimator(pipeline, X).names) == {"pca0", "pca1"}
+
+    def test_a_step_without_names_falls_back_to_numbers(self, data):
+        X, y = data
+        pipeline = make_pipeline(FunctionTransformer(np.cbrt), MELC(n_init=1, random_state=0)).fit(X, y)
+        assert set(WeightsDisplay.from_estimator(pipeline).names) == {"x0", "x1", "x2"}
+
+    def test_wrong_number_of_names(self, model):
+        with pytest.raises(ValueError, match="feature_names has 2 names, but the model has 3 features"):
+            WeightsDisplay.from_estimator(model, feature_names=["a", "b"])
+
+
+class TestConvergenceDisplay:
+    def test_one_line_a_start_and_the_best_in_front(self, model):
+        display = ConvergenceDisplay.from_estimator(model)
+        assert len(display.lines_) == len(model.results_)
+        for line, result in zip(display.lines_, model.results_, strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), result.history)
+        best = int(np.argmax([result.history[-1] for result in model.results_]))
+        assert display.lines_[best].get_linewidth() == max(line.get_linewidth() for line in display.lines_)
+
+    def test_legend_names_the_best_and_counts_the_others(self, model):
+        texts = legend_of(ConvergenceDisplay.from_estimator(model))
+        assert sum("best start" in text for text in texts) == 1
+        assert sum("1 other start" in text for text in texts) == 1
+
+    def test_a_model_without_runs_says_so(self):
+        with pytest.raises(ValueError, match="no record of its runs"):
+            ConvergenceDisplay.from_estimator(_fitted_like(_decision(0.5)))
+
+
+def test_import_without_matplotlib_and_its_error_with_the_remedy():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "import melc.plotting as p\n"
+        "try: p.ConvergenceDisplay([[1.0]]).plot()\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "pip install 'melc[plot]'" in done.stdout
+
+
+def test_matplotlib_is_imported_only_when_something_is_drawn():
+    code = "import sys, melc, melc.plotting; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def _decision(threshold):
+    densities = (
+        Density(np.array([threshold - 1]), np.ones(1), 1.0),
+        Density(np.array([threshold + 1]), np.ones(1), 1.0),
+    )
+    return Decision(densities, 0.0, np.array([threshold]), np.array([0, 1], dtype=np.int8))
+
+
+def _fitted_like(*decisions, classes=(0, 1)):
+    """A model with given decisions, for cases that data would reach only by luck."""
+    model = MELC()
+    model.classes_ = np.array(classes)
+    model.decisions_ = list(decisions)
+    model.coef_ = np.ones((len(decisions), 1))
+    model.n_features_in_ = 1
+    return model
