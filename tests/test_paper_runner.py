@@ -17,7 +17,7 @@ from melc.paper.tables import all_tables
 from paper_cases import TINY, made_record, made_run, tiny_with
 
 MELC_CELL = MelcCell("heart", 0, 5, 0, "cg", "bin", 1.0, 0.1, 1, 100, 1e-5)
-PROFILE = tiny_with(data_sets=("sonar", "liver-disorders"), folds=(0,), max_iter=100)
+PROFILE = tiny_with(gammas=(1.0,), folds=(0,), n_starts=4)
 
 
 def tables(folder: Path) -> dict[str, str]:
@@ -99,7 +99,12 @@ def test_a_failed_write_leaves_no_record(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         records.write(made_record(MELC_CELL), tmp_path)
     assert records.pending([MELC_CELL], tmp_path) == [MELC_CELL]
-    records.remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_drafts_of_a_killed_run_are_removed(tmp_path):
+    (tmp_path / ".melc-abc.json").write_text("{")
+    runner.run([], tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,10 +153,10 @@ def test_a_killed_run_goes_on_and_gives_identical_tables(uninterrupted, tmp_path
     assert workers
     wait_until_gone(workers)
     n_cells = len(protocol.cells(PROFILE))
-    n_finished = len(list(tmp_path.glob("*.json")))
+    n_finished = n_cells - len(records.pending(protocol.cells(PROFILE), tmp_path))
     assert 3 <= n_finished < n_cells
     assert run_here(tmp_path) == n_cells - n_finished
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob(".melc-*"))
     assert tables(tmp_path) == tables(uninterrupted)
 
 

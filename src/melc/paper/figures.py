@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from melc.files import replacing
 from melc.paper import results as means
 from melc.paper.results import APPROXIMATIONS, Results
 from melc.sums import bounds
@@ -81,7 +82,8 @@ def save_all(results: Results, folder: Path) -> list[Path]:
     for name, figure in {"figure1": draw_bounds(), "figure2": draw_losses(results)}.items():
         for suffix in ("svg", "png"):
             path = folder / f"{name}.{suffix}"
-            _save(figure, path, suffix)
+            with replacing(path) as draft:
+                _save(figure, draft, suffix)
             paths.append(path)
         _pyplot().close(figure)
     return paths

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 GAMMAS = (0.1, 0.5, 1.0, 1.5, 2.0)  # the paper's five
 EPSILONS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # the paper's seven
@@ -163,11 +163,6 @@ def cells(profile: Profile) -> list[Cell]:
     ]
     others = itertools.product(_with_other_folds(profile), profile.data_sets)
     return [*main, *(replace(cell, data_set=data_set) for cell, data_set in others)]
-
-
-def describe(profile: Profile) -> dict[str, object]:
-    """The settings, ready for a report."""
-    return asdict(profile)
 
 
 def _grid(profile: Profile) -> Iterator[MelcCell]:

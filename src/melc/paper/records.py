@@ -1,6 +1,6 @@
 """One JSON file per finished cell: what was asked, what came out, with which versions.
 
-A record is written to a temporary file and moved into place, so that a record that exists is whole whatever
+A record is written to a draft and moved into place, so that a record that exists is whole whatever
 happened to the run. Its file name is the cell's label and a hash of all its settings: change any setting and
 it is another record.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from melc.files import replacing
 from melc.paper.protocol import BaselineCell, Cell, MelcCell
 
 SCHEMA = 1  # raise when the meaning of a field changes; records of another schema are not found
@@ -72,10 +72,9 @@ def write(record: Record, folder: Path) -> Path:
     """Write the record so that it is either whole or absent."""
     folder.mkdir(parents=True, exist_ok=True)
     path = path_of(record.cell, folder)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
     content = {"kind": type(record.cell).__name__, **asdict(record)}
-    temporary.write_text(json.dumps(content, indent=1, allow_nan=True) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return path
 
 
@@ -103,6 +102,6 @@ def pending(cells: list[Cell], folder: Path) -> list[Cell]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Temporary files of a run that was killed while writing."""
-    for path in folder.glob("*.tmp"):
+    """Drafts of a run that was killed while writing."""
+    for path in folder.glob(".melc-*"):
         path.unlink(missing_ok=True)

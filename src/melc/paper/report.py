@@ -14,6 +14,7 @@ from string import Template
 
 import pandas as pd
 
+from melc.files import replacing
 from melc.paper import figures, protocol
 from melc.paper import results as means
 from melc.paper.figures import COLOUR_LIMIT, TITLES
@@ -39,13 +40,17 @@ def write(results: Results, folder: Path, command: str) -> Report:
     tables, verdicts = all_tables(results), all_verdicts(results)
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for table in tables:
-        (folder / "tables" / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+        _write(folder / "tables" / f"{table.name}.csv", table.csv())
     figures.save_all(results, folder / "figures")
-    markdown = folder / "report.md"
-    markdown.write_text(as_markdown(results, tables, verdicts, command), encoding="utf-8")
-    html = folder / "report.html"
-    html.write_text(as_html(results, tables, verdicts, command), encoding="utf-8")
+    markdown = _write(folder / "report.md", as_markdown(results, tables, verdicts, command))
+    html = _write(folder / "report.html", as_html(results, tables, verdicts, command))
     return Report(html, markdown, tuple(verdicts))
+
+
+def _write(path: Path, text: str) -> Path:
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return path
 
 
 def summary(results: Results) -> list[str]:
