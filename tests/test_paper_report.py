@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from melc.paper import figures, protocol
-from melc.paper.reproduce import reproduce
+from melc.paper.pipeline import reproduce
 from melc.paper.results import gather
 from paper_cases import made_record, tiny_with
 

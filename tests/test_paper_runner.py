@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from melc.paper import protocol, records, runner
+from melc.paper.pipeline import reproduce
 from melc.paper.protocol import BaselineCell, MelcCell
-from melc.paper.reproduce import reproduce
 from melc.paper.results import gather
 from melc.paper.tables import all_tables
 from paper_cases import TINY, made_record, made_run, tiny_with
@@ -192,3 +192,10 @@ def test_a_run_without_records_is_an_error_that_says_so(tmp_path):
 def test_an_unknown_profile_is_an_error_that_lists_them(tmp_path):
     with pytest.raises(ValueError, match=r"profile='fast' is none of 'full', 'quick'"):
         reproduce(tmp_path, "fast")
+
+
+def test_reproduce_is_a_function_of_the_package_whatever_was_imported_before():
+    import melc.paper
+
+    assert melc.paper.reproduce is reproduce
+    assert melc.paper.reproduce is reproduce  # importing a submodule must not take the name's place

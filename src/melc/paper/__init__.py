@@ -11,7 +11,7 @@ __all__ = ["DataSet", "DataSetError", "list_datasets", "load", "reproduce"]
 def __getattr__(name: str) -> object:
     # The runner needs pandas and matplotlib; the data sets do not.
     if name == "reproduce":
-        from melc.paper.reproduce import reproduce
+        from melc.paper.pipeline import reproduce
 
         return reproduce
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from melc.paper.datasets import list_datasets
-from melc.paper.reproduce import reproduce as run_reproduction
+from melc.paper.pipeline import reproduce as run_reproduction
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="The paper's evaluation.")
 
