@@ -162,7 +162,7 @@ def cells(profile: Profile) -> list[Cell]:
         if not _is_without_penalty(cell) or data_set in NORM_DATA_SETS
     ]
     others = itertools.product(_with_other_folds(profile), profile.data_sets)
-    return [*main, *(replace(cell, data_set=data_set) for cell, data_set in others)]
+    return [*(replace(cell, data_set=data_set) for cell, data_set in others), *main]
 
 
 def _grid(profile: Profile) -> Iterator[MelcCell]:
