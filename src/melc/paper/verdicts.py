@@ -13,6 +13,7 @@ import pandas as pd
 
 from melc.paper import results as means
 from melc.paper.results import APPROXIMATIONS, Results, paper_table
+from melc.paper.tables import NAMES, SOLVER_NAMES
 
 HOLDS, PARTLY, FAILS, NOT_RUN = "holds", "partly", "does not hold", "not run"
 TOLERATED_DIFFERENCE = 0.06  # in Table 1, mean over its 40 entries
@@ -49,11 +50,12 @@ def table1_agrees(results: Results) -> Verdict:
     """Holds if the mean absolute difference to the paper's Table 1 is at most 0.06."""
     claim = "Table 1: the mean ratios of exp calls"
     difference = (means.ratios(results) - paper_table("exp_call_ratio")).dropna().abs()
-    mean, worst = float(difference.mean()), difference.idxmax()
+    mean, (data_set, solver, method) = float(difference.mean()), difference.idxmax()
+    n_within = int((difference <= TOLERATED_DIFFERENCE).sum())
     verdict = HOLDS if mean <= TOLERATED_DIFFERENCE else FAILS
     measured = (
         f"mean absolute difference {mean:.3f} over {len(difference)} entries; largest {difference.max():.3f} "
-        f"({worst[0]}, {worst[1]}, {worst[2]}); {int((difference <= TOLERATED_DIFFERENCE).sum())} within 0.06"
+        f"({_words((data_set, method, solver))}); {n_within} within {TOLERATED_DIFFERENCE}"
     )
     return Verdict(claim, verdict, measured)
 
@@ -95,7 +97,7 @@ def ratio_depends_on_data_not_solver(results: Results) -> Verdict:
         between_sets = own.mean(axis=1).std()
         shares.append(between_solvers.mean() / between_sets if between_sets > 0 else float("inf"))
         details.append(
-            f"{method}: CG and L-BFGS-B differ by {between_solvers.mean():.3f} on average (at most "
+            f"{NAMES[method]}: CG and L-BFGS-B differ by {between_solvers.mean():.3f} on average (at most "
             f"{between_solvers.max():.3f}, {between_solvers.idxmax()}), data sets by {between_sets:.3f} (SD)"
         )
     verdict = HOLDS if max(shares) < 0.25 else PARTLY if max(shares) < 1 else FAILS
@@ -117,7 +119,7 @@ def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
         by_gamma = mean.mean()
         grows_with_gamma[method] = bool(by_gamma.is_monotonic_increasing)
         details.append(
-            f"{method}: from {by_gamma.iloc[0]:.2f} at γ = {by_gamma.index[0]:g} to {by_gamma.iloc[-1]:.2f} "
+            f"{NAMES[method]}: from {by_gamma.iloc[0]:.2f} at γ = {by_gamma.index[0]:g} to {by_gamma.iloc[-1]:.2f} "
             f"at γ = {by_gamma.index[-1]:g}, from {mean.iloc[0].mean():.2f} at ε = {mean.index[0]:g} to "
             f"{mean.iloc[-1].mean():.2f} at ε = {mean.index[-1]:g}"
         )
@@ -134,7 +136,7 @@ def accuracy_changes_little(results: Results) -> Verdict:
     change = losses["loss"].abs()
     within = float((change <= 0.03).mean())
     details = "; ".join(
-        f"{method}: median {own.median():.1%}, 90th percentile {own.quantile(0.9):.1%}, "
+        f"{NAMES[method]}: median {own.median():.1%}, 90th percentile {own.quantile(0.9):.1%}, "
         f"largest {own.max():.1%}, {float((own <= 0.03).mean()):.0%} within 3 %"
         for method in APPROXIMATIONS
         for own in [change[losses["method"] == method]]
@@ -156,7 +158,7 @@ def small_gamma_is_worst(results: Results) -> Verdict:
         "For small γ the changes are larger, up to 10 % for sonar and splice",
         verdict,
         f"mean |change| {small:.1%} at γ = {smallest:g} against {other:.1%} at the others; largest loss at "
-        f"γ = {smallest:g} is {worst['loss']:.1%} ({worst['data_set']}, {worst['method']}, "
+        f"γ = {smallest:g} is {worst['loss']:.1%} ({worst['data_set']}, {NAMES[worst['method']]}, "
         f"ε = {worst['eps']:g})",
     )
 
@@ -178,7 +180,7 @@ def approximation_needs_fewer_iterations(results: Results) -> Verdict:
         relative = (count[method] / count["exact"]).dropna()
         shares.append(float((relative < 1).mean()))
         details.append(
-            f"{method}: fewer in {int((relative < 1).sum())} of {len(relative)} cases, "
+            f"{NAMES[method]}: fewer in {int((relative < 1).sum())} of {len(relative)} cases, "
             f"median {relative.median():.2f} times the exact method's"
         )
     verdict = HOLDS if min(shares) >= 0.9 else PARTLY if max(shares) >= 0.6 else FAILS
@@ -186,7 +188,7 @@ def approximation_needs_fewer_iterations(results: Results) -> Verdict:
 
 
 def penalty_keeps_norm(results: Results) -> Verdict:
-    """Holds if with the penalty every norm is within 0.05 of 1, and without it the largest exceeds 1000.
+    """Holds if with the penalty every norm is within 0.05 of 1, and without it most runs end beyond 1000.
 
     Partly if the first half holds and the second does not.
     """
@@ -197,9 +199,10 @@ def penalty_keeps_norm(results: Results) -> Verdict:
     held = runs.loc[runs["penalty"], "norm"]
     free = runs[~runs["penalty"]]
     near_one = bool(((held - 1).abs() <= 0.05).all())
-    verdict = HOLDS if near_one and free["norm"].max() > 1000 else PARTLY if near_one else FAILS
+    mostly_beyond = float((free["norm"] > 1000).mean()) > 0.5
+    verdict = HOLDS if near_one and mostly_beyond else PARTLY if near_one else FAILS
     without = "; ".join(
-        f"{method} without: median {norm.median():,.1f}, largest {norm.max():,.1f}, "
+        f"{NAMES[method]} without: median {norm.median():,.1f}, largest {norm.max():,.1f}, "
         f"beyond 1000 in {float((norm > 1000).mean()):.0%} of runs"
         for method, norm in free.groupby("method")["norm"]
     )
@@ -214,13 +217,20 @@ def penalty_saves_evaluations(results: Results) -> Verdict:
         return Verdict(claim, NOT_RUN, "no runs without the penalty")
     mean = runs.groupby(["data_set", "method", "solver", "penalty"])["n_evaluations"].mean().unstack("penalty")
     factor = mean[False] / mean[True]
-    verdict = HOLDS if factor.min() >= 10 else PARTLY if factor.max() > 1.1 else FAILS
-    details = "; ".join(
-        f"{data_set} {method}, {solver}: {without:.0f} without, {held:.0f} with ({without / held:.1f} times)"
-        for (data_set, method, solver), held, without in zip(mean.index, mean[True], mean[False], strict=True)
-    )
+    verdict = HOLDS if factor.min() >= 10 else PARTLY if factor.median() > 1.1 else FAILS
     most = runs.loc[~runs["penalty"], "n_evaluations"].max()
-    return Verdict(claim, verdict, f"{details}; most in one run without it: {most:,}")
+    return Verdict(
+        claim,
+        verdict,
+        f"evaluations without the penalty over those with it: median {factor.median():.2f}, from "
+        f"{factor.min():.2f} ({_words(factor.idxmin())}) to {factor.max():.2f} ({_words(factor.idxmax())}); "
+        f"most in one run without it: {most:,}",
+    )
+
+
+def _words(place: tuple[str, str, str]) -> str:
+    data_set, method, solver = place
+    return f"{data_set}, {NAMES[method]}, {SOLVER_NAMES[solver]}"
 
 
 def _ratio_by_data_set(results: Results, method: str) -> pd.Series:
