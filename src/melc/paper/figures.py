@@ -14,6 +14,7 @@ from melc.paper.results import APPROXIMATIONS, Results
 from melc.sums import bounds
 
 VARIANCES = (0.01, 0.03, 0.1, 0.3)  # V of projections of data in [-1, 1] lies in this range at γ near 1
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by everybody, on light and dark
 COLOUR_LIMIT = 0.05  # a loss of 5 % has the full colour; few entries are beyond
 TITLES = {"discard": "sort and discard", "bin": "binning"}
 _INK = "#123456"  # stands for the text colour of the page, see `as_inline_svg`
@@ -27,9 +28,8 @@ def draw_bounds(ink: str = "black") -> Any:
         figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
         panels = ((bounds.discarding_threshold, "discarding threshold T"), (bounds.bin_width, "bin width B"))
         for axis, (bound, title) in zip(axes, panels, strict=True):
-            for shade, variance in zip(np.linspace(0.15, 0.85, len(VARIANCES)), VARIANCES, strict=True):
+            for colour, variance in zip(COLOURS, VARIANCES, strict=True):
                 values = np.array([bound(variance, eps) for eps in epsilons])
-                colour = plt.get_cmap("viridis")(shade)
                 finite = np.isfinite(values)
                 axis.plot(epsilons[finite], values[finite], color=colour, label=f"V = {variance:g}")
             axis.set(xlabel="accepted error ε", title=title, xlim=(0, 0.5), ylim=(0, None))

@@ -115,8 +115,7 @@ def _verdict_row(verdict: Verdict) -> str:
 
 
 def _table_section(table: Table) -> str:
-    titles = [escape(title).replace("-", "\N{NON-BREAKING HYPHEN}") for title in table.header]
-    header = "".join(f'<th scope="col"><button>{title}</button></th>' for title in titles)
+    header = "".join(_table_head(table, i) for i in range(len(table.header)))
     body = "\n".join(
         "<tr>" + "".join(_table_cell(table, value, i) for i, value in enumerate(row)) + "</tr>" for row in table.rows
     )
@@ -125,6 +124,12 @@ def _table_section(table: Table) -> str:
         f'<div class="scroll"><table class="sortable"><thead><tr>{header}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></section>"
     )
+
+
+def _table_head(table: Table, column: int) -> str:
+    title = escape(table.header[column]).replace("-", "\N{NON-BREAKING HYPHEN}")
+    is_text = any(isinstance(row[column], str) for row in table.rows)
+    return f'<th scope="col"{' class="text"' if is_text else ""}><button>{title}</button></th>'
 
 
 def _table_cell(table: Table, value: Value, column: int) -> str:

@@ -89,15 +89,15 @@ def iterations(results: Results) -> pd.Series:
 def accuracy_losses(results: Results) -> pd.DataFrame:
     """Figure 2: BAC of the exact method less that of an approximation, by (method, data set, γ, ε).
 
-    Both are means over the folds, and over the two solvers: the paper has one panel for both.
-    Positive is a loss, as in the paper.
+    Each approximate fit is set against the exact one on the same fold with the same solver; the means are over
+    folds and the two solvers, for which the paper has one panel. Positive is a loss, as in the paper.
     """
     cells = results.grid_cells()
-    exact = cells[cells["method"] == "exact"].groupby(["data_set", "gamma"])["bac"].mean()
-    approximate = cells[cells["method"].isin(APPROXIMATIONS)]
-    frame = approximate.groupby(["method", "data_set", "gamma", "eps"])["bac"].mean().reset_index()
-    reference = exact.reindex(pd.MultiIndex.from_frame(frame[["data_set", "gamma"]])).to_numpy()
-    return frame.assign(exact=reference, loss=reference - frame["bac"])
+    partner = ["data_set", "gamma", "fold", "solver"]
+    exact = cells.loc[cells["method"] == "exact", [*partner, "bac"]].rename(columns={"bac": "exact"})
+    pairs = cells[cells["method"].isin(APPROXIMATIONS)].merge(exact, on=partner)
+    pairs["loss"] = pairs["exact"] - pairs["bac"]
+    return pairs.groupby(["method", "data_set", "gamma", "eps"])[["bac", "exact", "loss"]].mean().reset_index()
 
 
 @lru_cache
