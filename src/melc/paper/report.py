@@ -128,8 +128,8 @@ def _table_section(table: Table) -> str:
 
 def _table_head(table: Table, column: int) -> str:
     title = escape(table.header[column]).replace("-", "\N{NON-BREAKING HYPHEN}")
-    is_text = any(isinstance(row[column], str) for row in table.rows)
-    return f'<th scope="col"{' class="text"' if is_text else ""}><button>{title}</button></th>'
+    kind = "text" if any(isinstance(row[column], str) for row in table.rows) else "number"
+    return f'<th scope="col" class="{kind}"><button>{title}</button></th>'
 
 
 def _table_cell(table: Table, value: Value, column: int) -> str:
