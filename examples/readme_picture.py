@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from melc import MELC
 from melc.files import replacing
-from melc.plotting import BLACK, CLASS_COLOURS, ProjectionDisplay
+from melc.plotting import ProjectionDisplay
+from melc.plotting.common import BLACK, CLASS_COLOURS
 
 DEFAULT = Path(__file__).parents[1] / "docs" / "images" / "melc.png"
 

@@ -73,13 +73,14 @@ class BinnedDivergence:
         layout = self._guess_layout(v)
         moments, outside = self.rows.bin(v, layout)
         for attempt in range(_MOST_REFINEMENTS):
+            halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
             classes = [_occupied(layout, moments, outside, c) for c in (0, 1)]
             spread = _spread(classes, layout.origin)
             if kernels.total_variance(spread) == 0:
                 return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
             variances = kernels.kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
             most_pairs = math.inf if attempt == _MOST_REFINEMENTS - 1 else _PAIRS_PER_ROW * self.rows.n_rows
-            sums = self._sum(layout, classes, variances, outside, most_pairs)
+            sums = self._sum(layout, classes, variances, outside, most_pairs, halvings)
             if sums.error <= self.eps:
                 break
             layout = self._finer(layout, classes, variances, attempt)
@@ -101,15 +102,16 @@ class BinnedDivergence:
         widths = self._widths(variances, self.order)
         return _layout(origin, widths, (low_x, low_y), (high_x, high_y), self.order)
 
-    def _widths(self, variances: tuple[float, float], order: int) -> tuple[float, float]:
+    def _widths(self, variances: tuple[float, float], order: int, halvings: int = 0) -> tuple[float, float]:
         """For either class, bins fine enough for both sums that it takes part in."""
         across = variances[0] + variances[1]
-        first, second = (self._width(min(2 * v, across), order) for v in variances)
+        first, second = (self._width(min(2 * v, across), order, halvings) for v in variances)
         return first, second
 
-    def _width(self, variance: float, order: int) -> float:
+    def _width(self, variance: float, order: int, halvings: int) -> float:
         """Powers of two: bins of different widths then fit into each other, and layouts seldom change."""
-        return float(2.0 ** math.floor(math.log2(bounds.moment_bin_width(order, variance, self.eps / 4))))
+        width = bounds.moment_bin_width(order, variance, self.eps / 4)
+        return float(2.0 ** (math.floor(math.log2(width)) - halvings))
 
     def _sum(
         self,
@@ -118,12 +120,14 @@ class BinnedDivergence:
         variances: tuple[float, float],
         outside: Outside | None,
         most_pairs: float,
+        halvings: int,
     ) -> _Sums:
         order = layout.order
-        within = [merge(classes[c].bins, max(self._width(2 * variances[c], order), layout.widths[c])) for c in (0, 1)]
+        wanted = [self._width(2 * variance, order, halvings) for variance in variances]
+        within = [merge(classes[c].bins, max(wanted[c], layout.widths[c])) for c in (0, 1)]
         xx, yy = (sum_within(within[c].bins, 2 * variances[c], self.eps) for c in (0, 1))
         across_variance = variances[0] + variances[1]
-        width = max(self._width(across_variance, order), *layout.widths)
+        width = max(self._width(across_variance, order, halvings), *layout.widths)
         across = [merge(classes[c].bins, width) for c in (0, 1)]
         xy = sum_across(across[0].bins, across[1].bins, across_variance, self.eps)
         extra = None
@@ -179,11 +183,11 @@ class BinnedDivergence:
     def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], attempt: int) -> Layout:
         """The layout that the true variances ask for, of the highest order, finer with every attempt."""
         order = ORDERS[-1]
-        widths = [w / 2**attempt for w in self._widths(variances, order)]
+        widths = self._widths(variances, order, attempt)
         x, y = (side.bins for side in classes)
         lows = layout.origin + x.keys[0] * x.width, layout.origin + y.keys[0] * y.width
         highs = layout.origin + (x.keys[-1] + 1) * x.width, layout.origin + (y.keys[-1] + 1) * y.width
-        return _layout(layout.origin, (widths[0], widths[1]), lows, highs, order)
+        return _layout(layout.origin, widths, lows, highs, order)
 
     def _finish(
         self,

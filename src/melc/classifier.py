@@ -1,38 +1,48 @@
 """The classifier: validate, assemble, store. Formulas live in the rooms below."""
 
 import contextlib
+import functools
 import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from scipy import sparse
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _threadpool_controller_decorator
+from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from melc.density import decide, estimate_density
-from melc.evaluation import VARIANCE_FLOOR
-from melc.kernels import is_floored, kernel_variances, total_variance
-from melc.objective import METHODS, Objective
-from melc.optimize import SOLVERS, Result
-from melc.pairwise import spread_of
+from melc.canonical import canonical
+from melc.fitting import Projection, Settings, describe, learn_projection
+from melc.objective import METHODS
+from melc.optimize import SOLVERS, Result, best_of
+from melc.progress import CallbackSupportMixin, Progress, with_callbacks
 from melc.rows import Rows
-from melc.search import Problem, search
-from melc.starts import feature_scale, starting_directions
+from melc.together import Together, solve_together
+
+Floats = NDArray[np.float64]
+
+# Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
+_WORTH_TOGETHER = 100_000
 
 
-class MELC(ClassifierMixin, BaseEstimator):
+class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Multithreshold Entropy Linear Classifier.
 
     One direction v is sought along which the kernel densities of the two classes differ most, in the sense
     of the Cauchy-Schwarz divergence. A point belongs to the class whose density is higher at its projection,
     so the rule is a list of thresholds on one line. Classes count equally, however many rows they have.
+
+    More than two classes are told apart one against the rest, each along a direction of its own; a point belongs to
+    the class with the best odds.
 
     Parameters
     ----------
@@ -55,32 +65,45 @@ class MELC(ClassifierMixin, BaseEstimator):
         Most iterations of the solver from one start.
     tol : float, default=1e-5
         A run has converged when no component of the gradient is larger.
+    priors : None, "empirical" or array-like of shape (n_classes,), default=None
+        How likely the classes are beforehand. None: all the same, as in the paper; "empirical": as often as in the
+        training data. Priors move the thresholds and nothing else.
+    warm_start : bool, default=False
+        Whether to go on from the directions of the last fit, instead of from ``n_init`` new starts.
     n_jobs : int, default=None
         Threads for large data. None: as many as OpenMP would use, that is all cores unless OMP_NUM_THREADS,
         threadpoolctl or joblib say otherwise; -1: all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the random starts; they are the same for every method and solver.
+    verbose : int, default=0
+        One line a run, where above zero. For a progress bar see ``set_callbacks`` (scikit-learn 1.9 and later).
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The labels.
-    coef_ : ndarray of shape (1, n_features)
-        The direction, of length one, along which the second class lies higher on average.
-    thresholds_ : ndarray
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The directions, of length one, along which the second class (with more than two: the class against the rest)
+        lies higher on average.
+    thresholds_ : ndarray, or list of them for more than two classes
         Where along the projection the decision changes, in ascending order.
-    interval_classes_ : ndarray of shape (len(thresholds_) + 1,)
-        The label of every interval between thresholds, from left to right.
+    interval_classes_ : ndarray of shape (len(thresholds_) + 1,), or list of them
+        The label of every interval between thresholds, from left to right. With more than two classes: whether the
+        interval belongs to the class rather than to the rest.
     decisions_ : list of melc.density.Decision
         The class densities along each projection (one for two classes) and the intervals between thresholds.
-    divergence_ : float
+    divergence_ : float, or ndarray of shape (n_classes,)
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
-        Iterations of the best run.
-    result_ : melc.optimize.Result
+        Iterations of the best run; the most over the classes.
+    result_ : melc.optimize.Result, or list of them
         The best run: iterations, evaluations, exponentials, how it ended.
-    results_ : list of melc.optimize.Result
-        All runs, in the order of their starts.
+    results_ : list of melc.optimize.Result, or list of such lists
+        All runs, in the order of their starts. On large data they are runs on samples.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names.
 
     Examples
     --------
@@ -104,9 +127,15 @@ class MELC(ClassifierMixin, BaseEstimator):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "priors": [None, StrOptions({"empirical"}), "array-like"],
+        "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
+
+    _doc_link_module = "melc"
+    _doc_link_template = "https://github.com/melc-learn/melc/blob/main/docs/guide.md"
 
     def __init__(
         self,
@@ -118,8 +147,11 @@ class MELC(ClassifierMixin, BaseEstimator):
         n_init: int = 10,
         max_iter: int = 200,
         tol: float = 1e-5,
+        priors: Any = None,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.gamma = gamma
         self.method = method
@@ -128,146 +160,219 @@ class MELC(ClassifierMixin, BaseEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.priors = priors
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
+    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MELC":
-        """Find the direction and the thresholds.
+        """Find the directions and the thresholds.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two different labels.
+            Two or more different labels.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of k counts as k copies of the row, a weight of zero as none.
         """
-        rows = self._validated_rows(X, y, sample_weight)
-        rng = check_random_state(self.random_state)
-        sample = rows.sample(_SAMPLE_ROWS, rng)
-        scale = feature_scale(sample)
-        starts = starting_directions(sample, self.n_init, scale, rng)
-        with contextlib.closing(rows):
-            best, self.results_ = _search(rows, self._problem(scale), starts, rng)
-            self._store(best, rows)
+        known = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
+        given = X, y, sample_weight
+        X, classes, index, weights = self._validated(X, y, sample_weight)
+        ratios = _log_prior_ratios(self.priors, classes, index, weights)
+        if known is not None and known.shape != (len(ratios), X.shape[1]):
+            raise ValueError(
+                f"warm_start=True goes on from {known.shape[0]} directions in {known.shape[1]} features, but now there "
+                f"are {len(ratios)} in {X.shape[1]}. Fit the same classes and features, or set warm_start=False."
+            )
+        self.classes_ = classes
+        n_runs = len(ratios) * (self.n_init if known is None else 1)
+        progress = Progress(self, n_runs, self.verbose, *given)
+        rows = Rows(X, np.empty(0, dtype=np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
+        codes = [index == k for k in range(len(classes))] if len(classes) > 2 else [index]
+        parts = [rows.relabelled(each.astype(np.int8)) for each in codes]
+        self._store(_learn(self, parts, ratios, known, progress))
+        progress.fit_ended()
         return self
 
-    def _problem(self, scale: NDArray[np.float64]) -> Problem:
-        # The paper's ε is tied to the units of the data: its methods search in those units.
-        smooth = self.method in ("moments", "exact")
-
-        def objective(rows: Rows, gamma: float) -> Objective:
-            return Objective(rows, gamma=gamma, method=self.method, eps=self.eps, scale=scale if smooth else None)
-
-        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth)
-
-    def _validated_rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
-        """Checked input as rows with class codes; sets ``classes_``."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Floats | None]:
+        """Checked features, labels, the label of every row by number, and weights."""
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
         check_classification_targets(y)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        _check_classes(self.classes_, codes, weights)
+        classes, index = np.unique(y, return_inverse=True)
+        _check_classes(classes, index, weights)
         _check_varies(X)
-        return Rows(X, codes.astype(np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
+        X, index, weights = canonical(X, index, weights)
+        return X, classes, index, weights
 
-    def _store(self, best: Result, rows: Rows) -> None:
+    def _settings(self) -> Settings:
+        return Settings(self.gamma, self.method, self.eps, self.solver, self.n_init, self.max_iter, self.tol)
+
+    def _store(self, projections: list[Projection]) -> None:
         """Everything that prediction needs, and no row of the data."""
-        z = rows.project(best.direction)
-        members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
-        weights = [rows.weights_of(m) for m in members]
-        points = [z[m] for m in members]
-        spread = spread_of(points, weights)
-        sign = _sign(best.direction, spread.mean_y - spread.mean_x, total_variance(spread))
-        points = [sign * side for side in points]
-        variances = kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
-        first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
-        decision = decide((first, second)).counted(points, weights)
-        self.decisions_ = [decision]
-        self.coef_ = sign * best.direction[None, :]
-        self.thresholds_ = decision.thresholds
-        self.interval_classes_ = self.classes_[decision.codes]
-        self.divergence_ = best.divergence
-        self.result_ = best
-        self.n_iter_ = max(1, best.n_iter)
-        self._warn(best, is_floored(spread, VARIANCE_FLOOR))
+        for name, value in _fitted_attributes(self.classes_, projections).items():
+            setattr(self, name, value)
+        for projection in projections:
+            _warn(self, projection)
 
-    def _warn(self, best: Result, floored: bool) -> None:
-        if best.n_iter >= self.max_iter and not best.converged:
-            warnings.warn(
-                f"The best of {self.n_init} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
-                f"(now {self.max_iter}) or tol (now {self.tol:g}), or standardise the features.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if floored:
-            warnings.warn(
-                "A class does not vary along the direction found, so its density is a spike and the "
-                f"divergence ({best.divergence:.6g}) is set by a floor on its variance. There may be more "
-                "features than the rows can support: remove constant or duplicate ones, or reduce their number.",
-                UserWarning,
-                stacklevel=4,
-            )
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.coef_.shape[0])
 
-    def _project(self, X: Any) -> NDArray[np.float64]:
+    def _project(self, X: Any) -> Floats:
+        """Projections of checked rows, one column a direction.
+
+        Whether X is finite shows in the projections, which spares a pass over it.
+        """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return np.asarray(X @ self.coef_[0], dtype=np.float64)
+        checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
+        X = validate_data(self, X, ensure_all_finite=False, **checks)
+        with contextlib.closing(
+            Rows(X, np.empty(0, dtype=np.int8), n_threads=_openmp_effective_n_threads(self.n_jobs))
+        ) as rows:
+            z = np.column_stack([rows.project(direction) for direction in self.coef_])
+        if not np.isfinite(z).all():
+            validate_data(self, X, **checks)
+            z = np.nan_to_num(z)  # finite features whose projection is beyond the largest number
+        return z
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of every row: its projection, and a search among the thresholds."""
         z = self._project(X)
-        return np.asarray(self.classes_[self.decisions_[0].classify(z)])
+        if len(self.decisions_) == 1:
+            return np.asarray(self.classes_[self.decisions_[0].classify(z[:, 0])])
+        return np.asarray(self.classes_[np.argmax(self._log_odds(z), axis=1)])
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log ratio of the two densities at every row: positive where the second class is higher."""
-        z = self._project(X)
-        return self.decisions_[0].log_ratio(z)
+    def decision_function(self, X: Any) -> Floats:
+        """For two classes, the log ratio of their densities: positive where the second is higher.
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of either class, both equally likely beforehand."""
+        For more, the log odds of every class against the rest.
+        """
         z = self._project(X)
-        second = self.decisions_[0].probability(z)
-        return np.column_stack([1 - second, second])
+        return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of every class; even far away from the data, where nothing is known."""
+        odds = self._log_odds(self._project(X))
+        if len(self.decisions_) == 1:
+            return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
+        proba = expit(odds)
+        return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of ``predict_proba``."""
+        return np.log(self.predict_proba(X))
+
+    def transform(self, X: Any) -> Floats:
+        """The projections, one column a direction."""
+        return self._project(X)
+
+    def _log_odds(self, z: Floats) -> Floats:
+        return np.column_stack([decision.log_odds(z[:, k]) for k, decision in enumerate(self.decisions_)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
         return tags
 
 
 # Solvers work on vectors of a few numbers, where threads of BLAS cost far more than they save.
-_search = _threadpool_controller_decorator(limits=1, user_api="blas")(search)
+@_threadpool_controller_decorator(limits=1, user_api="blas")
+def _learn(
+    model: MELC, parts: list[Rows], ratios: list[float], known: Floats | None, progress: Progress
+) -> list[Projection]:
+    """One projection for every pair of class and rest, side by side where that saves passes over the data."""
+    settings, rng = model._settings(), check_random_state(model.random_state)
+    rngs = [rng]
+    if len(parts) > 1:  # one each, so that the order in which they are solved does not matter
+        rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
 
-# Rows that scales and starts are estimated from.
-_SAMPLE_ROWS = 20_000
+    def learn(k: int) -> Projection:
+        runs: list[Result] = []
+
+        def attributes() -> dict[str, Any]:
+            so_far = describe(parts[k], settings, ratios[k], best_of(runs), runs)
+            return _fitted_attributes(model.classes_, [so_far])
+
+        def run_ended(run: Result) -> bool:
+            runs.append(run)
+            return progress.run_ended(run, attributes if len(parts) == 1 else None)
+
+        with contextlib.closing(parts[k]):
+            start = None if known is None else known[k]
+            return learn_projection(parts[k], settings, ratios[k], rngs[k], start, run_ended)
+
+    if len(parts) == 1 or parts[0].n_rows < _WORTH_TOGETHER or sparse.issparse(parts[0].X):
+        return [learn(k) for k in range(len(parts))]
+    together = Together(len(parts))
+    for part in parts:
+        part.together = together
+    return solve_together([functools.partial(learn, k) for k in range(len(parts))], together)
 
 
-def _drop_weightless(X: Any, y: Any, weights: NDArray[np.float64]) -> tuple[Any, Any, NDArray[np.float64]]:
+def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> dict[str, Any]:
+    """What the estimator shows of its projections: lists, but for two classes the one thing itself."""
+    every: dict[str, list[Any]] = {
+        "thresholds_": [p.decision.thresholds for p in projections],
+        "interval_classes_": [p.decision.codes.astype(bool) for p in projections],
+        "divergence_": [p.best.divergence for p in projections],
+        "result_": [p.best for p in projections],
+        "results_": [p.runs for p in projections],
+    }
+    if len(projections) == 1:
+        shown: dict[str, Any] = {name: value[0] for name, value in every.items()}
+        shown["interval_classes_"] = classes[projections[0].decision.codes]
+    else:
+        shown = {**every, "divergence_": np.array(every["divergence_"])}
+    shown["coef_"] = np.stack([p.direction for p in projections])
+    shown["decisions_"] = [p.decision for p in projections]
+    shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
+    return shown
+
+
+def _warn(model: MELC, projection: Projection) -> None:
+    best = projection.best
+    if best.n_iter >= model.max_iter and not best.converged:
+        warnings.warn(
+            f"The best of {model.n_init} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
+            f"(now {model.max_iter}) or tol (now {model.tol:g}), or standardise the features.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    if projection.floored:
+        warnings.warn(
+            "A class does not vary along the direction found, so its density is a spike and the divergence "
+            f"({best.divergence:.6g}) is set by a floor on its variance. There may be more features than the rows can "
+            "support: remove constant or duplicate ones, or reduce their number.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]:
     kept = weights > 0
     if kept.all():
         return X, y, weights
     return X[kept], y[kept], weights[kept]
 
 
-def _check_classes(classes: NDArray[Any], codes: NDArray[np.int64], weights: NDArray[np.float64] | None) -> None:
+def _check_classes(classes: NDArray[Any], index: NDArray[np.int64], weights: Floats | None) -> None:
     if len(classes) == 1:
         raise ValueError(
-            f"MELC separates two classes, but y holds one class only: {classes[0]!r}. "
-            "Rows of a second class are needed."
+            f"MELC tells classes apart, but y holds one class only: {classes[0]!r}. Rows of a second class are needed."
         )
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y holds "
-            f"{len(classes)} classes. Wrap the model in sklearn.multiclass.OneVsRestClassifier."
-        )
-    counts = np.bincount(codes)
+    counts = np.bincount(index)
     if weights is not None:  # a row of weight two is two rows
-        counts = np.maximum(counts, np.bincount(codes, weights))
+        counts = np.maximum(counts, np.bincount(index, weights))
     if counts.min() < 2:
         label = classes[np.argmin(counts)]
         raise ValueError(
@@ -277,16 +382,32 @@ def _check_classes(classes: NDArray[Any], codes: NDArray[np.int64], weights: NDA
 
 
 def _check_varies(X: Any) -> None:
-    if not np.any(X[0] != X):
+    if sparse.issparse(X):
+        low, high = min_max_axis(X, axis=0)
+        varies = bool(np.any(low < high))
+    else:
+        varies = any(np.any(X[:, j] != X[0, j]) for j in range(X.shape[1]))
+    if not varies:
         raise ValueError(
             f"None of the {X.shape[1]} features varies over the {X.shape[0]} rows, so no direction tells the "
             "classes apart. Check how X was read."
         )
 
 
-def _sign(direction: NDArray[np.float64], difference: float, variance: float) -> float:
-    """Turns v so that the second class lies higher on average; where the means agree, so that the largest
-    component of v is positive."""
-    if abs(difference) > 1e-9 * np.sqrt(variance):
-        return float(np.sign(difference))
-    return float(np.sign(direction[np.argmax(np.abs(direction))]))
+def _log_prior_ratios(
+    priors: Any, classes: NDArray[Any], index: NDArray[np.int64], weights: Floats | None
+) -> list[float]:
+    """log of prior over prior of the rest, for every projection: of the second class, or of all if there are more."""
+    if priors is None:
+        return [0.0] * (len(classes) if len(classes) > 2 else 1)
+    if isinstance(priors, str):
+        shares = np.bincount(index, weights)
+    else:
+        shares = np.asarray(priors, dtype=np.float64)
+        if shares.shape != classes.shape or not (np.all(np.isfinite(shares)) and np.all(shares > 0)):
+            raise ValueError(
+                f"priors={priors!r} must be one positive number a class, in the order of the {len(classes)} labels "
+                f"{classes.tolist()[:10]}."
+            )
+    ratios = logit(shares / shares.sum())
+    return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
 from melc import kernels
@@ -27,6 +27,9 @@ _RANK_TOLERANCE = 1e-9
 _GRID_PER_BANDWIDTH = 8
 _MOST_STEPS_IN_A_GAP = 64
 _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
+
+# Weight of the background under both densities in probabilities.
+_BACKGROUND = 1e-12
 
 # What |decision| is at least, so that its sign and the thresholds always tell the same class.
 _SMALLEST_DECISION = 1e-15
@@ -125,25 +128,50 @@ class Decision:
 
     def counted(self, points: Sequence[Floats], weights: Sequence[Floats]) -> "Decision":
         """The same decision, with the weight of each class's points in every interval."""
-        counts = [
-            np.bincount(np.searchsorted(self.thresholds, z, side="right"), w, len(self.codes))
-            for z, w in zip(points, weights, strict=True)
-        ]
+        counts = [np.bincount(self.interval(z), w, len(self.codes)) for z, w in zip(points, weights, strict=True)]
         return replace(self, counts=np.column_stack(counts))
 
+    def interval(self, z: Floats) -> NDArray[np.int64]:
+        """The number of the interval that every point lies in."""
+        counts = np.empty(len(z), dtype=np.int64)
+        kernels.count_not_above(z, self.thresholds, counts)
+        return counts
+
     def classify(self, z: Floats) -> NDArray[np.int8]:
-        """The class of every point, by binary search among the thresholds."""
-        return self.codes[np.searchsorted(self.thresholds, z, side="right")]
+        """The class of every point."""
+        return self.codes[self.interval(z)]
 
     def log_ratio(self, z: Floats) -> Floats:
         """log f₊ − log f₋ (plus that of the priors), with the sign that the thresholds give."""
-        ratio = log_ratio(self.densities, self.log_prior_ratio, z)
-        sign = 2.0 * self.classify(z) - 1
-        return np.asarray(sign * np.maximum(sign * ratio, _SMALLEST_DECISION))
+        return self._with_sign(log_ratio(self.densities, self.log_prior_ratio, z), z)
 
-    def probability(self, z: Floats) -> Floats:
-        """Posterior probability of class 1."""
-        return np.asarray(expit(self.log_ratio(z)))
+    def log_odds(self, z: Floats) -> Floats:
+        """Log odds of class 1 against class 0, for somebody who has to bet on them.
+
+        Both densities get the same faint background that reaches everywhere. It changes next to nothing where the
+        data are, and not the decision anywhere, but far outside, where the densities only compare which of two tails
+        is the thicker, it takes the odds to one: nothing is known there.
+        """
+        first, second = (density.log(z) for density in self.densities)
+        prior = expit(self.log_prior_ratio)
+        background = self._log_background(z)
+        with_second = np.logaddexp(second + math.log(prior), background)
+        with_first = np.logaddexp(first + math.log1p(-prior), background)
+        return self._with_sign(with_second - with_first, z)
+
+    def _with_sign(self, values: Floats, z: Floats) -> Floats:
+        """Values whose sign follows the thresholds to the last digit."""
+        sign = 2.0 * self.classify(z) - 1
+        return np.asarray(sign * np.maximum(sign * values, _SMALLEST_DECISION))
+
+    def _log_background(self, z: Floats) -> Floats:
+        """A Cauchy density as wide as the data, times its small weight."""
+        centres = [float(d.support @ d.weights) for d in self.densities]
+        centre = 0.5 * (centres[0] + centres[1])
+        squares = [float((d.support - centre) ** 2 @ d.weights) + d.variance for d in self.densities]
+        scale = 3 * math.sqrt(0.5 * (squares[0] + squares[1]))
+        # hypot does not overflow where a square would.
+        return np.asarray(math.log(_BACKGROUND / math.pi / scale) - 2 * np.log(np.hypot(1, (z - centre) / scale)))
 
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:
@@ -208,11 +236,15 @@ def _suspects(values: Floats) -> NDArray[np.int64]:
 def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tuple[float, float]]:
     """Two brackets around the point closest to zero, if the ratio changes its sign there."""
     fine = np.linspace(a, b, 65)
-    values = sign * ratio(fine)
-    lowest = int(np.argmin(values))
-    if values[lowest] >= 0:
-        return []
-    return [(a, fine[lowest]), (fine[lowest], b)]
+    lowest = int(np.clip(np.argmin(sign * ratio(fine)), 1, len(fine) - 2))
+    # The dip may be far narrower than these steps: its lowest point decides.
+    found = minimize_scalar(
+        lambda t: sign * float(ratio(np.array([t]))[0]),
+        bounds=(fine[lowest - 1], fine[lowest + 1]),
+        method="bounded",
+        options={"xatol": 1e-9 * (b - a)},
+    )
+    return [(a, found.x), (found.x, b)] if found.fun < 0 else []
 
 
 def _root(ratio: Ratio, a: float, b: float) -> float:

@@ -118,8 +118,11 @@ def _sphere(trace: _Trace, max_iter: int, tol: float) -> Result:
             step /= 2
         else:
             return trace.result(n_iter, False, _STALLED)
+        gain = value - new_value
         u, value, gradient = candidate, new_value, new_gradient
         trace.note_iteration(None)
+        if gain <= _PROGRESS * max(abs(value), 1.0):
+            return trace.result(n_iter + 1, True, "converged: the divergence no longer changes")
         step *= 2
     return trace.result(max_iter, False, _limit(max_iter))
 

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from melc import kernels
 from melc.sums.base import Floats
+from melc.together import Pass, Together
 
 T = TypeVar("T")
 
@@ -23,6 +24,8 @@ _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
 # Rows whose projections are binned while they are still in the cache.
 _STRETCH = 16_384
+# Numbers of X that stay in a core's cache while several problems read them.
+_CACHED_NUMBERS = 32_768
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,14 @@ class Layout:
         return (0,) * self.order
 
 
+@dataclass
+class _Binning:
+    """The moments of a segment's points, and how many found no bin."""
+
+    moments: Floats
+    outside: int = 0
+
+
 @dataclass(frozen=True)
 class Outside:
     """Points that the table of a layout does not reach: outliers. ``keys`` are their bins as floats."""
@@ -86,6 +97,7 @@ class Rows:
         self.weights = weights
         self.n_threads = n_threads
         self._products = _products_with(X)
+        self.together: Together | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._z = np.empty(0)
 
@@ -95,7 +107,7 @@ class Rows:
 
     @property
     def n_rows(self) -> int:
-        return len(self.codes)
+        return int(self.X.shape[0])
 
     def all_weights(self) -> Floats:
         return np.ones(len(self.codes)) if self.weights is None else self.weights
@@ -106,18 +118,16 @@ class Rows:
     def project(self, v: Floats) -> Floats:
         """z = Xv."""
         z = np.empty(self.n_rows)
-        self._run(lambda start, stop: self._products.project(v, start, stop, z))
+        self._run(lambda: None, lambda _, start, stop: self._products.project(v, start, stop, z))
         return z
 
     def pull_back(self, w: Floats) -> Floats:
         """Xᵀw."""
-
-        def pull(start: int, stop: int) -> Floats:
-            gradient = np.zeros(self.n_features)
-            self._products.pull(w[start:stop], start, stop, gradient)
-            return gradient
-
-        return _add_up(self._run(pull))
+        parts = self._run(
+            lambda: np.zeros(self.n_features),
+            lambda gradient, start, stop: self._products.pull(w[start:stop], start, stop, gradient),
+        )
+        return _add_up(parts)
 
     def bin(self, v: Floats, layout: Layout) -> tuple[Floats, Outside | None]:
         """Project on v and bin, in one pass over X; the projections stay here for what follows."""
@@ -132,18 +142,16 @@ class Rows:
         arguments, order = layout.as_arguments(), layout.order_tag()
         weights, step = self.weights_and_step()
 
-        def bin_segment(start: int, stop: int) -> tuple[Floats, int]:
-            moments = np.zeros((layout.n_bins, layout.order))
-            outside = 0
-            for a, b in self._stretches(start, stop):
-                if v is not None:
-                    self._products.project(v, a, b, self._z)
-                outside += kernels.bin_points(self._z, self.codes, weights, step, a, b, *arguments, moments, order)
-            return moments, outside
+        def bin_stretch(part: _Binning, a: int, b: int) -> None:
+            if v is not None:
+                self._products.project(v, a, b, self._z)
+            part.outside += kernels.bin_points(
+                self._z, self.codes, weights, step, a, b, *arguments, part.moments, order
+            )
 
-        results = list(self._run(bin_segment))
-        moments = _add_up(moments for moments, _ in results)
-        return moments, self._outside(layout) if any(outside for _, outside in results) else None
+        parts = self._run(lambda: _Binning(np.zeros((layout.n_bins, layout.order))), bin_stretch)
+        moments = _add_up(part.moments for part in parts)
+        return moments, self._outside(layout) if any(part.outside for part in parts) else None
 
     def _outside(self, layout: Layout) -> Outside:
         """Look up the points that found no bin, by the same arithmetic as the kernel's."""
@@ -161,18 +169,15 @@ class Rows:
         weights, step = self.weights_and_step()
         addition, extra_step = (np.zeros(1), 0) if extra is None else (extra, 1)
 
-        def pull_segment(start: int, stop: int) -> Floats:
-            gradient = np.zeros(self.n_features)
-            for a, b in self._stretches(start, stop):
-                w = np.empty(b - a)
-                kernels.weigh_points(
-                    *(self._z, self.codes, weights, step, addition, extra_step, a, b),
-                    *(*arguments, table, w, order),
-                )
-                self._products.pull(w, a, b, gradient)
-            return gradient
+        def pull_stretch(gradient: Floats, a: int, b: int) -> None:
+            w = np.empty(b - a)
+            kernels.weigh_points(
+                *(self._z, self.codes, weights, step, addition, extra_step, a, b),
+                *(*arguments, table, w, order),
+            )
+            self._products.pull(w, a, b, gradient)
 
-        return _add_up(self._run(pull_segment))
+        return _add_up(self._run(lambda: np.zeros(self.n_features), pull_stretch))
 
     def points_in(self, layout: Layout, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Rows whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
@@ -217,8 +222,30 @@ class Rows:
     def weights_and_step(self) -> tuple[Floats, int]:
         return (np.ones(1), 0) if self.weights is None else (self.weights, 1)
 
-    def _run(self, work: Callable[[int, int], T]) -> Iterable[T]:
-        """Work on every segment of rows; results in the order of the segments."""
+    def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
+        """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
+        wish = Pass(begin, step)
+        if self.together is not None:
+            return self.together.run(wish, self._make)
+        self._make([wish])
+        assert wish.results is not None
+        return wish.results
+
+    def _make(self, passes: list[Pass]) -> None:
+        """Make several passes at once; results in the order of the segments."""
+
+        def work(start: int, stop: int) -> list[Any]:
+            begun = [each.begin() for each in passes]
+            for a, b in self._stretches(start, stop, len(passes)):
+                for each, something in zip(passes, begun, strict=True):
+                    each.step(something, a, b)
+            return begun
+
+        results = self._map(work)
+        for i, each in enumerate(passes):
+            each.results = [begun[i] for begun in results]
+
+    def _map(self, work: Callable[[int, int], T]) -> list[T]:
         edges = self._segments()
         if len(edges) == 2 or self.n_threads == 1:
             return [work(a, b) for a, b in itertools.pairwise(edges)]
@@ -232,9 +259,16 @@ class Rows:
         n = min(_MOST_SEGMENTS, max(1, self.n_rows // _SEGMENT_ROWS))
         return [self.n_rows * i // n for i in range(n + 1)]
 
-    def _stretches(self, start: int, stop: int) -> list[tuple[int, int]]:
-        size = _STRETCH if self._products.divisible else self.n_rows
+    def _stretches(self, start: int, stop: int, n_passes: int) -> list[tuple[int, int]]:
+        size = self.n_rows
+        if self._products.divisible:
+            # One pass keeps its projections in the cache; several also want to find the rows there.
+            size = _STRETCH if n_passes == 1 else max(256, _CACHED_NUMBERS // self.n_features)
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+
+    def relabelled(self, codes: NDArray[np.int8]) -> "Rows":
+        """The same rows with other classes."""
+        return Rows(self.X, codes, self.weights, self.n_threads)
 
     def close(self) -> None:
         """End the threads."""

@@ -1,8 +1,9 @@
 """From many starts to one direction: everything on small data, coarse to fine on large.
 
-On large data all starts run on a small stratified sample, whose wider kernels smooth the landscape; the best few
-go on with a larger sample at the kernel width of the whole; and only the winner sees all rows. It takes the curvature
-along: the Hessian on a sample, by differences of the gradient, turns the last search into a few Newton-like steps.
+On large data every start runs on a small stratified sample, with the kernel width that all rows will have (a wider
+kernel would smooth away optima that the whole data show); the best few go on with a larger sample; and only the winner
+sees all rows. It takes the curvature along: the Hessian on a sample, by differences of the gradient, turns the last
+search into a few Newton-like steps.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ _MIDDLE_ROWS = 40_000
 _CURVATURE_ROWS = 100_000
 # Above this many rows a stage is worth its place before the next larger one.
 _WORTH_A_STAGE = 4
-_SURVIVORS = 3
+_SURVIVORS = 4
 # Directions closer than this (cosine, in the optimiser's coordinates) count as one.
 _SAME = 0.999
 # A coarse stage need not be exact: its optimum moves with the next sample anyway.
@@ -61,48 +62,51 @@ def search(
     problem: Problem,
     starts: list[Floats],
     rng: np.random.RandomState,
-    notify: Callable[[Result], None] = lambda result: None,
+    run_ended: Callable[[Result], bool] = lambda run: False,
 ) -> tuple[Result, list[Result]]:
-    """The best direction, and the run of every start (on the sample, where there is one).
+    """The best direction, and the run of every start (on samples, where there are any).
 
-    ``notify`` hears of every run that ends.
+    ``run_ended`` hears of every run, and may ask for no more of them by returning True.
     """
     coarse = rows.n_rows > _WORTH_A_STAGE * _COARSE_ROWS
+    runs: list[Result] = []
     first_rows = rows.sample(_COARSE_ROWS, rng) if coarse else rows
-    objective = problem.objective(first_rows, problem.gamma)
-    runs = []
+    objective = problem.at_full_width(first_rows, rows.n_rows)
     for start in starts:
         runs.append(problem.solve(objective, start, _COARSE_TOL if coarse else None))
-        notify(runs[-1])
-    if not coarse:
-        return best_of(runs), runs
-    survivors = _distinct_best(runs, objective.scale)
-    if rows.n_rows > _WORTH_A_STAGE * _MIDDLE_ROWS:
-        return _through_samples(rows, problem, survivors, rng), runs
+        if run_ended(runs[-1]):
+            break
+    return (_through_samples(rows, problem, runs, rng) if coarse else best_of(runs)), runs
+
+
+def _through_samples(rows: Rows, problem: Problem, runs: list[Result], rng: np.random.RandomState) -> Result:
+    """The best few on a larger sample, then the best one on all rows; or the few on all, if that is not much more."""
+    directions = [run.direction for run in runs]
     objective = problem.objective(rows, problem.gamma)
-    return best_of([problem.solve(objective, direction) for direction in survivors]), runs
-
-
-def _through_samples(rows: Rows, problem: Problem, survivors: list[Floats], rng: np.random.RandomState) -> Result:
-    """The best few on a larger sample, then the best one on all rows."""
+    if rows.n_rows <= _WORTH_A_STAGE * _MIDDLE_ROWS:
+        few = _distinct_best(objective, directions)[:_SURVIVORS]
+        return best_of([problem.solve(objective, direction) for direction in few])
     middle = problem.at_full_width(rows.sample(_MIDDLE_ROWS, rng), rows.n_rows)
-    direction = best_of([problem.solve(middle, d, 0.1 * _COARSE_TOL) for d in survivors]).direction
+    few = _distinct_best(middle, directions)[:_SURVIVORS]
+    directions = [problem.solve(middle, direction, _COARSE_TOL).direction for direction in few]
+    winner = _distinct_best(objective, directions)[0]  # judged by all rows: samples are too close to call
     curvature = None
     if problem.smooth and rows.n_features <= _MOST_CURVATURE_FEATURES:
         sample = problem.at_full_width(rows.sample(_CURVATURE_ROWS, rng), rows.n_rows)
-        curvature = curvature_at(sample, direction)
-    return problem.solve(problem.objective(rows, problem.gamma), direction, curvature=curvature)
+        curvature = curvature_at(sample, winner)
+    return problem.solve(objective, winner, curvature=curvature)
 
 
-def _distinct_best(runs: list[Result], scale: Floats) -> list[Floats]:
-    """Directions of the best runs, no two alike."""
+def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Floats]:
+    """Directions by falling divergence, no two alike."""
+    candidates = [direction * objective.scale for direction in directions]
+    candidates = [u / np.linalg.norm(u) for u in candidates]
+    candidates.sort(key=lambda u: -objective.evaluate(u).divergence)
     kept: list[Floats] = []
-    for run in sorted(runs, key=lambda run: -run.divergence):
-        u = run.direction * scale
-        u /= np.linalg.norm(u)
+    for u in candidates:
         if all(abs(u @ other) < _SAME for other in kept):
             kept.append(u)
-    return [u / scale for u in kept[:_SURVIVORS]]
+    return [u / objective.scale for u in kept]
 
 
 def curvature_at(objective: Objective, direction: Floats) -> Floats:

@@ -47,17 +47,27 @@ def to_sql(
     FROM (SELECT *, (r."dose" * -1.0) AS "projection" FROM "scans" AS r) AS p
     """
     check_is_fitted(model)
+    names = feature_names_of(model, feature_names)
+    return query(model, [column(name) for name in names], names, table, prediction, projection)
+
+
+def query(
+    model: MELC,
+    features: list[str],
+    columns: list[str],
+    table: str,
+    prediction: str = "prediction",
+    projection: str = "projection",
+) -> str:
+    """The query for features that are expressions over columns of the table."""
     if len(model.decisions_) > 1:
         raise ValueError(
             f"SQL is written for models of two classes; this one has {len(model.classes_)}. Export it as "
             "ONNX or JSON, or fit one model a class."
         )
-    names = feature_names_of(model, feature_names)
-    _check_names(names, prediction, projection)
-    # SQLite takes a quoted name that it does not know for a text; with the table's name before it, it is an
-    # error as it should be.
+    _check_names(columns, prediction, projection)
     weights = model.coef_[0].tolist()
-    terms = [f"r.{_identifier(n)} * {_literal(w)}" for n, w in zip(names, weights, strict=True)]
+    terms = [f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)]
     inner = f"SELECT *, {_sum(terms)} AS {_identifier(projection)} FROM {_identifier(table)} AS r"
     z = f"p.{_identifier(projection)}"
     return "\n".join(
@@ -72,9 +82,9 @@ def to_sql(
 
 
 def _branches(model: MELC, z: str) -> list[str]:
-    labels = [_literal(label) for label in model.interval_classes_.tolist()]
+    labels = [literal(label) for label in model.interval_classes_.tolist()]
     below = [
-        f"    WHEN {z} < {_literal(t)} THEN {label}"
+        f"    WHEN {z} < {literal(t)} THEN {label}"
         for t, label in zip(model.thresholds_.tolist(), labels, strict=False)
     ]
     return [*below, f"    ELSE {labels[-1]}"]
@@ -105,12 +115,21 @@ def _check_names(names: list[str], prediction: str, projection: str) -> None:
         raise ValueError(f"prediction and projection are both {prediction!r}; they need different names.")
 
 
+def column(name: str) -> str:
+    """A column by its quoted name.
+
+    SQLite takes a quoted name that it does not know for a text; with the table's name before it, it is an error,
+    as it should be.
+    """
+    return f"r.{_identifier(name)}"
+
+
 def _identifier(name: str) -> str:
     _refuse_nul(name)
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):

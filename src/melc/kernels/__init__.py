@@ -26,6 +26,7 @@ from melc.kernels.formulas import (
 )
 from melc.kernels.pairs import (
     bin_means,
+    count_not_above,
     cross_sum,
     exact_divergence,
     exponentials,
@@ -49,6 +50,7 @@ __all__ = [
     "assemble_divergence",
     "bin_means",
     "bin_points",
+    "count_not_above",
     "cross_sum",
     "exact_divergence",
     "exponentials",

@@ -223,6 +223,37 @@ def _slopes_of_potential(potential, lagrange, factor, polynomials):
         polynomials[k, order - 1] = 0.0
 
 
+@njit(inline="always")
+def _couple(blocks, slopes, offset, charges_x, k, charges_y, other, phi_x, phi_y, both, order):
+    """q_k G q_l and q_k (∂G/∂V) q_l of two bins; each adds to the potential in the other.
+
+    Plain unsigned indices throughout: a view of a row would cost more than the row's arithmetic.
+    """
+    value = 0.0
+    derivative = 0.0
+    o, i, j = np.uint64(offset), np.uint64(k), np.uint64(other)
+    for row in range(len(order)):
+        a = np.uint64(row)
+        q = charges_x[i, a]
+        along = 0.0
+        slope_along = 0.0
+        for column in range(len(order)):
+            b = np.uint64(column)
+            along += blocks[o, a, b] * charges_y[j, b]
+            slope_along += slopes[o, a, b] * charges_y[j, b]
+        phi_x[i, a] += along
+        value += q * along
+        derivative += q * slope_along
+    if both:
+        for row in range(len(order)):
+            a = np.uint64(row)
+            q = charges_x[i, a]
+            for column in range(len(order)):
+                b = np.uint64(column)
+                phi_y[j, b] += blocks[o, a, b] * q
+    return value, derivative
+
+
 @njit(**COMPILE)
 def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n_blocks, polynomials, order):
     """(S, ∂S/∂V, error of S) over all pairs of points of one class in its bins.
@@ -230,33 +261,23 @@ def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n
     Bins ``n_blocks`` and more apart are left out. ``polynomials`` receives ∂ log S/∂z in every bin.
     """
     charges = _charges(moments, lagrange)
-    blocks, slope_blocks = _blocks(0, n_blocks, differences, width, variance, 0.0)
+    blocks, slopes = _blocks(0, n_blocks, differences, width, variance, 0.0)
     errors = pair_errors(0, n_blocks, hermite, width, variance, 0.0)
     potential = np.zeros(moments.shape)
     total = 0.0
     slope = 0.0
     error = 0.0
     for k in range(len(keys)):
-        qk, phi_k = charges[k], potential[k]
         other = k
         while other >= 0 and keys[k] - keys[other] < n_blocks:
             o = keys[k] - keys[other]
-            block, slope_block, ql, phi_l = blocks[o], slope_blocks[o], charges[other], potential[other]
             factor = 1.0 if other == k else 2.0
+            value, derivative = _couple(
+                blocks, slopes, o, charges, k, charges, other, potential, potential, other != k, order
+            )
+            total += factor * value
+            slope += factor * derivative
             error += factor * moments[k, 0] * moments[other, 0] * errors[o]
-            for a in range(len(order)):
-                value = 0.0
-                derivative = 0.0
-                for b in range(len(order)):
-                    value += block[a, b] * ql[b]
-                    derivative += slope_block[a, b] * ql[b]
-                phi_k[a] += value
-                total += factor * qk[a] * value
-                slope += factor * qk[a] * derivative
-            if other != k:
-                for a in range(len(order)):
-                    for b in range(len(order)):
-                        phi_l[b] += block[a, b] * qk[a]
             other -= 1
     if keys[-1] - keys[0] >= n_blocks:
         left_out = (n_blocks - 1) * width
@@ -276,7 +297,7 @@ def sum_across(
     """
     charges_x, charges_y = _charges(moments_x, lagrange), _charges(moments_y, lagrange)
     nearest = max(least - 1, 0) * width
-    blocks, slope_blocks = _blocks(least, n_blocks, differences, width, variance, nearest)
+    blocks, slopes = _blocks(least, n_blocks, differences, width, variance, nearest)
     errors = pair_errors(least, n_blocks, hermite, width, variance, nearest * nearest / (2 * variance))
     phi_x, phi_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
     reach = least + n_blocks
@@ -289,22 +310,18 @@ def sum_across(
             first += 1
         other = first
         while other < len(keys_y) and keys_y[other] - keys_x[k] < reach:
-            o = keys_x[k] - keys_y[other]
-            block, slope_block = blocks[abs(o) - least], slope_blocks[abs(o) - least]
-            qk, ql, pk, pl = charges_x[k], charges_y[other], phi_x[k], phi_y[other]
-            if o < 0:  # the same block with the roles of the bins exchanged
-                qk, ql, pk, pl = ql, qk, pl, pk
-            error += moments_x[k, 0] * moments_y[other, 0] * errors[abs(o) - least]
-            for a in range(len(order)):
-                value = 0.0
-                derivative = 0.0
-                for b in range(len(order)):
-                    value += block[a, b] * ql[b]
-                    derivative += slope_block[a, b] * ql[b]
-                    pl[b] += block[a, b] * qk[a]
-                pk[a] += value
-                total += qk[a] * value
-                slope += qk[a] * derivative
+            o = abs(keys_x[k] - keys_y[other]) - least
+            if keys_x[k] >= keys_y[other]:
+                value, derivative = _couple(
+                    blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, True, order
+                )
+            else:  # the same block with the roles of the bins exchanged
+                value, derivative = _couple(
+                    blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, True, order
+                )
+            total += value
+            slope += derivative
+            error += moments_x[k, 0] * moments_y[other, 0] * errors[o]
             other += 1
     left_out = (reach - 1) * width
     exponent = (nearest - left_out) * (nearest + left_out) / (2 * variance)

@@ -231,6 +231,21 @@ def log_density(t, support, weights, variance, out):
 
 
 @njit(**COMPILE)
+def count_not_above(z, thresholds, counts):
+    """How many thresholds lie at or below each point: the number of its interval.
+
+    Threshold by threshold over blocks of points: comparisons that vectorise, and no search that mispredicts.
+    """
+    for start in range(0, len(z), 1024):
+        points = z[start : start + 1024]
+        block = counts[start : start + 1024]
+        block[:] = 0
+        for t in thresholds:
+            for i in range(len(points)):
+                block[i] += points[i] >= t
+
+
+@njit(**COMPILE)
 def _split(z, codes, weights, step, code):
     """Points and weights of one class, and the rows that they come from."""
     n = 0

@@ -1,26 +1,25 @@
-"""Pictures of a fitted model, in the manner of scikit-learn's displays.
+"""The class densities along a projection."""
 
-``from_estimator`` computes what is to be drawn, ``plot`` draws it and returns the display; the artists are
-its attributes that end in an underscore. Colours are Okabe and Ito's, which the colour-blind can tell apart;
-line styles and hatching carry the same information for a print in grey.
-"""
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from melc.density import Decision, Density
-from melc.names import feature_names_of
+from melc.plotting.common import (
+    BLACK,
+    CLASS_COLOURS,
+    CLASS_HATCHES,
+    CLASS_LINES,
+    GREY,
+    axes,
+    checked_rows,
+    final_step,
+    projection_index,
+    side_labels,
+)
 from melc.sums.base import Floats
-
-BLUE, ORANGE, BLACK, GREY = "#0072B2", "#E69F00", "#000000", "#6E6E6E"
-CLASS_COLOURS = (BLUE, ORANGE)
-CLASS_LINES: tuple[Any, Any] = ("solid", (0, (5, 1.6)))
-CLASS_HATCHES = ("", "////")
 
 _GRID_POINTS = 1001
 # Up to this many rows each gets a tick of its own; more are shown as a histogram.
@@ -29,20 +28,6 @@ _MOST_RUG_TICKS = 1000
 _MASS_LEFT_OUT = 5e-4
 
 Data = Literal["auto", "rug", "histogram"]
-
-
-def _pyplot() -> Any:
-    """The one door to matplotlib."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install 'melc[plot]'") from error
-    return plt
-
-
-def _axes(ax: Any) -> Any:
-    """The axes given, or those of a new figure."""
-    return _pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
 @dataclass(eq=False)
@@ -115,8 +100,8 @@ class ProjectionDisplay:
         title : str, default=None
         ax : matplotlib axes, default=None
         """
-        model, X = _final_step(estimator, X)
-        index = _projection_index(model, class_label)
+        model, X = final_step(estimator, X)
+        index = projection_index(model, class_label)
         decision = model.decisions_[index]
         points, targets = _project(model, index, X, y)
         grid = _grid(decision)
@@ -127,7 +112,7 @@ class ProjectionDisplay:
             heights,
             decision.thresholds,
             decision.codes,
-            _side_labels(model, index),
+            side_labels(model, index),
             priors,
             points,
             targets,
@@ -137,7 +122,7 @@ class ProjectionDisplay:
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
         """Draw on ``ax``, or on a new figure."""
         _check_data_style(data)
-        self.ax_ = _axes(ax)
+        self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         self.ax_.set_xlim(self.grid[0], self.grid[-1])
         self._floor = 0.0
@@ -279,244 +264,13 @@ class ProjectionDisplay:
         self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
 
 
-@dataclass(eq=False)
-class WeightsDisplay:
-    """What each feature contributes to the projection, the strongest first.
-
-    It is recommended to use :meth:`from_estimator`.
-
-    Attributes
-    ----------
-    names, weights
-        Features and their part in v, by falling size.
-    scaled : bool
-        Whether the weights are multiplied by the features' standard deviations, which makes features of
-        different units comparable.
-    n_hidden : int
-        How many weaker features are not shown.
-    ax_, figure_, bars_
-        The artists, once drawn.
-
-    Examples
-    --------
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> from sklearn.datasets import load_iris
-    >>> from melc import MELC
-    >>> from melc.plotting import WeightsDisplay
-    >>> X, species = load_iris(return_X_y=True, as_frame=True)
-    >>> model = MELC(n_init=1, random_state=0).fit(X, species == 2)
-    >>> display = WeightsDisplay.from_estimator(model, X, max_features=3)
-    >>> len(display.names), display.n_hidden
-    (3, 1)
-    """
-
-    names: list[str]
-    weights: Floats
-    scaled: bool = False
-    n_hidden: int = 0
-    labels: tuple[str, str] = field(default=("", ""))
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any = None,
-        *,
-        class_label: Any = None,
-        feature_names: Any = None,
-        max_features: int = 15,
-        title: str | None = None,
-        ax: Any = None,
-    ) -> "WeightsDisplay":
-        """Draw the weights of a fitted model.
-
-        Parameters
-        ----------
-        estimator : MELC or a Pipeline that ends in one
-        X : array-like, default=None
-            With data, every weight is multiplied by the standard deviation of its feature.
-        class_label : default=None
-            Of several classes, the one whose projection is drawn.
-        feature_names : list of str, default=None
-            Names to use where the model has seen none.
-        max_features : int, default=15
-            Most features to show.
-        title : str, default=None
-        ax : matplotlib axes, default=None
-        """
-        model, X = _final_step(estimator, X)
-        names = _feature_names(estimator, model, feature_names)
-        index = _projection_index(model, class_label)
-        weights = np.asarray(model.coef_[index], dtype=np.float64)
-        if X is not None:
-            weights = weights * _standard_deviations(_checked_rows(model, X))
-        order = np.argsort(-np.abs(weights), kind="stable")[:max_features]
-        display = cls(
-            [names[i] for i in order],
-            weights[order],
-            X is not None,
-            len(weights) - len(order),
-            _side_labels(model, index),
-        )
-        return display.plot(ax=ax, title=title)
-
-    def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
-        """Draw on ``ax``, or on a new figure."""
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
-        raises = (self.weights >= 0).astype(int)
-        self.bars_ = self.ax_.barh(
-            np.arange(len(self.names)),
-            self.weights,
-            height=0.72,
-            color=[CLASS_COLOURS[k] for k in raises],
-            hatch=[CLASS_HATCHES[k] for k in raises],
-            edgecolor="white",
-        )
-        self.ax_.set_yticks(np.arange(len(self.names)), [_shorten(name) for name in self.names], fontsize=8)
-        self.ax_.invert_yaxis()
-        self.ax_.axvline(0, color=BLACK, linewidth=0.8)
-        self._finish(title)
-        return self
-
-    def _finish(self, title: str | None) -> None:
-        what = "weight × standard deviation" if self.scaled else "weight in v"
-        towards = [f"← {self.labels[0]}", f"{self.labels[1]} →"] if any(self.labels) else ["", ""]
-        self.ax_.set_xlabel("     ".join(part for part in (towards[0], what, towards[1]) if part))
-        self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-        self.ax_.set_axisbelow(True)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.tick_params(axis="y", length=0)
-        if title:
-            self.ax_.set_title(title)
-        if self.n_hidden:
-            note = f"{self.n_hidden} weaker feature{'s' if self.n_hidden > 1 else ''} not shown"
-            self.ax_.annotate(
-                note,
-                (1, 0),
-                (0, 4),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                ha="right",
-                fontsize=7,
-                color=GREY,
-            )
-
-
-@dataclass(eq=False)
-class ConvergenceDisplay:
-    """The divergence over the iterations of every start.
-
-    It is recommended to use :meth:`from_estimator`.
-
-    Attributes
-    ----------
-    histories : list of arrays
-        The divergence after each iteration, one array a start.
-    ax_, figure_, lines_
-        The artists, once drawn.
-
-    Examples
-    --------
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> from sklearn.datasets import load_iris
-    >>> from melc import MELC
-    >>> from melc.plotting import ConvergenceDisplay
-    >>> X, species = load_iris(return_X_y=True)
-    >>> model = MELC(n_init=3, random_state=0).fit(X, species == 2)
-    >>> len(ConvergenceDisplay.from_estimator(model).lines_)
-    3
-    """
-
-    histories: list[Floats]
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, class_label: Any = None, title: str | None = None, ax: Any = None
-    ) -> "ConvergenceDisplay":
-        """Draw the runs of a fitted model.
-
-        Parameters
-        ----------
-        estimator : MELC or a Pipeline that ends in one
-        class_label : default=None
-            Of several classes, the one whose runs are drawn.
-        title : str, default=None
-        ax : matplotlib axes, default=None
-        """
-        model, _ = _final_step(estimator, None)
-        runs = _runs(model, _projection_index(model, class_label))
-        histories = [np.asarray(run.history or (run.divergence,), dtype=np.float64) for run in runs]
-        return cls(histories).plot(ax=ax, title=title)
-
-    def plot(self, ax: Any = None, *, title: str | None = None) -> "ConvergenceDisplay":
-        """Draw on ``ax``, or on a new figure."""
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
-        best = int(np.argmax([history[-1] for history in self.histories]))
-        self.lines_ = [self._draw(k, history, k == best) for k, history in enumerate(self.histories)]
-        self.ax_.set(xlabel="iteration", ylabel="divergence D")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        self.ax_.set_xlim(left=0)
-        self.ax_.spines[["top", "right"]].set_visible(False)
-        if title:
-            self.ax_.set_title(title)
-        self.ax_.legend(frameon=False, fontsize=8, loc="lower right")
-        return self
-
-    def _draw(self, k: int, history: Floats, is_best: bool) -> Any:
-        """One run, its end marked: the best in front and in colour, the others in grey behind."""
-        n_others = len(self.histories) - 1
-        first_other = 1 if np.argmax([h[-1] for h in self.histories]) == 0 else 0
-        label = f"best start (D = {history[-1]:.4g})" if is_best else None
-        if not is_best and k == first_other:
-            label = f"{n_others} other start{'s' if n_others > 1 else ''}"
-        iterations = np.arange(1, len(history) + 1)
-        style = (
-            {"color": BLUE, "linewidth": 2.2, "zorder": 4}
-            if is_best
-            else {"color": GREY, "linewidth": 1, "alpha": 0.7, "linestyle": "--"}
-        )
-        (line,) = self.ax_.plot(iterations, history, label=label, marker="o", markevery=[-1], markersize=5, **style)
-        return line
-
-
-def _final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The model itself, and X as the steps before it hand it over."""
-    if isinstance(estimator, Pipeline):
-        model = estimator[-1]
-        check_is_fitted(model)
-        return model, X if X is None or len(estimator) == 1 else estimator[:-1].transform(X)
-    check_is_fitted(estimator)
-    return estimator, X
-
-
-def _projection_index(model: Any, class_label: Any) -> int:
-    """Which of the model's projections belongs to a class."""
-    if len(model.decisions_) == 1:
-        return 0
-    known = list(model.classes_)
-    if class_label is None:
-        raise ValueError(f"The model has one projection a class; choose class_label out of {known}.")
-    if class_label not in known:
-        raise ValueError(f"class_label={class_label!r} is none of the model's classes {known}.")
-    return known.index(class_label)
-
-
-def _side_labels(model: Any, index: int) -> tuple[str, str]:
-    """What the two densities of a projection are called."""
-    if len(model.decisions_) == 1:
-        return str(model.classes_[0]), str(model.classes_[1])
-    return "rest", str(model.classes_[index])
-
-
 def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np.int8]] | tuple[Floats | None, None]:
     """Projections of the rows along one direction, and their class codes if there are labels."""
     if X is None:
         if y is not None:
             raise ValueError("y was given without X: pass the rows that the labels belong to.")
         return None, None
-    points = np.asarray(_checked_rows(model, X) @ model.coef_[index], dtype=np.float64)
+    points = np.asarray(checked_rows(model, X) @ model.coef_[index], dtype=np.float64)
     if y is None:
         return points, None
     return points, _codes(model, index, np.asarray(y), len(points))
@@ -530,35 +284,6 @@ def _codes(model: Any, index: int, y: NDArray[Any], n: int) -> NDArray[np.int8]:
         raise ValueError(f"y holds {unknown[0]!r}, which is none of the classes {list(model.classes_)}.")
     positive = model.classes_[1] if len(model.decisions_) == 1 else model.classes_[index]
     return np.asarray(y == positive, dtype=np.int8)
-
-
-def _checked_rows(model: Any, X: Any) -> Any:
-    return validate_data(model, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
-
-
-def _standard_deviations(X: Any) -> Floats:
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X - mean)
-    offset = mean**2 if hasattr(X, "multiply") else 0.0
-    return np.sqrt(np.maximum(np.asarray(squares.mean(axis=0)).ravel() - offset, 0))
-
-
-def _feature_names(estimator: Any, model: Any, given: Any) -> list[str]:
-    """Names given, those that come out of the pipeline's earlier steps, or what the model calls them."""
-    if given is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
-        try:
-            return [str(name) for name in estimator[:-1].get_feature_names_out()]
-        except (AttributeError, ValueError):  # a step that does not name its output
-            pass
-    return feature_names_of(model, given)
-
-
-def _runs(model: Any, index: int) -> Any:
-    """The runs of one projection."""
-    runs = getattr(model, "results_", None)
-    if not runs:
-        raise ValueError("The model holds no record of its runs (it was not fitted here but read from a file).")
-    return runs[index] if isinstance(runs[0], (list, tuple)) else runs
 
 
 def _priors(decision: Decision) -> tuple[float, float]:
@@ -591,7 +316,3 @@ def _span(density: Density) -> tuple[float, float]:
 def _check_data_style(data: str) -> None:
     if data not in ("auto", "rug", "histogram"):
         raise ValueError(f"data={data!r} is not known; choose 'auto', 'rug' or 'histogram'.")
-
-
-def _shorten(name: str, most: int = 32) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

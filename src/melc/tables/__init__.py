@@ -1,0 +1,23 @@
+"""Models of tables in files: reading, encoding of texts, fitting, predicting block by block, assessing.
+
+The command line is a thin layer over these functions.
+"""
+
+from melc.tables.encoding import Encoding, learn_encoding
+from melc.tables.fit import Roles, fit_table, problem_of
+from melc.tables.model import TableModel, table_model_from_json
+from melc.tables.read import Source, TableError, read_blocks, read_table
+
+__all__ = [
+    "Encoding",
+    "Roles",
+    "Source",
+    "TableError",
+    "TableModel",
+    "fit_table",
+    "learn_encoding",
+    "problem_of",
+    "read_blocks",
+    "read_table",
+    "table_model_from_json",
+]

@@ -1,0 +1,151 @@
+"""How well models do on a table: cross-validated scores, MELC beside other classifiers."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, matthews_corrcoef, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.validation import has_fit_parameter
+
+from melc.sums.base import Floats
+from melc.tables.encoding import learn_encoding
+
+MEASURES = ("balanced accuracy", "MCC", "AUC")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table with labels: what is to be learned, and from which columns."""
+
+    table: Any
+    columns: list[str]
+    labels: NDArray[Any]
+    weights: Floats | None = None
+    impute: bool = False
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """What one model reached on one fold, in the order of :data:`MEASURES`, and how long it was fitted."""
+
+    model: str
+    fold: int
+    values: tuple[float, float, float]
+    seconds: float
+
+
+def competitors() -> dict[str, Any]:
+    """The usual classifiers, each with standardised features and classes that count equally."""
+    return {
+        "logistic regression": _scaled(LogisticRegression(class_weight="balanced", max_iter=1000)),
+        "LDA": _scaled(LinearDiscriminantAnalysis()),
+        "linear SVM": _scaled(LinearSVC(class_weight="balanced", max_iter=20_000)),
+        "RBF SVM": _scaled(SVC(class_weight="balanced")),
+    }
+
+
+def _scaled(model: Any) -> Any:
+    return make_pipeline(StandardScaler(), model)
+
+
+def possible_folds(labels: NDArray[Any], wanted: int) -> int:
+    """As many folds as wanted, or as the smallest class has rows."""
+    return int(min(wanted, np.unique(labels, return_counts=True)[1].min()))
+
+
+def cross_validate(
+    problem: Problem, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
+) -> Iterator[FoldScores]:
+    """Scores of every model on every fold, as they come. Columns are encoded anew on each training part."""
+    n_possible = possible_folds(problem.labels, n_folds)
+    if n_possible < n_folds:
+        classes, counts = np.unique(problem.labels, return_counts=True)
+        raise ValueError(
+            f"Class {classes[np.argmin(counts)]!s} has {n_possible} rows, too few for {n_folds} folds; "
+            f"use fewer (--cv {max(2, n_possible)}) or more rows."
+        )
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    for fold, (train, test) in enumerate(splitter.split(problem.labels, problem.labels)):
+        encoding = learn_encoding(problem.table.take(train), problem.columns, impute=problem.impute)
+        X_train, X_test = (encoding.encode(problem.table.take(part)).X for part in (train, test))
+        for name, model in models.items():
+            yield _score(name, fold, clone(model), problem, (X_train, train), (X_test, test))
+
+
+def _score(
+    name: str,
+    fold: int,
+    model: Any,
+    problem: Problem,
+    training: tuple[Floats, NDArray[np.int64]],
+    testing: tuple[Floats, NDArray[np.int64]],
+) -> FoldScores:
+    (X_train, train), (X_test, test) = training, testing
+    start = time.perf_counter()
+    _fit(model, X_train, problem.labels[train], None if problem.weights is None else problem.weights[train])
+    seconds = time.perf_counter() - start
+    weights = None if problem.weights is None else problem.weights[test]
+    truth, found = problem.labels[test], model.predict(X_test)
+    values = (
+        float(balanced_accuracy_score(truth, found, sample_weight=weights)),
+        float(matthews_corrcoef(truth, found, sample_weight=weights)),
+        _auc(model, X_test, truth, weights),
+    )
+    return FoldScores(name, fold, values, seconds)
+
+
+def _fit(model: Any, X: Floats, y: NDArray[Any], weights: Floats | None) -> None:
+    """Fit with weights where the model knows what to do with them."""
+    if weights is None:
+        model.fit(X, y)
+    elif not hasattr(model, "steps"):
+        model.fit(X, y, sample_weight=weights)
+    elif has_fit_parameter(model[-1], "sample_weight"):
+        model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weights})
+    else:
+        model.fit(X, y)
+
+
+def _auc(model: Any, X: Floats, truth: NDArray[Any], weights: Floats | None) -> float:
+    """Area under the curve; of several classes, each against the rest."""
+    if len(model.classes_) == 2:
+        return float(roc_auc_score(truth, model.decision_function(X), sample_weight=weights))
+    scores = model.predict_proba(X) if hasattr(model, "predict_proba") else softmax(model.decision_function(X), axis=1)
+    return float(roc_auc_score(truth, scores, multi_class="ovr", sample_weight=weights))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Means and standard deviations over the folds, by measure."""
+
+    model: str
+    means: tuple[float, ...]
+    spreads: tuple[float, ...]
+    seconds: float
+
+
+def summarise(scores: list[FoldScores]) -> list[Summary]:
+    """One summary a model, in the order in which the models came."""
+    names = list(dict.fromkeys(score.model for score in scores))
+    return [_summary(name, [score for score in scores if score.model == name]) for name in names]
+
+
+def _summary(name: str, scores: list[FoldScores]) -> Summary:
+    values = np.array([score.values for score in scores])
+    return Summary(
+        name,
+        tuple(values.mean(axis=0).tolist()),
+        tuple(values.std(axis=0).tolist()),
+        float(np.mean([score.seconds for score in scores])),
+    )

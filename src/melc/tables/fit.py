@@ -1,0 +1,103 @@
+"""From a table to a model of its columns: choose the columns, encode, fit, put back into the file's units."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.classifier import MELC
+from melc.sums.base import Floats
+from melc.tables.arrow import arrow
+from melc.tables.assess import Problem
+from melc.tables.encoding import learn_encoding
+from melc.tables.model import TableModel, in_units_of
+from melc.tables.read import LIBSVM_TARGET, TableError
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are for; all that have no role are features."""
+
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    weights: str | None = None
+    positive: str | None = None
+    impute: bool = False
+
+
+def problem_of(table: Any, roles: Roles) -> tuple[Problem, str]:
+    """Features, labels and weights of a table, and the name of the target."""
+    target = roles.target
+    if target is None and LIBSVM_TARGET in table.column_names:
+        target = LIBSVM_TARGET
+    if target is None:
+        raise TableError("Which column holds the classes? Name it with --target.")
+    for name in (target, roles.weights, *roles.drop):
+        if name is not None and name not in table.column_names:
+            raise TableError(f"There is no column {name!r}; the table has {_listing(table.column_names)}.")
+    excluded = {target, roles.weights, *roles.drop}
+    columns = [name for name in table.column_names if name not in excluded]
+    labels = _against_rest(labels_of(table.column(target), target), roles.positive)
+    weights = None if roles.weights is None else _weights_of(table.column(roles.weights), roles.weights)
+    return Problem(table, columns, labels, weights, roles.impute), target
+
+
+def _listing(names: list[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    hint = next((mark for mark in ";\t|" if mark in names[0]), None) if len(names) == 1 else None
+    tail = f"; is its delimiter {hint!r}? Name it with --delimiter" if hint else ""
+    return ", ".join(repr(name) for name in names[:most]) + more + tail
+
+
+def labels_of(column: Any, name: str) -> NDArray[Any]:
+    """The classes in a column: texts, or whole numbers."""
+    if column.null_count:
+        raise TableError(f"The target {name!r} is missing in {column.null_count} of {len(column)} rows; remove them.")
+    if not arrow().types.is_floating(column.type):
+        return np.array(column.to_pylist())
+    numbers = column.to_numpy(zero_copy_only=False)
+    broken = numbers[~(np.mod(numbers, 1) == 0)]
+    if len(broken):
+        raise TableError(
+            f"The target {name!r} holds {broken[0]}, which is no class: a classifier needs texts or whole numbers."
+        )
+    return np.asarray(numbers.astype(np.int64))
+
+
+def _against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
+    """With a positive label, all others together are its opposite; two classes stay as they are."""
+    if positive is None:
+        return labels
+    texts = labels.astype(str)
+    known = np.unique(texts)
+    if positive not in known:
+        raise TableError(f"--positive {positive} is none of the classes {_listing(known.tolist())}.")
+    return labels if len(known) == 2 else np.where(texts == positive, positive, f"not {positive}")
+
+
+def _weights_of(column: Any, name: str) -> Floats:
+    if not arrow().types.is_floating(column.type) or column.null_count:
+        raise TableError(f"The weights in {name!r} must be numbers in every row.")
+    weights = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if not np.all(np.isfinite(weights)) or weights.min() < 0:
+        raise TableError(f"The weights in {name!r} must be zero or more; found {weights.min()}.")
+    return weights
+
+
+def fit_table(problem: Problem, target: str, model: MELC, *, standardize: bool = False) -> TableModel:
+    """Fit a model on a table. With ``standardize`` it searches among standardised features; the model that comes
+    out takes the features as they are in the file either way."""
+    encoding = learn_encoding(problem.table, problem.columns, impute=problem.impute)
+    X = encoding.encode(problem.table).X
+    if not standardize:
+        return TableModel(model.fit(X, problem.labels, sample_weight=problem.weights), encoding, target)
+    mean, scale = X.mean(axis=0), _scale(X)
+    model.fit((X - mean) / scale, problem.labels, sample_weight=problem.weights)
+    return TableModel(in_units_of(model, mean, scale), encoding, target)
+
+
+def _scale(X: Floats) -> Floats:
+    """Standard deviations, one for a feature that is constant."""
+    deviation = X.std(axis=0)
+    return np.where(deviation > 1e-12 * np.abs(X).max(axis=0), deviation, 1.0)

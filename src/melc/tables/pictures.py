@@ -1,0 +1,113 @@
+"""A picture of a model in a file: an image, or a page with pictures and rule."""
+
+import html
+import io
+from pathlib import Path
+from typing import Any
+
+from melc.files import replacing
+from melc.plotting import ProjectionDisplay, WeightsDisplay
+from melc.tables.fit import labels_of
+from melc.tables.model import TableModel
+
+FORMATS = (".png", ".svg", ".pdf", ".html")
+
+
+def draw(fitted: TableModel, table: Any, path: Path, label: str | None = None) -> None:
+    """Draw a model, with the rows of a table if there is one, into a file whose ending tells the format."""
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise ValueError(f"{path}: pictures end in {', '.join(FORMATS)}.")
+    X, y = _rows(fitted, table)
+    class_label = _class_of(fitted, label)
+    if ending == ".html":
+        content = _page(fitted, X, y, class_label, path.stem).encode()
+        with replacing(path) as draft:
+            draft.write_bytes(content)
+        return
+    figure = _projection(fitted, X, y, class_label)
+    with replacing(path) as draft:
+        figure.savefig(draft, dpi=150)
+
+
+def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
+    """The features of the table's rows, and their classes if it has the target."""
+    if table is None:
+        return None, None
+    missing = [name for name in fitted.encoding.kinds if name not in table.column_names]
+    if missing:
+        raise ValueError(f"The model needs the column {missing[0]!r}, which the table has not.")
+    X = fitted.encoding.encode(table).X
+    if fitted.target not in table.column_names:
+        return X, None
+    return X, _known_labels(fitted, labels_of(table.column(fitted.target), fitted.target))
+
+
+def _known_labels(fitted: TableModel, labels: Any) -> Any:
+    """Labels as the model has them; a model of one class against all others knows these as "not" that class."""
+    classes = fitted.model.classes_
+    texts = labels.astype(str)
+    opposite = [str(c) for c in classes if str(c).startswith("not ")]
+    if len(classes) == 2 and opposite and opposite[0][4:] in map(str, classes):
+        texts[texts != opposite[0][4:]] = opposite[0]
+    return texts if classes.dtype.kind in "UO" else labels
+
+
+def _class_of(fitted: TableModel, label: str | None) -> Any:
+    """The class that a text on the command line means."""
+    classes = fitted.model.classes_
+    if label is None:
+        return classes[0] if len(classes) > 2 else None
+    found = [c for c in classes if str(c) == label]
+    if not found:
+        raise ValueError(f"--class {label} is none of the classes {', '.join(map(str, classes))}.")
+    return found[0]
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib: pip install 'melc[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _projection(fitted: TableModel, X: Any, y: Any, class_label: Any) -> Any:
+    figure = _figure(7, 4.5)
+    ProjectionDisplay.from_estimator(fitted.model, X, y, class_label=class_label, ax=figure.subplots())
+    return figure
+
+
+def _weights(fitted: TableModel, X: Any, class_label: Any) -> Any:
+    names = fitted.encoding.feature_names
+    figure = _figure(7, 1 + 0.28 * min(len(names), 15))
+    WeightsDisplay.from_estimator(fitted.model, X, feature_names=names, class_label=class_label, ax=figure.subplots())
+    return figure
+
+
+def _svg(figure: Any) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _page(fitted: TableModel, X: Any, y: Any, class_label: Any, title: str) -> str:
+    """A page that needs nothing from elsewhere."""
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body {{ font-family: system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
+svg {{ max-width: 100%; height: auto }}
+pre {{ background: #f5f5f5; padding: 1rem; overflow-x: auto }}
+</style></head><body>
+<h1>{html.escape(title)}</h1>
+<h2>Densities along the projection</h2>
+{_svg(_projection(fitted, X, y, class_label))}
+<h2>Features</h2>
+{_svg(_weights(fitted, X, class_label))}
+<h2>Rule</h2>
+<pre>{html.escape(fitted.to_text(digits=5))}</pre>
+</body></html>
+"""

@@ -1,0 +1,43 @@
+"""Predictions as CSV, block by block."""
+
+import csv
+import io
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from melc.tables.arrow import arrow
+from melc.tables.model import Predictions, TableModel
+from melc.tables.read import Source
+
+
+def write_predictions(fitted: TableModel, source: Source, proba: bool, stream: BinaryIO) -> dict[str, int]:
+    """Write a line for every row of the source; how many unknown texts each column held."""
+    classes = fitted.model.classes_
+    header = ["prediction", *(f"probability_{label}" for label in classes)] if proba else ["prediction"]
+    stream.write(_csv_line(header).encode())
+    rendered = arrow().array([_csv_line([str(label)]).rstrip("\n") for label in classes])
+    unseen: dict[str, int] = {}
+    for block in fitted.predictions(source, proba=proba):
+        stream.write(_lines(block, classes, rendered))
+        for name, count in block.n_unseen.items():
+            unseen[name] = unseen.get(name, 0) + count
+    return unseen
+
+
+def _csv_line(cells: list[str]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue()
+
+
+def _lines(block: Predictions, classes: Any, rendered: Any) -> bytes:
+    """The block's lines, put together by Arrow: a loop over rows would take longer than reading them."""
+    if len(block.labels) == 0:
+        return b""
+    pa = arrow()
+    texts = rendered.take(pa.array(np.searchsorted(classes, block.labels)))
+    if block.probabilities is not None:
+        numbers = [pa.array(np.ascontiguousarray(p)).cast(pa.string()) for p in block.probabilities.T]
+        texts = pa.compute.binary_join_element_wise(texts, *numbers, ",")
+    return ("\n".join(texts.to_pylist()) + "\n").encode()

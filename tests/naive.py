@@ -1,0 +1,212 @@
+"""Slow and obvious twins of the fast paths, written straight from the formulas.
+
+Everything works on all pairs at once, in extended precision where the platform has it, and in logarithms,
+so that nothing underflows. No name is imported from melc.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+VARIANCE_FLOOR = 1e-18  # least variance of a class along v, as a fraction of the variance of all points
+
+
+def _wide(values):
+    return np.asarray(values, dtype=np.longdouble)
+
+
+def _ones(values):
+    return np.ones(len(values), dtype=np.longdouble)
+
+
+# ----------------------------------------------------------------------------------------- the double sum
+
+
+def log_sum(x, y, variance, a=None, b=None, kept=None):
+    """log Σ a_i b_j exp(−(x_i − y_j)²/2V), over the pairs marked in ``kept`` (all by default)."""
+    x, y = _wide(x), _wide(y)
+    a, b = _wide(_ones(x) if a is None else a), _wide(_ones(y) if b is None else b)
+    exponents = -((x[:, None] - y[None, :]) ** 2) / (2 * np.longdouble(variance))
+    weights = a[:, None] * b[None, :]
+    if kept is not None:
+        exponents, weights = exponents[kept], weights[kept]
+    largest = exponents.max()
+    return largest + np.log(np.sum(weights * np.exp(exponents - largest)))
+
+
+def log_ip(x, y, variance, a=None, b=None, kept=None):
+    """log of Σ a_i b_j exp(−(x_i − y_j)²/2V) / (√(2πV) Σa Σb)."""
+    total = (len(x) if a is None else np.sum(_wide(a))) * (len(y) if b is None else np.sum(_wide(b)))
+    norm = np.log(2 * np.longdouble(np.pi) * variance) / 2 + np.log(np.longdouble(total))
+    return log_sum(x, y, variance, a, b, kept) - norm
+
+
+def ip(x, y, variance, a=None, b=None):
+    return float(np.exp(log_ip(x, y, variance, a, b)))
+
+
+def discarding_threshold(variance, eps, p=1.0):
+    inside = 2 * (eps / p) ** 2 * math.pi * variance
+    return math.sqrt(max(0.0, -variance * math.log(inside)))
+
+
+def bin_width(variance, eps):
+    inside = max(0.0, 1 - eps * math.sqrt(2 * math.pi * variance))
+    return math.inf if inside == 0 else math.sqrt(-2 * variance * math.log(inside))
+
+
+def window(x, y, variance, eps):
+    """The pairs that Theorem 1 keeps."""
+    return np.abs(np.subtract.outer(x, y)) <= discarding_threshold(variance, eps)
+
+
+def discard_ip(x, y, variance, eps):
+    """ip over the pairs in the window; zero where the window is empty."""
+    kept = window(x, y, variance, eps)
+    return float(np.exp(log_ip(x, y, variance, kept=kept))) if kept.any() else 0.0
+
+
+def bin_matrix(x, origin, width, a=None):
+    """One row an occupied bin: a point's share in the mean of the bin. Also the bins' weights."""
+    a = np.ones(len(x)) if a is None else np.asarray(a)
+    keys = np.zeros(len(x)) if math.isinf(width) else np.floor((np.asarray(x) - origin) / width)
+    member = (np.unique(keys)[:, None] == keys[None, :]) * a
+    weights = member.sum(axis=1)
+    return member / weights[:, None], weights
+
+
+def binned_ip(x, y, variance, eps):
+    """ip of the bins' means, bins anchored at the smallest point."""
+    width, origin = bin_width(variance, eps), min(np.min(x), np.min(y))
+    (share_x, a), (share_y, b) = bin_matrix(x, origin, width), bin_matrix(y, origin, width)
+    return ip(share_x @ x, share_y @ y, variance, a, b)
+
+
+def centred_bin_ip(x, y, variance, width, origin):
+    """ip of bins' *centres*, for which the theorem does not hold."""
+    centres = [origin + (np.floor((np.asarray(p) - origin) / width) + 0.5) * width for p in (x, y)]
+    return ip(*centres, variance)
+
+
+# --------------------------------------------------------------------------------------------- divergence
+
+
+def kernel_variances(z, codes, gamma, weights=None):
+    """(γ (4/3n)^(1/5))² σ² of both classes, σ² at least the floor's fraction of the total variance."""
+    z = _wide(z)
+    w = _ones(z) if weights is None else _wide(weights)
+
+    def variance(members):
+        mean = np.sum(w[members] * z[members]) / np.sum(w[members])
+        return np.sum(w[members] * (z[members] - mean) ** 2) / np.sum(w[members])
+
+    floor = VARIANCE_FLOOR * variance(np.ones(len(z), dtype=bool))
+    found = []
+    for c in (0, 1):
+        n = np.sum(w[codes == c])
+        silverman = gamma * (4 / (3 * n)) ** (np.longdouble(1) / 5)
+        found.append(silverman**2 * max(variance(codes == c), floor))
+    return found
+
+
+@dataclass
+class FrozenDivergence:
+    """D along any v with the windows or bins that a method has at one direction v₀.
+
+    This is the smooth function that the method's gradient at v₀ belongs to.
+    """
+
+    X: np.ndarray
+    codes: np.ndarray
+    v0: np.ndarray
+    gamma: float = 1.0
+    method: str = "exact"
+    eps: float | None = None
+    weights: np.ndarray | None = None
+
+    def __post_init__(self):
+        self.X = _wide(self.X)
+        self.members = [self.codes == c for c in (0, 1)]
+        self.w = np.ones(len(self.codes)) if self.weights is None else np.asarray(self.weights)
+        z = (self.X @ _wide(self.v0)).astype(float)
+        variances = [float(V) for V in kernel_variances(z, self.codes, self.gamma, self.weights)]
+        self.frozen = {
+            (a, b): self._freeze(z[self.members[a]], z[self.members[b]], variances[a] + variances[b], a, b)
+            for a, b in ((0, 0), (1, 1), (0, 1))
+        }
+
+    def _freeze(self, x, y, variance, a, b):
+        if self.method == "discard":
+            return window(x, y, variance, self.eps)
+        if self.method == "bin":
+            width, origin = bin_width(variance, self.eps), min(x.min(), y.min())
+            w_x, w_y = self.w[self.members[a]], self.w[self.members[b]]
+            return bin_matrix(x, origin, width, w_x), bin_matrix(y, origin, width, w_y)
+        return None
+
+    def __call__(self, v):
+        z = self.X @ _wide(v)
+        variances = kernel_variances(z, self.codes, self.gamma, self.weights)
+        terms = {(a, b): self._log_ip(z, a, b, variances[a] + variances[b]) for a, b in ((0, 0), (1, 1), (0, 1))}
+        return terms[0, 0] + terms[1, 1] - 2 * terms[0, 1]
+
+    def _log_ip(self, z, a, b, variance):
+        x, y = z[self.members[a]], z[self.members[b]]
+        w_x, w_y = self.w[self.members[a]], self.w[self.members[b]]
+        frozen = self.frozen[a, b]
+        if self.method == "bin":
+            (share_x, bins_x), (share_y, bins_y) = frozen
+            return log_ip(share_x @ x, share_y @ y, variance, bins_x, bins_y)
+        return log_ip(x, y, variance, w_x, w_y, frozen)
+
+    def gradient(self, step=2e-4):
+        """Central differences of fourth order."""
+        h = step * np.linalg.norm(self.v0)
+        slopes = []
+        for e in np.eye(len(self.v0)):
+            one = self(self.v0 + h * _wide(e)) - self(self.v0 - h * _wide(e))
+            two = self(self.v0 + 2 * h * _wide(e)) - self(self.v0 - 2 * h * _wide(e))
+            slopes.append((8 * one - two) / (12 * h))
+        return np.array(slopes, dtype=float)
+
+
+def divergence(X, codes, v, gamma=1.0, weights=None):
+    return float(FrozenDivergence(X, codes, v, gamma, weights=weights)(v))
+
+
+def penalised(X, codes, v, gamma=1.0):
+    """D(v) − (‖v‖² − 1)², what an optimiser out of the sphere maximises."""
+    return divergence(X, codes, v, gamma) - (float(np.dot(v, v)) - 1) ** 2
+
+
+# ------------------------------------------------------------------------------- densities and thresholds
+
+
+def log_density(t, points, variance, weights=None, rows_at_once=1000):
+    """log of the kernel density at every t."""
+    points, w = _wide(points), _ones(points) if weights is None else _wide(weights)
+    out = np.empty(len(t), dtype=np.longdouble)
+    for i in range(0, len(t), rows_at_once):
+        exponents = -((_wide(t[i : i + rows_at_once])[:, None] - points) ** 2) / (2 * variance)
+        largest = exponents.max(axis=1)
+        total = np.sum(w * np.exp(exponents - largest[:, None]), axis=1)
+        out[i : i + rows_at_once] = largest + np.log(total)
+    return out - np.log(np.sum(w)) - np.log(2 * np.longdouble(np.pi) * variance) / 2
+
+
+def log_ratio(t, classes, variances, log_prior_ratio=0.0):
+    """log f₊ − log f₋ at every t, ``classes`` the projections of both."""
+    return log_density(t, classes[1], variances[1]) - log_density(t, classes[0], variances[0]) + log_prior_ratio
+
+
+def thresholds_on_grid(grid, classes, variances, log_prior_ratio=0.0):
+    """Pairs of neighbours on the grid between which the sign of f₊ − f₋ changes."""
+    positive = log_ratio(grid, classes, variances, log_prior_ratio) > 0
+    changes = np.flatnonzero(positive[1:] != positive[:-1])
+    return [(grid[i], grid[i + 1]) for i in changes]
+
+
+def classify(z, classes, variances, log_prior_ratio=0.0):
+    """The class of the larger density, 0 or 1."""
+    return (log_ratio(z, classes, variances, log_prior_ratio) > 0).astype(int)

@@ -1,0 +1,37 @@
+"""scikit-learn's own checks, in every configuration that behaves differently."""
+
+import warnings
+
+import pytest
+import sklearn
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from melc import MELC
+
+ESTIMATORS = [
+    MELC(method="exact", n_init=2, random_state=0),
+    MELC(method="discard", eps=1e-3, solver="sphere", gamma=2.0, n_init=1, random_state=0),
+    MELC(method="bin", eps=1e-3, solver="cg", gamma=0.5, n_init=1, random_state=0),
+]
+
+# Fewer would mean that a tag made the suite leave out what it should run: a skipped suite looks green.
+CHECKS_IN_1_9 = 63
+FEWEST_CHECKS = 50  # in versions whose number is not known here
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # Some checks train on a handful of rows with tens of features, where both warnings are right.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="A class does not vary", category=UserWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_the_whole_suite_runs(estimator):
+    n_checks = len(list(estimator_checks_generator(estimator)))
+    if sklearn.__version__.startswith("1.9."):
+        assert n_checks == CHECKS_IN_1_9
+    assert n_checks >= FEWEST_CHECKS

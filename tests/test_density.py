@@ -1,0 +1,266 @@
+"""The densities, and every place where they cross."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from melc.density import Density, decide, estimate_density
+
+
+def densities(classes, variances):
+    return tuple(estimate_density(p, np.ones(len(p)), V) for p, V in zip(classes, variances, strict=True))
+
+
+def silverman(points, gamma=1.0):
+    return (gamma * (4 / (3 * len(points))) ** 0.2) ** 2 * np.var(points)
+
+
+def fine_grid(classes, variances, n=4000):
+    """From far outside the data through every gap, densest where the data are."""
+    low, high = (f([f(c) for c in classes]) for f in (min, max))
+    span = high - low + math.sqrt(max(variances))
+    tails = span * np.logspace(-4, 6, 400)
+    near = np.concatenate(classes)[:, None] + math.sqrt(min(variances)) * np.linspace(-4, 4, 41)
+    inside = np.linspace(low - span, high + span, n)
+    return np.unique(np.concatenate([low - tails, inside, near.ravel(), high + tails]))
+
+
+def assert_thresholds_are_right(classes, variances, log_prior_ratio=0.0):
+    """Between neighbouring thresholds the sign of the naive f₊ − f₋ is constant and as announced."""
+    decision = decide(densities(classes, variances), log_prior_ratio)
+    assert np.all(np.diff(decision.thresholds) > 0)
+    assert np.all(np.abs(np.diff(decision.codes)) == 1)
+    assert len(decision.codes) == len(decision.thresholds) + 1
+    grid = fine_grid(classes, variances)
+    ratio = naive.log_ratio(grid, classes, variances, log_prior_ratio)
+    clear = np.abs(ratio) > 1e-9 * (1 + np.abs(naive.log_density(grid, classes[0], variances[0])))
+    wrong = clear & (decision.classify(grid) != (ratio > 0))
+    assert not wrong.any(), f"{wrong.sum()} wrong, first at {grid[wrong][0]!r}: {decision.thresholds!r}"
+    return decision
+
+
+@st.composite
+def lines(draw):
+    """Two classes on a line: overlapping, nested, in clusters with wide gaps, tied, of unlike sizes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    classes = []
+    for _ in range(2):
+        n_clusters = draw(st.integers(1, 4))
+        centres = rng.normal(size=n_clusters) * draw(st.sampled_from([0.0, 1.0, 10.0, 300.0]))
+        n = draw(st.integers(2, 40))
+        points = centres[rng.integers(0, n_clusters, n)] + rng.normal(size=n)
+        classes.append(np.round(points) if draw(st.booleans()) else points)
+    variances = [max(silverman(c, draw(st.sampled_from([0.1, 0.5, 1.0, 2.0]))), 1e-6) for c in classes]
+    return classes, variances
+
+
+@given(lines(), st.sampled_from([0.0, 0.0, 0.5, -2.0]))
+@settings(max_examples=80)
+def test_the_sign_is_constant_between_thresholds(line, log_prior_ratio):
+    assert_thresholds_are_right(*line, log_prior_ratio)
+
+
+def test_naive_crossings_and_thresholds_correspond_one_to_one():
+    rng = np.random.default_rng(0)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        classes = [rng.normal(size=60), np.concatenate([rng.normal(-2, 0.5, 40), rng.normal(2, 0.7, 30)])]
+        variances = [silverman(c, 0.5) for c in classes]
+        decision = decide(densities(classes, variances))
+        low, high = decision.thresholds[0] - 1, decision.thresholds[-1] + 1
+        crossings = naive.thresholds_on_grid(np.linspace(low, high, 20_001), classes, variances)
+        assert len(crossings) == len(decision.thresholds) >= 2
+        for (a, b), threshold in zip(crossings, decision.thresholds, strict=True):
+            assert a - 1e-12 <= threshold <= b + 1e-12
+
+
+def bisect(a, b, sign_at):
+    """The sign change in [a, b] to the last bits of extended precision."""
+    a, b = np.longdouble(a), np.longdouble(b)
+    left = sign_at(a)
+    for _ in range(70):
+        middle = (a + b) / 2
+        a, b = (middle, b) if sign_at(middle) == left else (a, middle)
+    return a
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_thresholds_are_precise(scale):
+    """To 1e-10 of the range, whatever the units."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        classes = [rng.normal(size=50) * scale, rng.normal(0.5, 2, size=60) * scale]
+        variances = [silverman(c) for c in classes]
+        span = np.ptp(np.concatenate(classes))
+        thresholds = decide(densities(classes, variances)).thresholds
+        assert len(thresholds) > 0
+        for t in thresholds:
+            true = bisect(
+                t - 1e-5 * span,
+                t + 1e-5 * span,
+                lambda x: bool(naive.log_ratio(np.array([x]), classes, variances)[0] > 0),  # noqa: B023
+            )
+            assert abs(float(true - np.longdouble(t))) <= 1e-10 * span
+
+
+def test_a_crossing_far_outside_the_data():
+    """The wider kernel wins far out, wherever the data lie: a threshold no row is near to."""
+    classes = [np.array([0.0, 0.1, 0.2]), np.array([5.0, 5.1, 5.2])]
+    decision = assert_thresholds_are_right(classes, [1.0, 1.1])
+    assert decision.thresholds[0] < -10
+    assert decision.thresholds[-1] > 1
+    nearly_equal = assert_thresholds_are_right(classes, [1.0, 1.0 + 1e-6])
+    # log f₊ − log f₋ ~ t²·0.5e-6 + 5t: the crossing lies some ten million units to the left.
+    assert nearly_equal.thresholds[0] < -1e6
+    assert list(nearly_equal.codes) == [1, 0, 1]
+
+
+def test_equal_kernels_have_no_crossing_far_out():
+    classes = [np.array([0.0, 0.1, 0.2]), np.array([5.0, 5.1, 5.2])]
+    decision = assert_thresholds_are_right(classes, [1.0, 1.0])
+    assert decision.thresholds == pytest.approx([2.6])
+
+
+def test_clusters_across_wide_gaps():
+    """In gaps of thousands of bandwidths both logarithms are parabolas with kinks between."""
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        centres = [np.cumsum(rng.exponential(rng.choice([3, 300, 30_000]), size=3)) for _ in range(2)]
+        classes = [np.concatenate([rng.normal(c, 1, size=8) for c in cs]) for cs in centres]
+        assert_thresholds_are_right(classes, [rng.uniform(0.01, 1), rng.uniform(0.01, 1)])
+
+
+def peak_of_ratio(classes, variances):
+    """The highest point of the log ratio in [−2, 2], its height and curvature."""
+    t = np.linspace(-2, 2, 4001)
+    ratio = naive.log_ratio(t, classes, variances)
+    peak = int(np.argmax(ratio))
+    assert 0 < peak < len(t) - 1
+    curvature = -float(ratio[peak - 1] - 2 * ratio[peak] + ratio[peak + 1]) / (t[1] - t[0]) ** 2
+
+    def rising(x):
+        return bool(np.diff(naive.log_ratio(np.array([x - 1e-7, x + 1e-7]), classes, variances))[0] > 0)
+
+    top = bisect(t[peak - 1], t[peak + 1], rising)
+    return float(top), float(naive.log_ratio(np.array([top]), classes, variances)[0]), curvature
+
+
+@pytest.mark.parametrize("width", [0.3, 0.03, 1e-3, 1e-4])
+def test_two_crossings_close_together_are_both_found(width):
+    """The prior is set so that the ratio rises above zero over ``width`` bandwidths only."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        classes = [
+            np.concatenate([rng.normal(-3, 1, 30), rng.normal(3, 1, 30)]),
+            np.concatenate([rng.normal(-9, 1, 20), rng.normal(0, 1, 30), rng.normal(9, 1, 20)]),
+        ]
+        variances = [0.35, 0.4]
+        top, height, curvature = peak_of_ratio(classes, variances)
+        half = width * math.sqrt(variances[0]) / 2
+        decision = decide(densities(classes, variances), -height + curvature * half**2 / 2)
+        near = decision.thresholds[np.abs(decision.thresholds - top) < 10 * half]
+        assert len(near) == 2
+        assert np.diff(near)[0] == pytest.approx(2 * half, rel=0.1)
+
+
+def test_identical_classes_have_no_thresholds():
+    points = np.random.default_rng(0).normal(size=30)
+    decision = decide(densities([points, points], [0.1, 0.1]))
+    assert len(decision.thresholds) == 0
+    assert len(decision.codes) == 1
+
+
+def test_a_point_on_a_threshold_belongs_above():
+    decision = decide(densities([np.array([-1.0, -1.2]), np.array([1.0, 1.2])], [0.1, 0.1]))
+    t = decision.thresholds[0]
+    assert list(decision.classify(np.array([np.nextafter(t, -9), t, np.nextafter(t, 9)]))) == [0, 1, 1]
+
+
+def test_the_decision_has_the_sign_of_the_class_and_the_size_of_the_ratio():
+    rng = np.random.default_rng(1)
+    classes = [rng.normal(size=80), rng.normal(1, 2, size=70)]
+    variances = [silverman(c) for c in classes]
+    decision = decide(densities(classes, variances))
+    z = np.concatenate([rng.normal(scale=5, size=2000), decision.thresholds, [1e6, -1e6]])
+    found = decision.log_ratio(z)
+    np.testing.assert_array_equal(found > 0, decision.classify(z) == 1)
+    np.testing.assert_allclose(found, naive.log_ratio(z, classes, variances).astype(float), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(decision.probability(z), 1 / (1 + np.exp(-found)), rtol=1e-12)
+
+
+def test_logarithms_survive_where_densities_do_not():
+    density = Density(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.01)
+    t = np.array([-1e150, -1e4, 60.0, 1e8])
+    found = density.log(t)
+    assert np.all(np.isfinite(found))
+    np.testing.assert_allclose(found, naive.log_density(t, [0.0, 1.0], 0.01).astype(float), rtol=1e-13)
+
+
+# ------------------------------------------------------------------------------- many points, few supports
+
+
+def heavy(rng, n):
+    return {
+        "normal": rng.normal(size=n),
+        "tails": rng.standard_t(1.5, size=n),
+        "clusters": np.concatenate([rng.normal(c, 0.01, n // 4) for c in (-5, 0, 0.2, 40)]),
+        "grid": rng.integers(0, 5000, size=n) / 10.0,
+        "lognormal": rng.lognormal(sigma=2, size=n),
+    }
+
+
+@pytest.mark.parametrize("kind", heavy(np.random.default_rng(0), 4))
+def test_condensed_densities_agree_with_the_full_ones(kind):
+    rng = np.random.default_rng(3)
+    points = heavy(rng, 20_000)[kind]
+    variance = silverman(points)
+    condensed = estimate_density(points, np.ones(len(points)), variance)
+    assert len(condensed.support) < len(np.unique(points))
+    assert condensed.weights.sum() == pytest.approx(1, rel=1e-12)
+    assert np.all(condensed.weights > 0)
+    assert np.all(np.diff(condensed.support) >= 0)
+    s = math.sqrt(variance)
+    t = np.concatenate([rng.choice(points, 150), rng.choice(points, 150) + 5 * s * rng.normal(size=150)])
+    full = naive.log_density(t, points, variance, rows_at_once=50)
+    # Its height is at most 1/√(2πV); relative to the density itself the error is larger in empty stretches.
+    error = np.abs(np.exp(condensed.log(t)) - np.exp(full)) * s
+    assert error.max() < 1e-10
+    assert_tails_agree(condensed, points, s)
+
+
+def assert_tails_agree(condensed, points, s):
+    """Next to the data to rounding. Far out each point counts by the exponential of its place, which no few
+    nodes can follow: there the logarithm is off by less than a move of a hundredth bandwidth."""
+    for distance in (0.5, 3, 10, 30, 300, 1e4):
+        t = np.array([points.min() - distance * s, points.max() + distance * s])
+        full = naive.log_density(t, points, s**2, rows_at_once=1).astype(float)
+        allowed = 1e-9 if distance <= 3 else 0.01 * distance
+        assert np.max(np.abs(condensed.log(t) - full)) <= allowed
+
+
+def test_up_to_2048_points_nothing_is_condensed():
+    points = np.random.default_rng(4).normal(size=2048)
+    density = estimate_density(points, np.ones(2048), 0.05)
+    np.testing.assert_array_equal(density.support, np.sort(points))
+    np.testing.assert_allclose(density.weights, 1 / 2048)
+
+
+def test_repeated_points_are_one_support_point_with_their_weight():
+    density = estimate_density(np.array([1.0, 2.0, 1.0]), np.array([1.0, 2.0, 5.0]), 1.0)
+    np.testing.assert_array_equal(density.support, [1, 2])
+    np.testing.assert_allclose(density.weights, [0.75, 0.25])
+
+
+def test_thresholds_of_condensed_densities_are_those_of_the_full_ones():
+    rng = np.random.default_rng(5)
+    classes = [rng.normal(size=6000), np.concatenate([rng.normal(-2, 0.3, 3000), rng.normal(1, 0.5, 4000)])]
+    variances = [silverman(c) for c in classes]
+    full = tuple(Density(np.sort(c), np.full(len(c), 1 / len(c)), V) for c, V in zip(classes, variances, strict=True))
+    condensed = densities(classes, variances)
+    found, expected = decide(condensed), decide(full)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    np.testing.assert_allclose(found.thresholds, expected.thresholds, atol=1e-7)

@@ -1,0 +1,152 @@
+"""The compiled functions, each against a line of NumPy."""
+
+import numpy as np
+import pytest
+
+import naive
+from melc import kernels
+
+
+def test_exponential_is_accurate_over_its_whole_range():
+    x = np.concatenate([-np.logspace(-300, np.log10(708), 200_000), -np.linspace(0, 708, 200_001), [0.0]])
+    true = np.exp(x.astype(np.longdouble))
+    error = np.abs(kernels.exponentials(x) - true) / true
+    assert np.all(error <= 2e-14 + 3e-16 * np.abs(x))
+    assert kernels.exponentials(np.zeros(1))[0] == 1.0
+
+
+def test_exponential_is_negligible_below_its_range():
+    x = -np.array([708.5, 745.0, 1e4, 1e16, 1e300, np.inf])
+    assert np.all(kernels.exponentials(x) <= 1e-307)
+    assert np.all(kernels.exponentials(x) >= 0)
+
+
+def random_side(rng, n):
+    return rng.normal(scale=2, size=n), rng.uniform(0.1, 3, size=n)
+
+
+@pytest.mark.parametrize("reach", [np.inf, 1.5, 0.2, 0.0])
+def test_cross_sum_and_its_derivatives(reach):
+    rng = np.random.default_rng(1)
+    for n, m in [(1, 1), (1, 40), (40, 1), (37, 53)]:
+        (x, a), (y, b) = random_side(rng, n), random_side(rng, m)
+        y[0] = x[0]  # a tie: kept even by a window of no width
+        x, y = np.sort(x), np.sort(y)
+        t = x[:, None] - y[None, :]
+        terms = np.where(np.abs(t) <= reach, a[:, None] * b * np.exp(-(t**2) / 1.4), 0)
+        dx, dy = np.empty(n), np.empty(m)
+        total, count = kernels.cross_sum(x, a, y, b, 0.7, 0.0, reach, dx, dy)
+        assert count == np.sum(np.abs(t) <= reach)
+        assert total == pytest.approx(terms.sum(), rel=1e-13)
+        np.testing.assert_allclose(dx, -np.sum(terms * t, axis=1) / 0.7, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(dy, np.sum(terms * t, axis=0) / 0.7, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("reach", [np.inf, 1.5, 0.2, 0.0])
+def test_self_sum_counts_every_pair_once(reach):
+    rng = np.random.default_rng(2)
+    for n in (1, 2, 61):
+        x, a = random_side(rng, n)
+        x = np.sort(x)
+        t = x[:, None] - x[None, :]
+        terms = np.where(np.abs(t) <= reach, a[:, None] * a * np.exp(-(t**2) / 1.4), 0)
+        dx = np.empty(n)
+        total, count = kernels.self_sum(x, a, 0.7, reach, dx)
+        assert count == (np.sum(np.abs(t) <= reach) - n) / 2  # symmetric halves once, no diagonal
+        assert total == pytest.approx(terms.sum(), rel=1e-13)
+        np.testing.assert_allclose(dx, -2 * np.sum(terms * t, axis=1) / 0.7, rtol=1e-11, atol=1e-13)
+
+
+def test_an_infinite_reach_needs_no_order():
+    rng = np.random.default_rng(3)
+    (x, a), (y, b) = random_side(rng, 50), random_side(rng, 70)
+    total, count = kernels.cross_sum(x, a, y, b, 0.7, 0.0, np.inf, np.empty(50), np.empty(70))
+    assert count == 50 * 70
+    assert np.log(total) == pytest.approx(float(naive.log_sum(x, y, 0.7, a, b)), rel=1e-13)
+    within, count = kernels.self_sum(x, a, 0.7, np.inf, np.empty(50))
+    assert count == 50 * 49 / 2
+    assert np.log(within) == pytest.approx(float(naive.log_sum(x, x, 0.7, a, a)), rel=1e-13)
+
+
+def test_nearest_distance():
+    rng = np.random.default_rng(4)
+    for n, m in [(1, 1), (3, 100), (100, 3), (80, 80)]:
+        x, y = np.sort(rng.normal(size=n)), np.sort(rng.normal(size=m) + rng.choice([0, 10, -10]))
+        assert kernels.nearest_distance(x, y) == np.min(np.abs(x[:, None] - y))
+
+
+def inversions(values):
+    return int(np.sum(np.triu(values[:, None] > values[None, :], 1)))
+
+
+def test_insertion_sort_moves_once_for_every_inversion():
+    rng = np.random.default_rng(5)
+    for values in (np.sort(rng.normal(size=200)), rng.normal(size=200), rng.integers(0, 5, 200) * 1.0):
+        work, order = values.copy(), np.arange(200)
+        moves = kernels.insertion_sort(work, order, 10**9)
+        assert moves == inversions(values)
+        np.testing.assert_array_equal(work, np.sort(values))
+        np.testing.assert_array_equal(values[order], work)
+
+
+def test_insertion_sort_gives_up_within_its_budget_and_loses_nothing():
+    values = np.arange(1000.0)[::-1].copy()
+    work, order = values.copy(), np.arange(1000)
+    assert kernels.insertion_sort(work, order, 5000) == -1
+    np.testing.assert_array_equal(np.sort(order), np.arange(1000))
+    np.testing.assert_array_equal(values[order], work)
+
+
+@pytest.mark.parametrize("n", [1000, 10_000, 100_000])
+def test_moves_are_linear_for_nearly_sorted_input(n):
+    """Every point at most a few places from where it belongs: a few moves a point, however many points."""
+    rng = np.random.default_rng(6)
+    values = np.arange(n) + rng.uniform(0, 4, size=n)
+    moves = kernels.insertion_sort(values, np.arange(n), 100 * n)
+    assert 0 < moves < 2 * n
+
+
+def test_bin_means_conserve_weight_and_mean():
+    rng = np.random.default_rng(7)
+    x, a = random_side(rng, 500)
+    weights, means, members = kernels.bin_means(x, a, x.min(), 1 / 0.3)
+    keys = np.floor((x - x.min()) / 0.3)
+    assert len(weights) == len(np.unique(keys))
+    for k in range(len(weights)):
+        inside = members == k
+        assert len(np.unique(keys[inside])) == 1
+        assert weights[k] == pytest.approx(a[inside].sum(), rel=1e-13)
+        assert means[k] == pytest.approx(np.average(x[inside], weights=a[inside]), rel=1e-12, abs=1e-14)
+
+
+def test_bin_means_keep_their_digits_far_from_zero():
+    x = 1e9 + np.array([0.0, 1e-4, 2e-4])
+    _, means, _ = kernels.bin_means(x, np.ones(3), x.min(), 1.0)
+    assert means[0] - x[0] == pytest.approx(np.mean(x - x[0]), abs=1e-7)
+
+
+def test_bin_means_survive_an_outlier_beyond_the_integers():
+    x = np.array([0.0, 0.1, 1e300])
+    weights, means, members = kernels.bin_means(x, np.ones(3), 0.0, 1 / 1e-3)
+    assert list(members) == [0, 1, 2]
+    np.testing.assert_allclose(means, x)
+    np.testing.assert_array_equal(weights, 1)
+
+
+def test_one_bin_of_infinite_width():
+    x = np.array([3.0, 1.0, 8.0])
+    weights, means, members = kernels.bin_means(x, np.ones(3), 1.0, 1 / np.inf)
+    assert weights.tolist() == [3]
+    assert means.tolist() == [4]
+    assert members.tolist() == [0, 0, 0]
+
+
+def test_log_density_near_and_far():
+    rng = np.random.default_rng(8)
+    support, weights = random_side(rng, 300)
+    support = np.sort(support)
+    t = np.concatenate([rng.normal(scale=3, size=500), [-1e3, 1e3, 1e6, -1e12], support])
+    out = kernels.log_density(t, support, weights, 0.04, np.empty(len(t)))
+    true = naive.log_density(t, support, 0.04, weights)
+    true += np.log(weights.sum()) + np.log(2 * np.pi * 0.04) / 2
+    np.testing.assert_allclose(out, true.astype(float), rtol=1e-13, atol=1e-12)

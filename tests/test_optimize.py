@@ -1,0 +1,246 @@
+"""The solvers: where they end, how they tell, and that nothing good is lost on the way."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import naive
+from melc.evaluation import Evaluation
+from melc.objective import Objective
+from melc.optimize import best_of, maximise
+from melc.rows import Rows
+from melc.starts import discriminant_direction, feature_scale, starting_directions
+
+SOLVERS = ("lbfgs", "cg", "sphere")
+METHODS = ("exact", "discard", "bin")
+
+
+def make(seed=0, n=120, d=5, shift=0.3):
+    """Overlapping classes of unlike shape, about as large as the paper's scaled data."""
+    rng = np.random.default_rng(seed)
+    codes = (np.arange(n) % 2).astype(np.int8)
+    X = rng.normal(size=(n, d)) * rng.uniform(0.3, 0.6, size=d)
+    X[codes == 1] = X[codes == 1] * rng.uniform(0.7, 1.4, size=d) + shift * rng.normal(size=d)
+    return Rows(X, codes)
+
+
+def random_starts(d, n, seed=0):
+    starts = np.random.default_rng(seed).normal(size=(n, d))
+    return starts / np.linalg.norm(starts, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_run_climbs_to_a_stationary_point(solver):
+    for seed in range(3):
+        rows = make(seed)
+        start = random_starts(5, 1, seed)[0]
+        result = maximise(Objective(rows), start, solver=solver, max_iter=2000, tol=1e-6)
+        assert result.converged
+        assert result.reason.startswith("converged")
+        assert result.divergence > naive.divergence(rows.X, rows.codes, start)
+        assert result.divergence == pytest.approx(naive.divergence(rows.X, rows.codes, result.direction), rel=1e-9)
+        gradient = naive.FrozenDivergence(rows.X, rows.codes, result.direction).gradient()
+        assert np.max(np.abs(gradient)) < 2e-3 * max(1, result.divergence)
+        assert np.linalg.norm(result.direction) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_direction_nearby_is_better(solver):
+    rows = make(1)
+    result = maximise(Objective(rows), random_starts(5, 1)[0], solver=solver, max_iter=2000, tol=1e-6)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(30):
+            other = result.direction + size * rng.normal(size=5)
+            assert naive.divergence(rows.X, rows.codes, other) <= result.divergence + 1e-7 * abs(result.divergence)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "cg"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_penalty_keeps_the_norm_near_one(method, solver):
+    for seed, eps in product(range(3), (0.01, 0.05, 0.2)):
+        for start in random_starts(5, 2, seed):
+            result = maximise(Objective(make(seed), method=method, eps=eps), start, solver=solver)
+            assert 0.9 <= result.norm <= 1.1
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "cg"])
+def test_without_the_penalty_the_norm_wanders(solver):
+    """D pulls at right angles to v: every step makes v longer, and nothing brings it back."""
+    norms = [
+        maximise(Objective(make(seed), penalty=False), start, solver=solver).norm
+        for seed in range(4)
+        for start in random_starts(5, 3, seed)
+    ]
+    assert min(norms) >= 1
+    assert np.mean([norm > 1.1 for norm in norms]) > 0.8
+    assert max(norms) > 2
+
+
+def test_the_sphere_is_never_left():
+    seen = []
+
+    class Watched(Objective):
+        def evaluate(self, u):
+            seen.append(np.linalg.norm(u))
+            return super().evaluate(u)
+
+    maximise(Watched(make(0)), 7 * random_starts(5, 1)[0], solver="sphere")
+    np.testing.assert_allclose(seen, 1, rtol=1e-12)
+
+
+class Recorded(Objective):
+    """Keeps every point that a solver asks for."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.seen = []
+
+    def penalise(self, u, evaluation):
+        value, gradient = super().penalise(u, evaluation)
+        self.seen.append((value, evaluation.divergence, u.copy()))
+        return value, gradient
+
+    def best(self):
+        return max(self.seen, key=lambda point: point[0])
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "cg"])
+def test_the_best_point_is_kept_though_line_searches_fail(solver):
+    """Wide bins make jumps on which line searches fail; what was reached before counts."""
+    stalled = 0
+    for seed in range(6):
+        rows = make(seed, n=60)
+        for start in random_starts(5, 2, seed):
+            objective = Recorded(rows, gamma=0.1, method="bin", eps=0.5)
+            result = maximise(objective, start, solver=solver)
+            stalled += result.reason.startswith("stalled")
+            _, divergence, u = objective.best()
+            assert result.divergence == divergence
+            np.testing.assert_allclose(result.direction, u / np.linalg.norm(u), rtol=1e-14)
+            assert not (result.converged and result.reason.startswith("stalled"))
+    assert stalled > 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_cliff_costs_nothing_that_was_found(solver):
+    """From the fifth evaluation on every point is worse than the gradients promise: no line search can succeed."""
+
+    class Cliff(Recorded):
+        def evaluate(self, u):
+            evaluation = super().evaluate(u)
+            drop = 1.0 if self.n_evaluations > 4 else 0.0
+            return replace(evaluation, divergence=evaluation.divergence - drop)
+
+    objective = Cliff(make(3))
+    result = maximise(objective, random_starts(5, 1)[0], solver=solver)
+    assert result.divergence == objective.best()[1] >= objective.seen[0][1]
+    assert len(objective.seen) > 5
+    assert objective.seen[-1][0] < objective.best()[0]  # where the solver stood at the end was worse
+
+
+def test_a_result_counts_its_own_run_only():
+    objective = Objective(make(0))
+    first = maximise(objective, random_starts(5, 1)[0])
+    second = maximise(objective, random_starts(5, 1)[0])
+    assert first.n_evaluations == second.n_evaluations > first.n_iter > 0
+    assert first.n_exponentials == first.n_evaluations * (120 * 119 // 2)
+    assert objective.n_evaluations == 2 * first.n_evaluations
+    assert len(first.history) == first.n_iter
+    assert first.history[-1] == first.divergence
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_limit_is_obeyed_and_told(solver):
+    result = maximise(Objective(make(0)), random_starts(5, 1)[0], solver=solver, max_iter=2, tol=0)
+    assert result.n_iter == 2
+    assert not result.converged
+    assert "2 iterations" in result.reason
+
+
+def test_results_are_frozen():
+    result = maximise(Objective(make(0)), random_starts(5, 1)[0], max_iter=1)
+    with pytest.raises(AttributeError):
+        result.divergence = 1.0
+
+
+def test_best_of_takes_the_highest_and_the_first_of_equals():
+    base = maximise(Objective(make(0)), random_starts(5, 1)[0], max_iter=1)
+    results = [replace(base, divergence=d, n_iter=i) for i, d in enumerate((1.0, 3.0, 3.0, 2.0))]
+    assert best_of(results).n_iter == 1
+
+
+def test_a_flat_objective_ends_at_once():
+    class Flat(Objective):
+        def evaluate(self, u):
+            self.n_evaluations += 1
+            return Evaluation(0.0, np.zeros(len(u)), 0, False)
+
+    for solver in SOLVERS:
+        result = maximise(Flat(make(0)), random_starts(5, 1)[0], solver=solver)
+        assert result.converged
+        assert result.n_iter == 0
+
+
+# --------------------------------------------------------------------------------------------------- starts
+
+
+def test_starts_depend_on_the_seed_alone():
+    rows = make(2)
+    scale = feature_scale(rows)
+    one, two, other = (starting_directions(rows, 5, scale, np.random.RandomState(s)) for s in (3, 3, 4))
+    assert len(one) == 5
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one[0], other[0])  # the discriminant
+    assert not np.allclose(one[1:], other[1:])
+    np.testing.assert_allclose(np.linalg.norm(one, axis=1), 1)
+
+
+def test_more_starts_begin_with_the_fewer():
+    rows = make(2)
+    scale = feature_scale(rows)
+    few, many = (starting_directions(rows, n, scale, np.random.RandomState(0)) for n in (3, 6))
+    np.testing.assert_array_equal(few, many[:3])
+
+
+def test_the_discriminant_is_fishers():
+    rng = np.random.default_rng(5)
+    codes = (np.arange(4000) % 2).astype(np.int8)
+    spread = np.array([[2.0, 0.8], [0.8, 0.5]])
+    X = rng.multivariate_normal([0, 0], spread, size=4000) + codes[:, None] * [1.0, -0.5]
+    rows = Rows(X, codes)
+    fisher = np.linalg.solve(spread, [1.0, -0.5])
+    found = discriminant_direction(rows, feature_scale(rows))
+    assert abs(found @ fisher) / np.linalg.norm(fisher) > 0.995
+    assert found @ [1.0, -0.5] > 0
+
+
+def test_starts_follow_the_units_of_the_features():
+    rows = make(2)
+    units = np.array([1e-4, 1.0, 30.0, 1e3, 1e6])
+    scaled = Rows(rows.X * units, rows.codes)
+    plain = starting_directions(rows, 3, feature_scale(rows), np.random.RandomState(0))
+    other = starting_directions(scaled, 3, feature_scale(scaled), np.random.RandomState(0))
+    for u, v in zip(plain, other, strict=True):
+        w = v * units
+        np.testing.assert_allclose(w / np.linalg.norm(w), u, rtol=1e-7, atol=1e-9)
+
+
+def test_weights_count_as_copies_in_scale_and_discriminant():
+    rows = make(6)
+    copies = np.random.default_rng(0).integers(1, 4, size=rows.n_rows)
+    weighted = Rows(rows.X, rows.codes, copies * 1.0)
+    repeated = Rows(np.repeat(rows.X, copies, axis=0), np.repeat(rows.codes, copies))
+    scales = feature_scale(weighted), feature_scale(repeated)
+    np.testing.assert_allclose(*scales, rtol=1e-12)
+    np.testing.assert_allclose(
+        discriminant_direction(weighted, scales[0]), discriminant_direction(repeated, scales[0]), rtol=1e-9
+    )
+
+
+def test_a_constant_feature_has_scale_one():
+    X = np.column_stack([np.full(50, 0.1), np.full(50, 1e8), np.arange(50.0)])
+    scale = feature_scale(Rows(X, (np.arange(50) % 2).astype(np.int8)))
+    np.testing.assert_allclose(scale, [1, 1, np.std(np.arange(50.0))])
