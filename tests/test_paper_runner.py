@@ -162,15 +162,15 @@ def test_a_killed_run_goes_on_and_gives_identical_tables(uninterrupted, tmp_path
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to watch the workers")
 def test_control_c_stops_the_command_with_words_and_leaves_no_process(tmp_path):
-    command = [sys.executable, "-m", "melc.paper", "reproduce", "--quick", "--output", str(tmp_path)]
+    command = [sys.executable, "-m", "melc.cli", "reproduce", "--quick", "--output", str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "MELC_DATA": str(tmp_path)}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for_records(process, tmp_path / "records", 2)
     workers = children_of(process.pid)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"the same command goes on from there" in b" ".join(output.split())
+    assert b"the same command goes on from there" in b" ".join(errors.split())
     wait_until_gone(workers)
 
 

@@ -71,6 +71,7 @@ def _default_solve() -> Callable[[Cell], Record]:
 
 
 def _progress(show: bool):  # type: ignore[no-untyped-def]
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
@@ -82,4 +83,4 @@ def _progress(show: bool):  # type: ignore[no-untyped-def]
         TimeRemainingColumn(),
     )
     # Speed is averaged over minutes: cells differ a hundredfold in cost.
-    return Progress(*columns, disable=not show, speed_estimate_period=300)
+    return Progress(*columns, console=Console(stderr=True), disable=not show, speed_estimate_period=300)
