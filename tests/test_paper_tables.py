@@ -52,6 +52,19 @@ def test_ratios_and_iterations_are_means_over_runs_of_the_grid_alone():
     assert iterations(results)["sonar", "lbfgs", "exact"] == pytest.approx(25)
 
 
+def test_endings_are_shares_of_runs_and_set_against_the_exact_run_of_the_same_start():
+    def record_of(cell):
+        if getattr(cell, "method", None) != "bin":
+            return made_record(cell, 0.8, made_run(), made_run(exact_divergence=3.0))
+        stalled = made_run(converged=False, reason="stalled: no better point", exact_divergence=1.0)
+        return made_record(cell, 0.8, stalled, made_run(exact_divergence=3.25))
+
+    table = tables.endings(made_results(record_of))
+    by_place = {row[:2]: row[2:] for row in table.rows}
+    assert by_place["CG", "exact"] == pytest.approx((100, 0, 0, 10, 20, 0))
+    assert by_place["CG", "bin"] == pytest.approx((50, 50, 0, 10, 20, (0.5 - 0.25) / 2))
+
+
 def test_a_missing_data_set_keeps_its_row_without_numbers():
     results = made_results(missing={"heart": "not here"})
     assert results.data_sets == ["sonar"]

@@ -100,6 +100,22 @@ def accuracy_losses(results: Results) -> pd.DataFrame:
     return pairs.groupby(["method", "data_set", "gamma", "eps"])[["bac", "exact", "loss"]].mean().reset_index()
 
 
+def endings(results: Results) -> pd.DataFrame:
+    """How runs end, by (solver, method): shares of runs, mean counts, and D lost against the exact method.
+
+    A run is set against the exact one from the same start; D is the exact divergence of where each ended.
+    """
+    runs = results.grid_runs()
+    partner = ["data_set", "gamma", "fold", "solver", "start"]
+    exact = runs.loc[runs["method"] == "exact", [*partner, "exact_divergence"]]
+    pairs = runs.merge(exact.rename(columns={"exact_divergence": "reached"}), on=partner)
+    pairs["lost"] = pairs["reached"] - pairs["exact_divergence"]
+    for ending in ("converged", "stalled", "stopped"):
+        pairs[ending] = pairs["reason"].str.startswith(ending)
+    columns = ["converged", "stalled", "stopped", "n_iter", "n_evaluations", "lost"]
+    return pairs.groupby(["solver", "method"])[columns].mean()
+
+
 @lru_cache
 def paper_table(name: str) -> pd.Series:
     """A table of the paper by (data set, solver, method): "exp_call_ratio" (1) or "iterations" (2).

@@ -88,6 +88,7 @@ def all_tables(results: Results) -> list[Table]:
     makers: tuple[Callable[[Results], Table], ...] = (
         exp_call_ratios,
         iterations,
+        endings,
         balanced_accuracies,
         norms,
         solvers,
@@ -137,6 +138,27 @@ def iterations(results: Results) -> Table:
         ("data set", *_paper_header(columns), "CG moments", "L-BFGS-B moments"),
         tuple(rows),
         (0, *[1, 0] * len(columns), 1, 1),
+    )
+
+
+def endings(results: Results) -> Table:
+    """What makes solvers stop: an optimum, or a line search that finds no way up."""
+    found = means.endings(results)
+    order = [(s, m) for s in ("cg", "lbfgs") for m in ("exact", "moments", "discard", "bin") if (s, m) in found.index]
+    rows: list[tuple[Value, ...]] = []
+    for solver, method in order:
+        row = found.loc[(solver, method)]
+        shares = (100 * float(row[ending]) for ending in ("converged", "stalled", "stopped"))
+        counts = (float(row[name]) for name in ("n_iter", "n_evaluations", "lost"))
+        rows.append((SOLVER_NAMES[solver], NAMES[method], *shares, *counts))
+    return Table(
+        "endings",
+        "How runs end",
+        "Share of runs that converged, whose line search found no better point, or that met the limit of iterations; "
+        "means over everything. “D lost” is against the exact method from the same start.",
+        ("solver", "method", "converged %", "stalled %", "limit %", "iterations", "evaluations", "D lost"),
+        tuple(rows),
+        (0, 0, 1, 1, 1, 1, 1, 4),
     )
 
 

@@ -184,6 +184,9 @@ def approximation_needs_fewer_iterations(results: Results) -> Verdict:
             f"median {relative.median():.2f} times the exact method's"
         )
     verdict = HOLDS if min(shares) >= 0.9 else PARTLY if max(shares) >= 0.6 else FAILS
+    stalled = means.endings(results)["stalled"].groupby("method").mean()
+    ends = ", ".join(f"{NAMES[method]} {stalled[method]:.0%}" for method in (*APPROXIMATIONS, "exact"))
+    details.append(f"runs that end because the line search finds no better point: {ends}")
     return Verdict("Both approximations need fewer iterations", verdict, "; ".join(details))
 
 
