@@ -371,7 +371,7 @@ def test_coarse_to_fine_reaches_the_best_of_all_starts_on_all_rows(n, seed, monk
         n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=seed
     )
     found = MELC(random_state=0).fit(X, y)
-    monkeypatch.setattr(search, "_WORTH_A_STAGE", math.inf)
+    monkeypatch.setattr(search, "_WORTH_SAMPLES", math.inf)
     full = MELC(random_state=0).fit(X, y)
     optima = [run.divergence for run in full.results_]
     assert max(optima) - min(optima) > 0.1  # some starts do end elsewhere
