@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+FLOOR := .venv-floor
+# The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
+FLOORS = $(shell $(PYTHON) tests/floors.py)
+
+.PHONY: demo test test-floor lint clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
@@ -18,10 +22,18 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q
 
+$(FLOOR)/.installed: pyproject.toml tests/floors.py
+	$(PYTHON) -m venv $(FLOOR)
+	$(FLOOR)/bin/python -m pip install --quiet --disable-pip-version-check $(FLOORS)
+	touch $@
+
+test-floor: $(FLOOR)/.installed
+	PYTHONPATH=src $(FLOOR)/bin/python -m pytest -q -n 2 $(addprefix tests/test_,common.py classifier.py density.py estimator.py inputs.py ecosystem.py)
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) demo-output build dist
+	rm -rf $(VENV) $(FLOOR) demo-output build dist
