@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench paper clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
@@ -17,6 +17,10 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q
+
+# The paper's evaluation; stopped at any moment, the same command goes on from there.
+paper: $(INSTALLED)
+	$(BIN)/melc reproduce --output melc-paper
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -189,7 +189,37 @@ def test_the_decision_has_the_sign_of_the_class_and_the_size_of_the_ratio():
     found = decision.log_ratio(z)
     np.testing.assert_array_equal(found > 0, decision.classify(z) == 1)
     np.testing.assert_allclose(found, naive.log_ratio(z, classes, variances).astype(float), rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(decision.probability(z), 1 / (1 + np.exp(-found)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("log_prior_ratio", [0.0, 2.0])
+def test_odds_are_those_of_the_densities_near_the_data_and_even_far_away(log_prior_ratio):
+    rng = np.random.default_rng(1)
+    classes = [rng.normal(size=80), rng.normal(1, 2, size=70)]
+    variances = [silverman(c) for c in classes]
+    decision = decide(densities(classes, variances), log_prior_ratio)
+    near = np.concatenate(classes)
+    expected = naive.log_ratio(near, classes, variances).astype(float) + log_prior_ratio
+    both = np.abs(expected) < 10  # a background of 1e-12 shows where one of the densities is as faint
+    assert both.mean() > 0.9
+    np.testing.assert_allclose(decision.log_odds(near)[both], expected[both], atol=1e-6)
+    far = np.array([-1.7e308, -1e160, -1e9, 1e4, 1e9, 1e160, 1.7e308])
+    odds = decision.log_odds(far)
+    assert np.all(np.abs(odds) < 1e-6)
+    np.testing.assert_array_equal(odds > 0, decision.classify(far) == 1)
+    ratio = decision.log_ratio(far)
+    assert np.all(np.isfinite(ratio))
+    np.testing.assert_array_equal(ratio > 0, decision.classify(far) == 1)
+
+
+def test_a_prior_of_almost_nothing_leaves_odds_finite():
+    rng = np.random.default_rng(2)
+    classes = [rng.normal(size=80), rng.normal(1, 2, size=70)]
+    both = densities(classes, [silverman(c) for c in classes])
+    z = np.linspace(-5, 5, 11)
+    for ratio in (-700.0, 700.0):
+        odds = decide(both, ratio).log_odds(z)
+        assert np.all(np.isfinite(odds))
+        assert np.all(np.sign(odds) == np.sign(ratio))
 
 
 def test_logarithms_survive_where_densities_do_not():

@@ -3,13 +3,14 @@
 import contextlib
 import functools
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -24,7 +25,7 @@ from melc.canonical import canonical
 from melc.fitting import Projection, Settings, describe, learn_projection
 from melc.objective import METHODS
 from melc.optimize import SOLVERS, Result, best_of
-from melc.progress import CallbackSupportMixin, Progress, with_callbacks
+from melc.progress import HAS_CALLBACKS, CallbackSupportMixin, Progress, with_callbacks
 from melc.rows import Rows
 from melc.together import Together, solve_together
 
@@ -135,7 +136,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     }
 
     _doc_link_module = "melc"
-    _doc_link_template = "https://github.com/melc-learn/melc/blob/main/docs/guide.md"
+    _doc_link_template = "https://arxiv.org/abs/1504.04739"
 
     def __init__(
         self,
@@ -179,23 +180,18 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of k counts as k copies of the row, a weight of zero as none.
         """
-        known = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
-        given = X, y, sample_weight
-        X, classes, index, weights = self._validated(X, y, sample_weight)
-        ratios = _log_prior_ratios(self.priors, classes, index, weights)
-        if known is not None and known.shape != (len(ratios), X.shape[1]):
-            raise ValueError(
-                f"warm_start=True goes on from {known.shape[0]} directions in {known.shape[1]} features, but now there "
-                f"are {len(ratios)} in {X.shape[1]}. Fit the same classes and features, or set warm_start=False."
-            )
-        self.classes_ = classes
-        n_runs = len(ratios) * (self.n_init if known is None else 1)
-        progress = Progress(self, n_runs, self.verbose, *given)
-        rows = Rows(X, np.empty(0, dtype=np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
-        codes = [index == k for k in range(len(classes))] if len(classes) > 2 else [index]
-        parts = [rows.relabelled(each.astype(np.int8)) for each in codes]
-        self._store(_learn(self, parts, ratios, known, progress))
-        progress.fit_ended()
+        with _as_it_was_if_refused(self):
+            given = X, y, sample_weight
+            X, classes, index, weights = self._validated(X, y, sample_weight)
+            ratios = _log_prior_ratios(self.priors, classes, index, weights)
+            known = self._known_directions(classes, X.shape[1])
+            n_runs = len(ratios) * (self.n_init if known is None else 1)
+            progress = Progress(self, n_runs, self.verbose, *given)
+            rows = Rows(X, np.empty(0, dtype=np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
+            codes = [index == k for k in range(len(classes))] if len(classes) > 2 else [index]
+            parts = [rows.relabelled(each.astype(np.int8)) for each in codes]
+            self._store(classes, _learn(self, classes, parts, ratios, known, progress))
+            progress.fit_ended()
         return self
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Floats | None]:
@@ -208,7 +204,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
-        classes, index = np.unique(y, return_inverse=True)
+        classes = np.unique(y)
+        index = (y == classes[-1]).astype(np.int64) if len(classes) <= 2 else np.searchsorted(classes, y)
         _check_classes(classes, index, weights)
         _check_varies(X)
         X, index, weights = canonical(X, index, weights)
@@ -217,12 +214,25 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     def _settings(self) -> Settings:
         return Settings(self.gamma, self.method, self.eps, self.solver, self.n_init, self.max_iter, self.tol)
 
-    def _store(self, projections: list[Projection]) -> None:
+    def _known_directions(self, classes: NDArray[Any], n_features: int) -> Floats | None:
+        """Those of the last fit, if this one is to go on from there."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if not np.array_equal(classes, self.classes_) or n_features != self.coef_.shape[1]:
+            raise ValueError(
+                f"warm_start=True goes on from the last fit, of the classes {self.classes_.tolist()[:10]} by "
+                f"{self.coef_.shape[1]} features, but now there are {classes.tolist()[:10]} and {n_features} features. "
+                "Fit the same classes and features, or set warm_start=False."
+            )
+        return self.coef_
+
+    def _store(self, classes: NDArray[Any], projections: list[Projection]) -> None:
         """Everything that prediction needs, and no row of the data."""
-        for name, value in _fitted_attributes(self.classes_, projections).items():
+        for name, value in _fitted_attributes(classes, projections).items():
             setattr(self, name, value)
-        for projection in projections:
-            _warn(self, projection)
+        several = len(projections) > 1
+        for k, projection in enumerate(projections):
+            _warn(self, projection, f"Class {classes[k]!r} against the rest: " if several else "")
 
     @property
     def _n_features_out(self) -> int:
@@ -233,7 +243,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
         Whether X is finite shows in the projections, which spares a pass over it.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
         X = validate_data(self, X, ensure_all_finite=False, **checks)
         with contextlib.closing(
@@ -288,7 +298,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 # Solvers work on vectors of a few numbers, where threads of BLAS cost far more than they save.
 @_threadpool_controller_decorator(limits=1, user_api="blas")
 def _learn(
-    model: MELC, parts: list[Rows], ratios: list[float], known: Floats | None, progress: Progress
+    model: MELC,
+    classes: NDArray[Any],
+    parts: list[Rows],
+    ratios: list[float],
+    known: Floats | None,
+    progress: Progress,
 ) -> list[Projection]:
     """One projection for every pair of class and rest, side by side where that saves passes over the data."""
     settings, rng = model._settings(), check_random_state(model.random_state)
@@ -301,7 +316,7 @@ def _learn(
 
         def attributes() -> dict[str, Any]:
             so_far = describe(parts[k], settings, ratios[k], best_of(runs), runs)
-            return _fitted_attributes(model.classes_, [so_far])
+            return _fitted_attributes(classes, [so_far])
 
         def run_ended(run: Result) -> bool:
             runs.append(run)
@@ -333,28 +348,46 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
         shown["interval_classes_"] = classes[projections[0].decision.codes]
     else:
         shown = {**every, "divergence_": np.array(every["divergence_"])}
+    shown["classes_"] = classes
     shown["coef_"] = np.stack([p.direction for p in projections])
     shown["decisions_"] = [p.decision for p in projections]
     shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
     return shown
 
 
-def _warn(model: MELC, projection: Projection) -> None:
+@contextlib.contextmanager
+def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
+    """A fit that fails, or is broken off, leaves what the model had learned before."""
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    try:
+        yield
+    except BaseException:
+        for name in [name for name in vars(model) if name.endswith("_")]:
+            delattr(model, name)
+        model.__dict__.update(before)
+        raise
+
+
+# From ``_warn`` up to whoever called ``fit``; scikit-learn's callbacks add a frame.
+_FRAMES_TO_CALLER = 6 if HAS_CALLBACKS else 5
+
+
+def _warn(model: MELC, projection: Projection, whose: str) -> None:
     best = projection.best
     if best.n_iter >= model.max_iter and not best.converged:
         warnings.warn(
-            f"The best of {model.n_init} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
+            f"{whose}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
             f"(now {model.max_iter}) or tol (now {model.tol:g}), or standardise the features.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=_FRAMES_TO_CALLER,
         )
     if projection.floored:
         warnings.warn(
-            "A class does not vary along the direction found, so its density is a spike and the divergence "
+            f"{whose}A class does not vary along the direction found, so its density is a spike and the divergence "
             f"({best.divergence:.6g}) is set by a floor on its variance. There may be more features than the rows can "
             "support: remove constant or duplicate ones, or reduce their number.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=_FRAMES_TO_CALLER,
         )
 
 
@@ -400,14 +433,21 @@ def _log_prior_ratios(
     """log of prior over prior of the rest, for every projection: of the second class, or of all if there are more."""
     if priors is None:
         return [0.0] * (len(classes) if len(classes) > 2 else 1)
-    if isinstance(priors, str):
-        shares = np.bincount(index, weights)
-    else:
-        shares = np.asarray(priors, dtype=np.float64)
-        if shares.shape != classes.shape or not (np.all(np.isfinite(shares)) and np.all(shares > 0)):
-            raise ValueError(
-                f"priors={priors!r} must be one positive number a class, in the order of the {len(classes)} labels "
-                f"{classes.tolist()[:10]}."
-            )
-    ratios = logit(shares / shares.sum())
+    shares = np.bincount(index, weights) if isinstance(priors, str) else _checked_shares(priors, classes)
+    rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which rounds to nothing
+    ratios = np.log(shares) - np.log(rest)
     return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]
+
+
+def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
+    try:
+        shares = np.asarray(priors, dtype=np.float64)
+        good = shares.shape == classes.shape and bool(np.all(np.isfinite(shares) & (shares > 0)))
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"priors={priors!r} must be one positive number a class, in the order of the {len(classes)} labels "
+            f"{classes.tolist()[:10]}."
+        )
+    return shares

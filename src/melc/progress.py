@@ -5,7 +5,8 @@ the only file that knows.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from melc.optimize import Result
@@ -24,12 +25,46 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
+class RunCounter:
+    """A callback that takes a step after every run, for whoever shows progress in a way of their own."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self.step = step
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing to set up."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to tear down."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Only ends count."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        if context.parent is not None:
+            self.step()
+
+
+@contextmanager
+def counting_runs(model: Any, step: Callable[[], None]) -> Iterator[None]:
+    """Call ``step`` after every run of the model's fits in this block; never, where there are no callbacks."""
+    if not HAS_CALLBACKS:
+        yield
+        return
+    model.set_callbacks(RunCounter(step))
+    try:
+        yield
+    finally:
+        model.set_callbacks()
+
+
 class Progress:
     """Tells callbacks of the beginning and end of a fit and of every run in it. Safe to use from threads."""
 
     def __init__(self, estimator: Any, n_runs: int, verbose: int, X: Any, y: Any, sample_weight: Any) -> None:
         self.estimator, self.n_runs, self.verbose = estimator, n_runs, verbose
         self.n_ended = 0
+        self._stop = False
         self._lock = threading.Lock()
         self._data = {"X": X, "y": y}
         if sample_weight is not None:
@@ -42,7 +77,7 @@ class Progress:
     def run_ended(self, run: Result, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
         """Note a run; ``attributes`` makes a fitted model of what is known so far, should a callback ask for one.
 
-        True if a callback wishes the fit to stop.
+        True if a callback wishes the fit to stop; it holds for all runs that follow.
         """
         with self._lock:
             self.n_ended += 1
@@ -56,9 +91,10 @@ class Progress:
                 return False
             task = self._context.subcontext(task_name="run")
             task.call_on_fit_task_begin(estimator=self.estimator, **self._data)
-            return bool(
-                task.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes=attributes)
+            self._stop |= task.call_on_fit_task_end(
+                estimator=self.estimator, **self._data, reconstruction_attributes=attributes
             )
+            return self._stop
 
     def fit_ended(self) -> None:
         """The estimator is fitted: everything a callback needs is on it."""

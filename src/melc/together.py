@@ -6,7 +6,7 @@ too, or have ended; then the passes are made together, stretch by stretch of row
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,7 +18,10 @@ class Pass:
     def __init__(self, begin: Callable[[], Any], step: Callable[[Any, int, int], None]) -> None:
         self.begin, self.step = begin, step
         self.results: list[Any] | None = None
-        self.error: BaseException | None = None
+
+
+class BrokenOff(Exception):
+    """Another problem failed, or the user lost patience: the rest need not go on."""
 
 
 class Together:
@@ -29,17 +32,19 @@ class Together:
         self._waiting: list[Pass] = []
         self._changed = threading.Condition()
         self._make: Callable[[list[Pass]], None] | None = None
+        self._broken = False
 
     def run(self, wish: Pass, make: Callable[[list[Pass]], None]) -> list[Any]:
         """Wait for the others, then have all passes made (by ``make``, in whichever thread comes last)."""
         with self._changed:
+            if self._broken:
+                raise BrokenOff
             self._waiting.append(wish)
             self._make = make
             self._go_if_complete()
-            self._changed.wait_for(lambda: wish.results is not None or wish.error is not None)
-        if wish.error is not None:
-            raise RuntimeError("A pass over the rows failed.") from wish.error
-        assert wish.results is not None
+            self._changed.wait_for(lambda: self._broken or wish.results is not None)
+        if wish.results is None:
+            raise BrokenOff
         return wish.results
 
     def leave(self) -> None:
@@ -48,29 +53,36 @@ class Together:
             self._active -= 1
             self._go_if_complete()
 
+    def break_off(self) -> None:
+        """Whoever waits, or wants to, is to end at once."""
+        with self._changed:
+            self._broken = True
+            self._waiting = []
+            self._changed.notify_all()
+
     def _go_if_complete(self) -> None:
         if not self._waiting or len(self._waiting) < self._active:
             return
         passes, self._waiting = self._waiting, []
-        try:
-            assert self._make is not None
-            self._make(passes)
-        except BaseException as error:
-            for each in passes:
-                each.error = error
-            raise
-        finally:
-            self._changed.notify_all()
+        assert self._make is not None
+        self._make(passes)
+        self._changed.notify_all()
 
 
 def solve_together(problems: Sequence[Callable[[], T]], together: Together) -> list[T]:
-    """Run every problem in a thread; results in their order."""
+    """Run every problem in a thread; results in their order. The first error ends them all."""
 
     def run(problem: Callable[[], T]) -> T:
-        try:
-            return problem()
-        finally:
-            together.leave()
+        result = problem()
+        together.leave()
+        return result
 
     with ThreadPoolExecutor(len(problems)) as pool:
-        return list(pool.map(run, problems))
+        futures = [pool.submit(run, problem) for problem in problems]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:  # also somebody's Ctrl-C, which arrives here
+            together.break_off()
+            raise
+    return [future.result() for future in futures]
