@@ -146,7 +146,7 @@ class Moments:
     """Moment bins behind the interface of the other methods, for points that lie in one place.
 
     ``eps`` bounds the error of log S, so it is relative to S and free of scale. Where bins cannot keep it (few
-    points, or classes far apart) all pairs are summed.
+    points, classes far apart, or points so far from zero that a bin is lost in their rounding) all pairs are summed.
     """
 
     def __init__(self, eps: float) -> None:
@@ -157,7 +157,10 @@ class Moments:
         return Side(values, weights)
 
     def within(self, x: Side, variance: float) -> DoubleSum:
-        binned = _bin_side(x, _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps)))
+        width = _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        if _lost(x, width):
+            return self._exact.within(x, variance)
+        binned = _bin_side(x, width)
         result = sum_within(binned.bins, variance, self.eps)
         if result.error > self.eps:
             return self._exact.within(x, variance)
@@ -165,6 +168,8 @@ class Moments:
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
         width = _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        if _lost(x, width) or _lost(y, width):
+            return self._exact.across(x, y, variance)
         binned = _bin_side(x, width), _bin_side(y, width)
         result = sum_across(binned[0].bins, binned[1].bins, variance, self.eps)
         if result.error > self.eps:
@@ -194,6 +199,11 @@ def _bin_side(side: Side, width: float) -> _BinnedSide:
     moments = np.zeros((len(keys), ORDERS[-1]))
     kernels.add_point_moments(local, members, side.weights, moments)
     return _BinnedSide(Bins(keys, moments, width), members, local, side.weights)
+
+
+def _lost(side: Side, width: float) -> bool:
+    """Whether the numbers of bins leave no digits for places within them."""
+    return bool(np.abs(side.values).max() > 2.0**40 * width)
 
 
 def _power_of_two(width: float) -> float:
