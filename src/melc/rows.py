@@ -7,7 +7,7 @@ added in their order, so that any number of threads gives the same bits.
 import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -145,11 +145,13 @@ class Rows:
         weights, step = self.weights_and_step()
 
         def bin_stretch(part: _Binning, a: int, b: int) -> None:
+            given = (self._z, self.codes, weights, step, a, b, *arguments, part.moments, order)
+            if v is not None and self._products.plain is not None:
+                part.outside += kernels.bin_rows(self._products.plain, v, *given)
+                return
             if v is not None:
                 self._products.project(v, a, b, self._z)
-            part.outside += kernels.bin_points(
-                self._z, self.codes, weights, step, a, b, *arguments, part.moments, order
-            )
+            part.outside += kernels.bin_points(*given)
 
         parts = self._run(lambda: _Binning(np.zeros((layout.n_bins, layout.order))), bin_stretch)
         moments = _add_up(part.moments for part in parts)
@@ -172,11 +174,12 @@ class Rows:
         addition, extra_step = (np.zeros(1), 0) if extra is None else (extra, 1)
 
         def pull_stretch(gradient: Floats, a: int, b: int) -> None:
+            given = (self._z, self.codes, weights, step, addition, extra_step, a, b, *arguments, table)
+            if self._products.plain is not None:
+                kernels.pull_binned_rows(self._products.plain, *given, gradient, order)
+                return
             w = np.empty(b - a)
-            kernels.weigh_points(
-                *(self._z, self.codes, weights, step, addition, extra_step, a, b),
-                *(*arguments, table, w, order),
-            )
+            kernels.weigh_points(*given, w, order)
             self._products.pull(w, a, b, gradient)
 
         return _add_up(self._run(lambda: np.zeros(self.n_features), pull_stretch))
@@ -294,11 +297,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Products:
-    """z[start:stop] = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
+    """z[start:stop] = X[start:stop] v, and gradient += X[start:stop]ᵀ w.
+
+    ``plain`` is X itself where it lies row after row in float64: there are kernels that do more at once with it.
+    """
 
     project: Callable[[Floats, int, int, Floats], None]
     pull: Callable[[Floats, int, int, Floats], None]
-    divisible: bool = field(default=True)
+    plain: Floats | None = None
+    divisible: bool = True
 
 
 def _products_with(X: Any) -> _Products:
@@ -310,6 +317,7 @@ def _products_with(X: Any) -> _Products:
         return _Products(
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
+            plain=X,
         )
     if X.flags.f_contiguous:
         return _Products(

@@ -15,6 +15,9 @@ from numba import njit
 from melc.kernels.flags import COMPILE
 from melc.kernels.pairs import exp_negative
 
+# Points that are located, then worked on, while rows and coordinates are in the nearest cache.
+_LOCATED = 512
+
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 
 
@@ -47,63 +50,71 @@ def _polynomial(c, row, u, order):
 
 
 @njit(**COMPILE)
+def _locate(z, codes, origin, inverse, low, count, offset, rows, local):
+    """Row of the table (−1: none) and local coordinate of every point: straight-line code, which vectorises."""
+    # The class picks its entry by arithmetic, a + c (b − a): a choice or a look-up would keep the loop scalar.
+    # Exact, since widths are powers of two less than 2^52 apart, and the rest are whole numbers.
+    inverse_0, inverse_more = inverse[0], inverse[1] - inverse[0]
+    low_0, low_more = low[0], low[1] - low[0]
+    count_0, count_more = count[0], count[1] - count[0]
+    offset_0, offset_more = float(offset[0]), float(offset[1] - offset[0])
+    for i in range(len(z)):
+        c = float(codes[i])
+        t = (z[i] - origin) * (inverse_0 + c * inverse_more)
+        floor = np.floor(t)
+        # Compared as floats: the bin of an outlier need not fit an integer.
+        bin_number = floor - (low_0 + c * low_more)
+        inside = (bin_number >= 0.0) & (bin_number < count_0 + c * count_more)
+        rows[i] = np.int32(offset_0 + c * offset_more + bin_number) if inside else np.int32(-1)
+        local[i] = 2.0 * (t - floor) - 1.0
+
+
+@njit(**COMPILE)
 def bin_points(z, codes, weights, step, start, stop, origin, inverse, low, count, offset, moments, order):
     """Add the moments of points start … stop to their bins; returns how many lie in no bin of the layout.
 
     ``step`` is 1 where every point has a weight and 0 where ``weights`` holds one for all.
     """
+    rows, local = np.empty(_LOCATED, np.int32), np.empty(_LOCATED)
     outside = 0
-    for position in range(start, stop):
-        i = np.uint64(position)
-        c = np.uint8(codes[i])
-        t = (z[i] - origin) * inverse[c]
-        floor = np.floor(t)
-        # Compared as floats: the bin of an outlier need not fit an integer.
-        local = floor - low[c]
-        if local >= 0.0 and local < count[c]:
-            row = np.uint64(offset[c] + np.int64(local))
-            weight = weights[np.uint64(position * step)]
-            _add_moments(moments, row, weight, 2.0 * (t - floor) - 1.0, order)
-        else:
-            outside += 1
+    for first in range(start, stop, _LOCATED):
+        last = min(first + _LOCATED, stop)
+        _locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
+        weight = weights[0]
+        for position in range(last - first):
+            i = np.uint64(position)
+            if rows[i] < 0:
+                outside += 1
+                continue
+            if step == 1:
+                weight = weights[np.uint64(first + position)]
+            _add_moments(moments, np.uint64(rows[i]), weight, local[i], order)
     return outside
 
 
 @njit(**COMPILE)
 def weigh_points(
-    z,
-    codes,
-    weights,
-    step,
-    extra,
-    extra_step,
-    start,
-    stop,
-    origin,
-    inverse,
-    low,
-    count,
-    offset,
-    table,
-    w,
-    order,
-):
+    z, codes, weights, step, extra, extra_step, start, stop, origin, inverse, low, count, offset, table, w, order
+):  # fmt: skip
     """The gradient weight of points start … stop: their bin's polynomial times their own weight, plus ``extra``.
 
-    Points in no bin of the layout have their ``extra`` alone.
+    Points in no bin of the layout have their ``extra`` alone. Steps as in ``bin_points``.
     """
-    for position in range(start, stop):
-        i = np.uint64(position)
-        c = np.uint8(codes[i])
-        t = (z[i] - origin) * inverse[c]
-        floor = np.floor(t)
-        local = floor - low[c]
-        value = extra[np.uint64(position * extra_step)]
-        if local >= 0.0 and local < count[c]:
-            row = np.uint64(offset[c] + np.int64(local))
-            own = _polynomial(table, row, 2.0 * (t - floor) - 1.0, order)
-            value += weights[np.uint64(position * step)] * own
-        w[np.uint64(position - start)] = value
+    rows, local = np.empty(_LOCATED, np.int32), np.empty(_LOCATED)
+    for first in range(start, stop, _LOCATED):
+        last = min(first + _LOCATED, stop)
+        _locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
+        weight, value = weights[0], extra[0]
+        for position in range(last - first):
+            i = np.uint64(position)
+            if extra_step == 1:
+                value = extra[np.uint64(first + position)]
+            own = 0.0
+            if rows[i] >= 0:
+                if step == 1:
+                    weight = weights[np.uint64(first + position)]
+                own = weight * _polynomial(table, np.uint64(rows[i]), local[i], order)
+            w[np.uint64(first - start + position)] = value + own
 
 
 @njit(**COMPILE)
