@@ -520,7 +520,7 @@ class TestFaults:
         pytest.importorskip("melc.paper", reason="the paper's evaluation is not part of this checkout")
         listed = json.loads(call("datasets", "--json").stdout)
         assert len(listed) == 10
-        assert {"name", "rows", "features", "at_hand", "where"} == set(listed[0])
+        assert {"name", "rows", "features", "classes", "source", "at_hand", "where"} == set(listed[0])
         assert "splice" in call("datasets").stdout
 
     def test_version(self):

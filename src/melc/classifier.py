@@ -231,8 +231,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         for name, value in _fitted_attributes(classes, projections).items():
             setattr(self, name, value)
         several = len(projections) > 1
-        for k, projection in enumerate(projections):
-            _warn(self, projection, f"Class {classes[k]!r} against the rest: " if several else "")
+        for label, projection in zip(classes.tolist(), projections, strict=False):
+            _warn(self, projection, f"Class {label!r} against the rest: " if several else "")
 
     @property
     def _n_features_out(self) -> int:
@@ -401,13 +401,14 @@ def _drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]
 def _check_classes(classes: NDArray[Any], index: NDArray[np.int64], weights: Floats | None) -> None:
     if len(classes) == 1:
         raise ValueError(
-            f"MELC tells classes apart, but y holds one class only: {classes[0]!r}. Rows of a second class are needed."
+            f"MELC tells classes apart, but y holds one class only: {classes.tolist()[0]!r}. Rows of a second class "
+            "are needed."
         )
     counts = np.bincount(index)
     if weights is not None:  # a row of weight two is two rows
         counts = np.maximum(counts, np.bincount(index, weights))
     if counts.min() < 2:
-        label = classes[np.argmin(counts)]
+        label = classes.tolist()[np.argmin(counts)]
         raise ValueError(
             f"Class {label!r} has 1 row; the width of its density needs at least 2. "
             "Add rows of that class or remove it."
@@ -435,7 +436,7 @@ def _log_prior_ratios(
         return [0.0] * (len(classes) if len(classes) > 2 else 1)
     shares = np.bincount(index, weights) if isinstance(priors, str) else _checked_shares(priors, classes)
     rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which rounds to nothing
-    ratios = np.log(shares) - np.log(rest)
+    ratios = np.log(shares / rest)
     return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]
 
 

@@ -24,7 +24,7 @@ _WORTH_SAMPLES = 20_000
 _WORTH_CURVATURE = 160_000
 # Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than
 # in the end in between: optima that show more thresholds have their basins there, and keep them afterwards.
-_WIDTHS = ((1.4, 10), (0.7, 5), (1.0, 3))
+_WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
 # Directions closer than this (cosine, in the optimiser's coordinates) count as one.
 _SAME = 0.99
 # A sample's optimum moves with the next sample anyway: neither its search nor its sums need be exact.
@@ -72,28 +72,58 @@ def search(
 
     ``run_ended`` hears of every run, and may ask for no more of them by returning True.
     """
-    coarse = rows.n_rows > _WORTH_SAMPLES
-    runs: list[Result] = []
+    if rows.n_rows > _WORTH_SAMPLES:
+        return _coarse_to_fine(rows, problem, starts, rng, run_ended)
     objective = problem.objective(rows, problem.gamma, 0.0)
+    runs: list[Result] = []
     for start in starts:
-        if coarse:  # a sample of its own for every start, so that no bad draw misleads them all
-            objective = problem.objective(rows.sample(_COARSE_ROWS, rng), problem.gamma, _COARSE_EPS)
-        runs.append(problem.solve(objective, start, _COARSE_TOL if coarse else None))
+        runs.append(problem.solve(objective, start))
         if run_ended(runs[-1]):
             break
-    return (_through_samples(rows, problem, runs, rng) if coarse else best_of(runs)), runs
+    return best_of(runs), runs
 
 
-def _through_samples(rows: Rows, problem: Problem, runs: list[Result], rng: np.random.RandomState) -> Result:
-    """The best few on a larger sample, then the best one on all rows."""
+def _coarse_to_fine(
+    rows: Rows,
+    problem: Problem,
+    starts: list[Floats],
+    rng: np.random.RandomState,
+    run_ended: Callable[[Result], bool],
+) -> tuple[Result, list[Result]]:
+    """Every start on a sample of its own, so that no bad draw misleads them all; then through larger samples.
+
+    A start runs twice: with the wide kernels of the sample, and with the narrow ones of the whole. Either finds
+    optima that the other misses.
+    """
+    runs, narrow = [], []
+    for start in starts:
+        sample = rows.sample(_COARSE_ROWS, rng)
+        runs.append(problem.solve(problem.objective(sample, problem.gamma, _COARSE_EPS), start, _COARSE_TOL))
+        narrow.append(problem.solve(problem.roughly(sample, rows.n_rows), start, _COARSE_TOL).direction)
+        if run_ended(runs[-1]):
+            break
+    directions = _through_widths(rows, problem, [run.direction for run in runs], narrow, rng)
+    return _on_all_rows(rows, problem, directions, rng), runs
+
+
+def _through_widths(
+    rows: Rows, problem: Problem, wide: list[Floats], narrow: list[Floats], rng: np.random.RandomState
+) -> list[Floats]:
+    """The best directions on a larger sample, while its kernels narrow to the width of the whole."""
     middle = rows.sample(_MIDDLE_ROWS, rng)
-    directions = [run.direction for run in runs]
+    directions = wide
     for width, survivors in _WIDTHS:
         objective = problem.roughly(middle, rows.n_rows, width)
-        few = _distinct_best(objective, directions)[:survivors]
+        candidates = directions + narrow if width == 1 else directions
+        few = _distinct_best(objective, candidates)[:survivors]
         directions = [problem.solve(objective, direction, _COARSE_TOL).direction for direction in few]
+    return directions
+
+
+def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np.random.RandomState) -> Result:
+    """The best direction by all rows (samples are too close to call), polished on them."""
     objective = problem.objective(rows, problem.gamma, 0.0)
-    winner = _distinct_best(objective, directions)[0]  # judged by all rows: samples are too close to call
+    winner = _distinct_best(objective, directions)[0]
     curvature = None
     if problem.smooth and rows.n_rows > _WORTH_CURVATURE and rows.n_features <= _MOST_CURVATURE_FEATURES:
         curvature = curvature_at(problem.roughly(rows.sample(_CURVATURE_ROWS, rng), rows.n_rows), winner)

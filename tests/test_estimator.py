@@ -1,0 +1,447 @@
+"""Several classes, weights, priors, outputs and repeated fits, as a user of scikit-learn expects them."""
+
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import balanced_accuracy_score
+
+from melc import MELC, classifier
+from melc.rows import Rows
+from melc.together import Together, solve_together
+
+
+def make(n=240, d=3, n_classes=3, seed=0):
+    """Classes that overlap, each of another size."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(n_classes, p=np.arange(1, n_classes + 1) / np.arange(1, n_classes + 1).sum(), size=n)
+    return rng.normal(size=(n, d)) + 2.0 * np.eye(n_classes, d)[y], np.array(["ant", "bee", "cow", "dog"])[y]
+
+
+def settle(**options):
+    return MELC(**({"n_init": 2, "random_state": 0} | options))
+
+
+def assert_same_model(one, other):
+    """To the last bit."""
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.divergence_, other.divergence_)
+    for mine, others in zip(one.decisions_, other.decisions_, strict=True):
+        np.testing.assert_array_equal(mine.thresholds, others.thresholds)
+        np.testing.assert_array_equal(mine.codes, others.codes)
+        np.testing.assert_array_equal(mine.counts, others.counts)
+
+
+# ---------------------------------------------------------------------------------------- several classes
+
+
+@pytest.mark.parametrize(("load", "n_init"), [(load_iris, 10), (load_digits, 1)])
+def test_several_classes_on_rows_not_seen(load, n_init):
+    X, y = load(return_X_y=True)
+    model = settle(n_init=n_init).fit(X[::2], y[::2])
+    found, probability, odds = (f(X[1::2]) for f in (model.predict, model.predict_proba, model.decision_function))
+    n_classes = len(np.unique(y))
+    assert balanced_accuracy_score(y[1::2], found) >= 0.85
+    assert probability.shape == odds.shape == (len(y) // 2, n_classes)
+    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(model.classes_[probability.argmax(axis=1)], found)
+    np.testing.assert_array_equal(model.classes_[odds.argmax(axis=1)], found)
+    assert model.coef_.shape == (n_classes, X.shape[1])
+    np.testing.assert_allclose(np.linalg.norm(model.coef_, axis=1), 1)
+
+
+def test_one_projection_a_class_in_its_own_shape():
+    X, y = make()
+    model = settle().fit(X, y)
+    assert list(model.classes_) == ["ant", "bee", "cow"]
+    assert model.coef_.shape == (3, 3)
+    assert model.divergence_.shape == (3,)
+    for attribute in ("thresholds_", "interval_classes_", "decisions_", "result_", "results_"):
+        assert isinstance(getattr(model, attribute), list)
+        assert len(getattr(model, attribute)) == 3
+    for k, label in enumerate(model.classes_):
+        thresholds, belongs = model.thresholds_[k], model.interval_classes_[k]
+        assert belongs.dtype == bool
+        assert len(belongs) == len(thresholds) + 1
+        # Along its own direction, the class against the rest is an ordinary problem of two classes.
+        z = model.transform(X)[:, k]
+        np.testing.assert_array_equal(
+            model.decision_function(X)[:, k] > 0, belongs[np.searchsorted(thresholds, z, side="right")]
+        )
+        assert z[y == label].mean() > z[y != label].mean()
+        assert len(model.results_[k]) == 2
+
+
+def test_each_projection_is_that_of_the_class_against_the_rest():
+    X, y = make()
+    model = settle(n_init=1).fit(X, y)
+    for k, label in enumerate(model.classes_):
+        alone = settle(n_init=1).fit(X, y == label)
+        np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-9)
+        np.testing.assert_allclose(model.thresholds_[k], alone.thresholds_, atol=1e-9)
+        assert model.divergence_[k] == pytest.approx(alone.divergence_, rel=1e-12)
+
+
+def test_two_classes_stay_one_projection():
+    X, y = make(n_classes=2)
+    model = settle().fit(X, y)
+    assert model.coef_.shape == (1, 3)
+    assert isinstance(model.divergence_, float)
+    assert isinstance(model.thresholds_, np.ndarray)
+    assert set(model.interval_classes_) <= {"ant", "bee"}
+    assert model.decision_function(X).shape == (len(X),)
+    assert model.predict_proba(X).shape == (len(X), 2)
+    assert model.transform(X).shape == (len(X), 1)
+
+
+def test_the_predicted_class_has_the_highest_probability_wherever_one_looks():
+    X, y = make(n_classes=4)
+    model = settle().fit(X, y)
+    rng = np.random.default_rng(1)
+    new = rng.normal(size=(20_000, 3)) * 10 ** rng.uniform(-2, 14, size=(20_000, 1))
+    probability = model.predict_proba(new)
+    found = np.searchsorted(model.classes_, model.predict(new))
+    np.testing.assert_array_equal(probability[np.arange(len(new)), found], probability.max(axis=1))
+
+
+# --------------------------------------------------------------------------------------- solved together
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """How many passes over all rows were made, however many problems shared each."""
+    made = []
+    make_passes = Rows._make
+
+    def counted(self, wishes):
+        if self.n_rows > classifier._WORTH_TOGETHER:
+            made.append(len(wishes))
+        make_passes(self, wishes)
+
+    monkeypatch.setattr(Rows, "_make", counted)
+    monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 30_000)
+    return made
+
+
+def both_ways(X, y, passes, monkeypatch, **options):
+    """Fitted side by side and one after the other, and how many times each read X."""
+    together = settle(n_init=1, **options).fit(X, y)
+    shared = list(passes)
+    passes.clear()
+    monkeypatch.setattr(classifier, "Together", lambda n: None)
+    monkeypatch.setattr(classifier, "solve_together", lambda problems, _: [problem() for problem in problems])
+    return together, settle(n_init=1, **options).fit(X, y), shared, list(passes)
+
+
+def test_classes_solved_together_read_the_rows_once_a_round(passes, monkeypatch):
+    X, y = make(n=40_000, d=7)
+    together, alone, shared, single = both_ways(X, y, passes, monkeypatch)
+    np.testing.assert_allclose(together.coef_, alone.coef_, atol=1e-12)
+    assert set(single) == {1}
+    assert sum(shared) == len(single)  # nobody asked for more
+    assert shared[0] == 3
+    # In every round all problems that still run take part: as many rounds as the longest of them needs.
+    assert shared == sorted(shared, reverse=True)
+    assert len(shared) < 0.6 * len(single)
+
+
+@pytest.mark.xfail(reason="stretches of rows are cut at other places for several passes, so sums are added otherwise")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("layout", ["rows", "columns", "float32"])
+def test_classes_solved_together_are_the_same_to_the_last_bit(layout, n_jobs, passes, monkeypatch):
+    X, y = make(n=140_001, d=7)
+    X = {"rows": X, "columns": np.asfortranarray(X), "float32": X.astype(np.float32)}[layout]
+    together, alone, *_ = both_ways(X, y, passes, monkeypatch, n_jobs=n_jobs, max_iter=20)
+    assert_same_model(together, alone)
+
+
+@pytest.mark.parametrize("fails", ["in a pass", "between passes"])
+def test_an_error_in_one_of_several_problems_ends_them_all(fails):
+    together, n_threads = Together(3), threading.active_count()
+    rounds = []
+
+    def problem(k):
+        for i in range(1000):
+            if fails == "between passes" and (k, i) == (1, 5):
+                raise ZeroDivisionError("problem 1")
+            together.run(type("Wish", (), {"results": None})(), make)
+
+    def make(wishes):
+        rounds.append(len(wishes))
+        if fails == "in a pass" and len(rounds) == 6:
+            raise ZeroDivisionError("pass 6")
+        for wish in wishes:
+            wish.results = []
+
+    with pytest.raises(ZeroDivisionError, match=r"problem 1|pass 6"):
+        solve_together([lambda k=k: problem(k) for k in range(3)], together)
+    assert len(rounds) <= 6
+    assert threading.active_count() == n_threads
+
+
+# ------------------------------------------------------------------------------------- weights and priors
+
+
+@pytest.mark.parametrize("method", ["moments", "exact", "discard", "bin"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_are_copies_and_zero_is_absence_to_the_last_bit(n_classes, method):
+    X, y = make(n_classes=n_classes)
+    copies = np.random.default_rng(1).integers(0, 4, size=len(y))
+    options = {"method": method, "eps": 1e-2 if method in ("discard", "bin") else 1e-6, "max_iter": 500}
+    weighted = settle(**options).fit(X, y, sample_weight=copies)
+    assert_same_model(weighted, settle(**options).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies)))
+    kept = copies > 0
+    assert_same_model(weighted, settle(**options).fit(X[kept], y[kept], sample_weight=copies[kept]))
+
+
+def test_a_class_without_weight_is_absent():
+    X, y = make()
+    model = settle().fit(X, y, sample_weight=np.where(y == "bee", 0.0, 1.0))
+    assert list(model.classes_) == ["ant", "cow"]
+    assert_same_model(model, settle().fit(X[y != "bee"], y[y != "bee"]))
+
+
+def test_weights_are_copies_on_data_too_large_to_be_sorted():
+    """Where rows are not joined, to the accuracy of the search."""
+    X, y = make(n=30_000, d=8)
+    copies = np.random.default_rng(1).integers(1, 3, size=len(y))
+    weighted = settle(n_init=1).fit(X, y, sample_weight=copies)
+    repeated = settle(n_init=1).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(weighted.divergence_, repeated.divergence_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_priors_move_the_thresholds_and_nothing_else(n_classes):
+    X, y = make(n_classes=n_classes)
+    even = settle().fit(X, y)
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    empirical, given = settle(priors="empirical").fit(X, y), settle(priors=shares).fit(X, y)
+    for model in (empirical, given):
+        np.testing.assert_array_equal(model.coef_, even.coef_)
+        np.testing.assert_array_equal(model.divergence_, even.divergence_)
+    np.testing.assert_allclose(
+        [d.log_prior_ratio for d in empirical.decisions_], [d.log_prior_ratio for d in given.decisions_], rtol=1e-12
+    )
+    assert_same_model(settle(priors=[7] * n_classes).fit(X, y), settle(priors=[1] * n_classes).fit(X, y))
+    ratios = np.log(shares / (1 - shares))[-len(even.decisions_) :]
+    for k, (before, after) in enumerate(zip(even.decisions_, empirical.decisions_, strict=True)):
+        z = even.transform(X)[:, k]
+        np.testing.assert_allclose(after.log_ratio(z), before.log_ratio(z) + ratios[k], atol=1e-12)
+        assert not np.array_equal(before.thresholds, after.thresholds)
+    # Whoever is frequent gains.
+    frequent = even.classes_[-1]
+    assert np.mean(empirical.predict(X) == frequent) > np.mean(even.predict(X) == frequent)
+
+
+def test_empirical_priors_count_weights():
+    X, y = make(n_classes=2)
+    weights = np.where(y == "ant", 3.0, 1.0)
+    model = settle(priors="empirical").fit(X, y, sample_weight=weights)
+    assert model.decisions_[0].log_prior_ratio == pytest.approx(
+        np.log(np.sum(y == "bee") / (3 * np.sum(y == "ant"))), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "priors",
+    [
+        [0.5],
+        [0.5, 0.3, 0.2],
+        [0.5, -0.5],
+        [1, 0],
+        [np.nan, 1],
+        [np.inf, 1],
+        ["a", "b"],
+        [[0.5, 0.5]],
+        {"ant": 0.5, "bee": 0.5},
+    ],
+)
+def test_bad_priors_are_refused(priors):
+    X, y = make(n_classes=2)
+    with pytest.raises(ValueError, match=r"priors=.*one positive number a class.*2 labels.*'ant', 'bee'"):
+        settle(priors=priors).fit(X, y)
+
+
+@pytest.mark.parametrize("priors", ["balanced", 0.5])
+def test_priors_of_a_kind_that_is_not_known_are_refused(priors):
+    X, y = make(n_classes=2)
+    with pytest.raises(ValueError, match="'priors' parameter of MELC must be"):
+        settle(priors=priors).fit(X, y)
+
+
+def test_a_prior_of_almost_nothing():
+    X, y = make(n_classes=2)
+    for priors, label in (([1e-300, 1], "bee"), ([1, 1e-300], "ant")):
+        model = settle(priors=priors).fit(X, y)
+        assert set(model.predict(X)) == {label}
+        assert np.all(np.isfinite(model.predict_log_proba(X)))
+
+
+# ------------------------------------------------------------------------------------------------ outputs
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("priors", [None, "empirical"])
+def test_probabilities_are_honest_far_from_the_data(n_classes, priors):
+    X, y = make(n_classes=n_classes)
+    model = settle(priors=priors).fit(X, y)
+    assert model.predict_proba(X).max() > 0.99
+    for distance in (1e4, 1e9, 1e160, 1e307):
+        far = X * distance
+        probability = model.predict_proba(far)
+        np.testing.assert_allclose(probability, 1 / n_classes, atol=1e-6)
+        np.testing.assert_array_equal(model.classes_[probability.argmax(axis=1)], model.predict(far))
+        assert np.all(np.isfinite(model.decision_function(far)))
+        assert np.all(np.isfinite(model.predict_log_proba(far)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_log_probabilities(n_classes):
+    X, y = make(n_classes=n_classes)
+    model = settle(gamma=0.3).fit(X, y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_transform_projects(n_classes):
+    X, y = make(n_classes=n_classes)
+    model = settle()
+    with pytest.raises(NotFittedError):
+        model.get_feature_names_out()
+    z = model.fit_transform(X, y)
+    np.testing.assert_allclose(z, X @ model.coef_.T, rtol=1e-12, atol=1e-12)
+    assert list(model.get_feature_names_out()) == [f"melc{k}" for k in range(model.coef_.shape[0])]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_projections_as_frames(library):
+    pytest.importorskip(library)
+    X, y = make()
+    plain = settle(n_init=1).fit(X, y)
+    frame = settle(n_init=1).set_output(transform=library).fit(X, y).transform(X)
+    assert type(frame).__module__.startswith(library)
+    assert list(frame.columns) == ["melc0", "melc1", "melc2"]
+    np.testing.assert_array_equal(frame.to_numpy(), plain.transform(X))
+
+
+# ---------------------------------------------------------------------------------------- fits repeated
+
+
+def test_a_warm_start_goes_on_where_the_last_fit_ended():
+    X, y = make()
+    model = settle(n_init=5, warm_start=True).fit(X, y)
+    first = model.coef_
+    evaluations = [r.n_evaluations for r in model.result_]
+    model.fit(X, y)
+    assert [len(runs) for runs in model.results_] == [1, 1, 1]
+    assert all(again.n_evaluations < before for again, before in zip(model.result_, evaluations, strict=True))
+    np.testing.assert_allclose(model.coef_, first, atol=1e-3)
+    assert model.n_iter_ >= 1
+    # A hundred other rows: still one run a class, from there.
+    model.fit(*make(n=100, seed=5))
+    assert [len(runs) for runs in model.results_] == [1, 1, 1]
+
+
+def test_a_warm_start_in_small_steps_reaches_what_one_fit_reaches():
+    X, y = make(n_classes=2)
+    whole = settle(n_init=1, tol=1e-7).fit(X, y)
+    steps = settle(n_init=1, tol=1e-7, warm_start=True, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        reached = [steps.fit(X, y).divergence_ for _ in range(10)]
+    assert np.all(np.diff(reached) >= -1e-12)
+    assert reached[-1] == pytest.approx(whole.divergence_, rel=1e-6)
+
+
+@pytest.mark.parametrize("change", ["features", "classes"])
+def test_a_warm_start_elsewhere_is_refused_and_changes_nothing(change):
+    X, y = make()
+    model = settle(n_init=1, warm_start=True).fit(X, y)
+    before = pickle.dumps(model)
+    other = (X[:, :2], y) if change == "features" else (X, np.char.upper(y))
+    with pytest.raises(ValueError, match=r"goes on from the last fit.*3 features.*set warm_start=False"):
+        model.fit(*other)
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("when", ["refused", "broken off"])
+def test_a_fit_that_fails_leaves_the_model_as_it_was(when, monkeypatch):
+    X, y = make()
+    model, fresh = settle(n_init=1).fit(X, y), settle(n_init=1)
+    before = pickle.dumps(model)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    other, error = (X[:, :2], np.zeros(len(X))), ValueError
+    if when == "broken off":
+        monkeypatch.setattr(classifier, "learn_projection", interrupted)
+        other, error = (X[:, :2], np.arange(len(X)) % 2), KeyboardInterrupt
+    for each in (model, fresh):
+        with pytest.raises(error):
+            each.fit(*other)
+    assert pickle.dumps(model) == before
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_seeds_give_equal_models(n_classes):
+    X, y = make(n=800, n_classes=n_classes)
+    one, two, other = (settle(random_state=seed, n_init=3).fit(X, y) for seed in (1, 1, 2))
+    assert_same_model(one, two)
+    first, second = (model.results_ if n_classes == 2 else model.results_[0] for model in (one, other))
+    np.testing.assert_array_equal(first[0].direction, second[0].direction)  # from the discriminant
+    assert not np.array_equal(first[1].direction, second[1].direction)
+    drawn = settle(random_state=np.random.RandomState(1), n_init=3).fit(X, y)
+    assert_same_model(one, drawn)
+
+
+def test_n_iter_is_at_least_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1)), np.arange(40) % 2  # one feature: there is nothing to search
+    assert settle().fit(X, y).n_iter_ == 1
+    model = settle().fit(*make())
+    assert model.n_iter_ == max(r.n_iter for r in model.result_) > 1
+
+
+@pytest.mark.parametrize(("n_classes", "n_runs"), [(2, 4), (3, 12)])
+def test_verbose_prints_a_line_a_run(n_classes, n_runs, capsys):
+    X, y = make(n_classes=n_classes)
+    settle(n_init=4).fit(X, y)
+    assert capsys.readouterr().out == ""
+    settle(n_init=4, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == n_runs
+    for k, line in enumerate(lines, 1):
+        assert line.startswith(f"[MELC] run {k}/{n_runs}: D = ")
+
+
+def test_warnings_name_the_class_and_point_to_the_caller():
+    X, y = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        settle(max_iter=1, tol=0).fit(X, y)
+    assert [w.category for w in caught] == [ConvergenceWarning] * 3
+    for label, warning in zip(("ant", "bee", "cow"), caught, strict=True):
+        assert str(warning.message).startswith(f"Class '{label}' against the rest: The best of 2 runs stopped")
+        assert warning.filename == __file__
+
+
+def test_the_model_holds_kilobytes_whatever_the_number_of_rows():
+    X, y = make(n=200_000, n_classes=2)
+    model = settle(n_init=1).fit(X, y)
+    assert len(pickle.dumps(model)) < 200_000
+    held = sum(decision.support.size for decision in model.decisions_[0].densities)
+    assert held < 0.05 * len(X)
+
+
+def test_sparse_classes_beyond_two():
+    X, y = make()
+    dense, thin = settle().fit(X, y), settle().fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)

@@ -1,0 +1,205 @@
+"""What may be handed to the estimator: frames, sparse matrices, float32, memory maps, labels of any kind."""
+
+import importlib.util
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from melc import MELC
+
+
+def make(n=200, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(np.abs(X @ np.linspace(1, 2, d)) + 0.3 * rng.normal(size=n) > 2, "outside", "inside")
+
+
+def make_sparse(n, d, density, seed=0):
+    """Rows of few entries; the sum of the first features tells the class, but for some noise."""
+    X = sparse.random(n, d, density=density, format="csr", random_state=seed)
+    score = np.asarray(X[:, :30].sum(axis=1)).ravel()
+    score += 0.3 * score.std() * np.random.default_rng(seed).normal(size=n)
+    return X, np.abs(score - np.median(score)) > 0.6 * score.std()
+
+
+def settle(**options):
+    return MELC(**({"n_init": 2, "random_state": 0} | options))
+
+
+# ------------------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_give_their_names_and_the_same_model(library):
+    frames = pytest.importorskip(library)
+    X, y = make()
+    names = ["height", "weight", "age", "years at school"]
+    frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))
+    plain, model = settle().fit(X, y), settle().fit(frame, frames.Series(y))
+    assert list(model.feature_names_in_) == names
+    assert list(model.classes_) == ["inside", "outside"]
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    np.testing.assert_array_equal(model.predict(frame), plain.predict(X))
+    assert not hasattr(plain, "feature_names_in_")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[names[::-1]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(X)
+
+
+def test_a_refused_frame_leaves_the_names_as_they_were():
+    pandas = pytest.importorskip("pandas")
+    X, y = make()
+    model = settle().fit(pandas.DataFrame(X, columns=list("abcd")), y)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(pandas.DataFrame(X[:, :2], columns=list("xy")), np.zeros(len(X)))
+    assert list(model.feature_names_in_) == list("abcd")
+    assert model.n_features_in_ == 4
+
+
+# ------------------------------------------------------------------------------------------------- sparse
+
+
+@pytest.mark.parametrize(("n", "d", "density"), [(300, 20, 0.3), (3000, 80, 0.2), (25_000, 40, 0.2)])
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array])
+def test_sparse_and_dense_fits_agree(n, d, density, container):
+    """Small data, data in bins, and data searched through samples."""
+    X, y = make_sparse(n, d, density)
+    dense, thin = settle().fit(X.toarray(), y), settle().fit(container(X), y)
+    np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(thin.decision_function(container(X)), dense.decision_function(X.toarray()), atol=1e-4)
+    assert np.mean(thin.predict(container(X)) == dense.predict(X.toarray())) > 0.999
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix])
+def test_a_hundred_thousand_columns_stay_sparse(container):
+    few, y = make_sparse(2000, 30, 0.5)
+    rng = np.random.default_rng(1)
+    others = sparse.csr_matrix(
+        (rng.random(20_000), (np.repeat(np.arange(2000), 10), rng.integers(0, 99_970, size=20_000))), (2000, 99_970)
+    )
+    X = container(sparse.hstack([few, others]))
+    tracemalloc.start()
+    try:
+        with pytest.warns(ConvergenceWarning, match="limit of 10 iterations"):  # enough to see what it takes
+            model = settle(n_init=1, max_iter=10).fit(X, y)
+        predicted = model.predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.coef_.shape == (1, 100_000)
+    assert np.mean(predicted == y) > 0.8
+    # Dense it would be 1.6 GB. A few dozen directions of 0.8 MB are what the solver keeps.
+    assert peak < 60e6
+
+
+def test_a_large_sparse_matrix_in_little_memory():
+    """The whole process, with Python and compiled code, where the matrix alone would be 2.4 GB if it were dense."""
+    pytest.importorskip("resource")
+    path = Path(__file__).parents[1] / "benchmarks" / "sparse_memory.py"
+    spec = importlib.util.spec_from_file_location("sparse_memory", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    found = benchmark.measure_apart(6_000, 50_000, 600_000, n_init=1)
+    assert found["nonzeros"] == 600_000
+    assert found["balanced_accuracy"] > 0.8
+    assert found["peak_bytes"] < 0.5e9
+
+
+# ----------------------------------------------------------------------------------------- kinds of arrays
+
+
+def test_float32_is_not_copied():
+    """Nothing as large as X appears in memory, let alone a copy in float64."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 50)).astype(np.float32)
+    y = X[:, 0] + X[:, 1] > 0.5 * rng.normal(size=len(X))
+    settle(n_init=1).fit(X[:500], y[:500])  # compiled beforehand
+    tracemalloc.start()
+    try:
+        model = settle(n_init=1, n_jobs=1).fit(X, y)
+        predicted = model.predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < X.nbytes
+    assert np.mean(predicted == y) > 0.85
+    wide = settle(n_init=1).fit(X.astype(np.float64), y)
+    np.testing.assert_allclose(model.coef_, wide.coef_, atol=1e-6)
+    assert model.coef_.dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_read_only_memory_maps(tmp_path, order, dtype):
+    X, y = make(n=3000)
+    X = X.astype(dtype)
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    plain, model = settle(n_init=1).fit(np.asarray(X, order=order), y), settle(n_init=1).fit(mapped, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    np.testing.assert_array_equal(model.predict(mapped), plain.predict(X))
+
+
+@pytest.mark.parametrize("view", ["strided", "reversed", "integers", "list", "objects"])
+def test_features_however_they_lie_in_memory(view):
+    X, y = make()
+    X = np.round(100 * X)
+    shown = {
+        "strided": np.repeat(X, 2, axis=1)[:, ::2],
+        "reversed": X[::-1].copy()[::-1],
+        "integers": X.astype(np.int64),
+        "list": X.tolist(),
+        "objects": X.astype(object),
+    }[view]
+    np.testing.assert_array_equal(settle().fit(shown, y).coef_, settle().fit(X, y).coef_)
+
+
+# ------------------------------------------------------------------------------------------------- labels
+
+
+LABELS = {
+    "strings": np.array(["no", "yes"]),
+    "objects": np.array(["no", "yes"], dtype=object),
+    "booleans": np.array([False, True]),
+    "integers": np.array([-7, 3]),
+    "whole floats": np.array([0.0, 1.0]),
+    "small integers": np.array([0, 1], dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_come_back_as_they_were(kind):
+    X, y = make()
+    labels = LABELS[kind]
+    model = settle().fit(X, labels[(y == "outside").astype(int)])
+    for found in (model.classes_, model.predict(X), model.interval_classes_):
+        assert found.dtype == labels.dtype
+    np.testing.assert_array_equal(model.classes_, labels)
+    np.testing.assert_array_equal(model.predict(X) == labels[1], settle().fit(X, y).predict(X) == "outside")
+
+
+@pytest.mark.parametrize("kind", ["category", "string", "boolean"])
+def test_labels_of_pandas(kind):
+    pandas = pytest.importorskip("pandas")
+    X, y = make()
+    values = y == "outside" if kind == "boolean" else y
+    model = settle().fit(X, pandas.Series(values, dtype=kind))
+    np.testing.assert_array_equal(model.predict(X) == model.classes_[1], settle().fit(X, y).predict(X) == "outside")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.linspace(0, 1, 200), "Unknown label type: continuous"),
+        (np.array(["a", None] * 100, dtype=object), "[Nn]one|NaN|mixed|not supported|unknown"),
+        (np.eye(200)[:, :2], "should be a 1d array|y should|Unknown label|multilabel"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        settle().fit(make()[0], labels)
