@@ -209,15 +209,16 @@ def test_accuracy_verdict(accuracy, expected):
 
 
 def test_small_gamma_verdict():
-    def by(worst_gamma):
+    def by(worst_gamma, lost):
         def record_of(cell):
             is_worst = getattr(cell, "gamma", None) == worst_gamma and cell.method != "exact"
-            return made_record(cell, 0.7 if is_worst else 0.8)
+            return made_record(cell, 0.8 - lost if is_worst else 0.8)
 
         return verdicts.small_gamma_is_worst(made_results(record_of)).verdict
 
-    assert by(worst_gamma=0.1) == verdicts.HOLDS
-    assert by(worst_gamma=1.0) == verdicts.FAILS
+    assert by(worst_gamma=0.1, lost=0.1) == verdicts.HOLDS
+    assert by(worst_gamma=0.1, lost=0.05) == verdicts.PARTLY
+    assert by(worst_gamma=1.0, lost=0.1) == verdicts.FAILS
 
 
 @pytest.mark.parametrize(("accuracy", "expected"), [(0.85, "holds"), (0.75, "does not hold")])

@@ -330,7 +330,8 @@ def ratios_by_number_of_folds(results: Results) -> Table:
     return Table(
         "folds",
         "Table 1 with other numbers of folds",
-        "L-BFGS-B. The fewer the folds, the fewer the training rows, the wider Silverman's kernel and the fewer "
+        "L-BFGS-B; one fold and one start where the number is not the profile's. The fewer the folds, the fewer the "
+        "training rows, the wider Silverman's kernel and the fewer "
         "the points per bin: both ratios grow. Mean difference from the paper: " + "; ".join(differences) + ".",
         ("data set", *header),
         tuple((n, *(_lookup(column, n) for column in columns)) for n in results.profile.data_sets),

@@ -133,33 +133,41 @@ def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
 def accuracy_changes_little(results: Results) -> Verdict:
     """Holds if 90 % of the heat maps' entries are within 3 points of BAC, partly if 75 % are."""
     losses = means.accuracy_losses(results)
-    change = losses["loss"].abs()
-    within = float((change <= 0.03).mean())
-    details = "; ".join(
-        f"{NAMES[method]}: median {own.median():.1%}, 90th percentile {own.quantile(0.9):.1%}, "
-        f"largest {own.max():.1%}, {float((own <= 0.03).mean()):.0%} within 3 %"
-        for method in APPROXIMATIONS
-        for own in [change[losses["method"] == method]]
-    )
+    losses["change"] = losses["loss"].abs()
+    within = float((losses["change"] <= 0.03).mean())
+    details = "; ".join(_changes(method, losses[losses["method"] == method]) for method in APPROXIMATIONS)
     verdict = HOLDS if within >= 0.9 else PARTLY if within >= 0.75 else FAILS
     return Verdict("BAC changes by 0.5–3 % in general, up to few isolated cases", verdict, details)
 
 
+def _changes(method: str, losses: pd.DataFrame) -> str:
+    change, worst = losses["change"], losses.loc[losses["change"].idxmax()]
+    return (
+        f"{NAMES[method]}: median {change.median():.1%}, 90th percentile {change.quantile(0.9):.1%}, "
+        f"{float((change <= 0.03).mean()):.0%} within 3 %, largest {worst['change']:.1%} "
+        f"({worst['data_set']}, γ = {worst['gamma']:g}, ε = {worst['eps']:g})"
+    )
+
+
 def small_gamma_is_worst(results: Results) -> Verdict:
-    """Holds if the mean |change| at the smallest γ is at least 1.5 times that of the others."""
+    """Holds if the mean change at the smallest γ is 1.5 times that of the others, and sonar or splice lose 8 %.
+
+    Partly if the mean change is larger at the smallest γ.
+    """
     losses = means.accuracy_losses(results)
     smallest = losses["gamma"].min()
     at_smallest = losses[losses["gamma"] == smallest]
     small = at_smallest["loss"].abs().mean()
     other = losses.loc[losses["gamma"] > smallest, "loss"].abs().mean()
-    verdict = HOLDS if small >= 1.5 * other else PARTLY if small > other else FAILS
+    named = at_smallest.loc[at_smallest["data_set"].isin(["sonar", "splice"]), "loss"].max()
+    verdict = HOLDS if small >= 1.5 * other and named >= 0.08 else PARTLY if small > other else FAILS
     worst = at_smallest.loc[at_smallest["loss"].idxmax()]
     return Verdict(
         "For small γ the changes are larger, up to 10 % for sonar and splice",
         verdict,
-        f"mean |change| {small:.1%} at γ = {smallest:g} against {other:.1%} at the others; largest loss at "
-        f"γ = {smallest:g} is {worst['loss']:.1%} ({worst['data_set']}, {NAMES[worst['method']]}, "
-        f"ε = {worst['eps']:g})",
+        f"mean change in either direction {small:.1%} at γ = {smallest:g} against {other:.1%} at the others; largest "
+        f"loss at γ = {smallest:g}: {worst['loss']:.1%} ({worst['data_set']}, {NAMES[worst['method']]}, "
+        f"ε = {worst['eps']:g}), {named:.1%} on sonar and splice",
     )
 
 
