@@ -23,7 +23,7 @@ T = TypeVar("T")
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
 # Rows whose projections are binned while they are still in the cache.
-_STRETCH = 16_384
+_STRETCH = 32_768
 # Numbers of X that stay in a core's cache while several problems read them.
 _CACHED_NUMBERS = 32_768
 
@@ -145,13 +145,11 @@ class Rows:
         weights, step = self.weights_and_step()
 
         def bin_stretch(part: _Binning, a: int, b: int) -> None:
-            given = (self._z, self.codes, weights, step, a, b, *arguments, part.moments, order)
-            if v is not None and self._products.plain is not None:
-                part.outside += kernels.bin_rows(self._products.plain, v, *given)
-                return
             if v is not None:
                 self._products.project(v, a, b, self._z)
-            part.outside += kernels.bin_points(*given)
+            part.outside += kernels.bin_points(
+                self._z, self.codes, weights, step, a, b, *arguments, part.moments, order
+            )
 
         parts = self._run(lambda: _Binning(np.zeros((layout.n_bins, layout.order))), bin_stretch)
         moments = _add_up(part.moments for part in parts)
@@ -174,12 +172,11 @@ class Rows:
         addition, extra_step = (np.zeros(1), 0) if extra is None else (extra, 1)
 
         def pull_stretch(gradient: Floats, a: int, b: int) -> None:
-            given = (self._z, self.codes, weights, step, addition, extra_step, a, b, *arguments, table)
-            if self._products.plain is not None:
-                kernels.pull_binned_rows(self._products.plain, *given, gradient, order)
-                return
             w = np.empty(b - a)
-            kernels.weigh_points(*given, w, order)
+            kernels.weigh_points(
+                *(self._z, self.codes, weights, step, addition, extra_step, a, b),
+                *(*arguments, table, w, order),
+            )
             self._products.pull(w, a, b, gradient)
 
         return _add_up(self._run(lambda: np.zeros(self.n_features), pull_stretch))
@@ -297,14 +294,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Products:
-    """z[start:stop] = X[start:stop] v, and gradient += X[start:stop]ᵀ w.
-
-    ``plain`` is X itself where it lies row after row in float64: there are kernels that do more at once with it.
-    """
+    """z[start:stop] = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
 
     project: Callable[[Floats, int, int, Floats], None]
     pull: Callable[[Floats, int, int, Floats], None]
-    plain: Floats | None = None
     divisible: bool = True
 
 
@@ -317,7 +310,6 @@ def _products_with(X: Any) -> _Products:
         return _Products(
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
-            plain=X,
         )
     if X.flags.f_contiguous:
         return _Products(

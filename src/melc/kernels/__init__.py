@@ -36,11 +36,9 @@ from melc.kernels.pairs import (
     self_sum,
 )
 from melc.kernels.rows import (
-    bin_rows,
     project_columns,
     project_mixed,
     project_rows,
-    pull_binned_rows,
     pull_columns,
     pull_mixed,
     pull_rows,
@@ -52,7 +50,6 @@ __all__ = [
     "assemble_divergence",
     "bin_means",
     "bin_points",
-    "bin_rows",
     "count_not_above",
     "cross_sum",
     "exact_divergence",
@@ -68,7 +65,6 @@ __all__ = [
     "project_columns",
     "project_mixed",
     "project_rows",
-    "pull_binned_rows",
     "pull_columns",
     "pull_mixed",
     "pull_rows",

@@ -266,18 +266,77 @@ def _couple(blocks, slopes, offset, charges_x, k, charges_y, other, phi_x, phi_y
 
 
 @njit(**COMPILE)
-def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n_blocks, polynomials, order):
-    """(S, ∂S/∂V, error of S) over all pairs of points of one class in its bins.
+def _couple_rows(upper, lower, o, blocks, slopes, b0, phi_upper, phi_lower, both, order):
+    """As _couple, for all pairs of bins o apart at once: charges node by node, one column a bin, empty ones too.
 
-    Bins ``n_blocks`` and more apart are left out. ``polynomials`` receives ∂ log S/∂z in every bin.
+    Σ_k q_k G q_{k−o} = Σ_ab G_ab c_ab with c_ab the correlation of two rows: long loops that vectorise, and ∂/∂V for
+    next to nothing.
     """
-    charges = _charges(moments, lagrange)
-    blocks, slopes = _blocks(0, n_blocks, differences, width, variance, 0.0)
-    errors = pair_errors(0, n_blocks, hermite, width, variance, 0.0)
-    potential = np.zeros(moments.shape)
+    value = 0.0
+    derivative = 0.0
+    n = upper.shape[1] - o
+    for a in range(len(order)):
+        u = upper[a, o:]
+        phi_u = phi_upper[a, o:]
+        for b in range(len(order)):
+            low = lower[b, :n]
+            g = blocks[b0, a, b]
+            correlation = 0.0
+            for k in range(n):
+                correlation += u[k] * low[k]
+                phi_u[k] += g * low[k]
+            value += g * correlation
+            derivative += slopes[b0, a, b] * correlation
+            if both:
+                phi_l = phi_lower[b, :n]
+                for k in range(n):
+                    phi_l[k] += g * u[k]
+    return value, derivative
+
+
+@njit(**COMPILE)
+def _spread_out(keys, values, first, n_bins):
+    """Occupied bins as columns of a table with all bins."""
+    table = np.zeros((values.shape[1], n_bins))
+    for k in range(len(keys)):
+        for j in range(values.shape[1]):
+            table[j, keys[k] - first] = values[k, j]
+    return table
+
+
+@njit(**COMPILE)
+def _gather(keys, table, first, values):
+    for k in range(len(keys)):
+        for j in range(values.shape[1]):
+            values[k, j] = table[j, keys[k] - first]
+
+
+@njit(inline="always")
+def _mostly_occupied(occupied, n_bins):
+    """Whether long loops over all bins beat short ones over the occupied."""
+    return n_bins <= 4 * occupied + 16
+
+
+@njit(**COMPILE)
+def _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, order):
+    """(S, ∂S/∂V, error) of the pairs of bins less than len(blocks) apart, and the potential at the nodes."""
+    n_blocks = len(blocks)
+    n_bins = keys[-1] - keys[0] + 1
     total = 0.0
     slope = 0.0
     error = 0.0
+    if _mostly_occupied(len(keys), n_bins):
+        table = _spread_out(keys, charges, keys[0], n_bins)
+        masses = _spread_out(keys, mass, keys[0], n_bins)[0]
+        phi = np.zeros(table.shape)
+        for o in range(n_blocks):
+            factor = 1.0 if o == 0 else 2.0
+            value, derivative = _couple_rows(table, table, o, blocks, slopes, o, phi, phi, o > 0, order)
+            total += factor * value
+            slope += factor * derivative
+            error += factor * errors[o] * (masses[o:] * masses[: n_bins - o]).sum()
+        _gather(keys, phi, keys[0], potential)
+        return total, slope, error
     for k in range(len(keys)):
         other = k
         while other >= 0 and keys[k] - keys[other] < n_blocks:
@@ -288,12 +347,77 @@ def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n
             )
             total += factor * value
             slope += factor * derivative
-            error += factor * moments[k, 0] * moments[other, 0] * errors[o]
+            error += factor * mass[k, 0] * mass[other, 0] * errors[o]
             other -= 1
+    return total, slope, error
+
+
+@njit(**COMPILE)
+def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n_blocks, polynomials, order):
+    """(S, ∂S/∂V, error of S) over all pairs of points of one class in its bins.
+
+    Bins ``n_blocks`` and more apart are left out. ``polynomials`` receives ∂ log S/∂z in every bin.
+    """
+    charges = _charges(moments, lagrange)
+    blocks, slopes = _blocks(0, n_blocks, differences, width, variance, 0.0)
+    errors = pair_errors(0, n_blocks, hermite, width, variance, 0.0)
+    potential = np.zeros(moments.shape)
+    mass = moments[:, :1].copy()
+    total, slope, error = _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, order)
     if keys[-1] - keys[0] >= n_blocks:
         left_out = (n_blocks - 1) * width
-        error += moments[:, 0].sum() ** 2 * np.exp(-left_out * left_out / (2 * variance))
+        error += mass.sum() ** 2 * np.exp(-left_out * left_out / (2 * variance))
     _slopes_of_potential(potential, lagrange, 4.0 / (width * total), polynomials)
+    return total, slope, error
+
+
+@njit(**COMPILE)
+def _potentials_across(
+    keys_x, charges_x, mass_x, keys_y, charges_y, mass_y, blocks, slopes, errors, least, phi_x, phi_y, order
+):  # fmt: skip
+    """As _potentials_within, for the pairs of two classes; ``blocks[o]`` serves bins least + o apart."""
+    first = min(keys_x[0], keys_y[0])
+    n_bins = max(keys_x[-1], keys_y[-1]) - first + 1
+    reach = least + len(blocks)
+    total = 0.0
+    slope = 0.0
+    error = 0.0
+    if _mostly_occupied(min(len(keys_x), len(keys_y)), n_bins):
+        x, y = _spread_out(keys_x, charges_x, first, n_bins), _spread_out(keys_y, charges_y, first, n_bins)
+        nx, ny = _spread_out(keys_x, mass_x, first, n_bins)[0], _spread_out(keys_y, mass_y, first, n_bins)[0]
+        table_x, table_y = np.zeros(x.shape), np.zeros(y.shape)
+        for o in range(least, min(reach, n_bins)):
+            value, derivative = _couple_rows(x, y, o, blocks, slopes, o - least, table_x, table_y, True, order)
+            total += value
+            slope += derivative
+            error += errors[o - least] * (nx[o:] * ny[: n_bins - o]).sum()
+            if o > 0:  # y above x: the same block with the roles exchanged
+                value, derivative = _couple_rows(y, x, o, blocks, slopes, o - least, table_y, table_x, True, order)
+                total += value
+                slope += derivative
+                error += errors[o - least] * (ny[o:] * nx[: n_bins - o]).sum()
+        _gather(keys_x, table_x, first, phi_x)
+        _gather(keys_y, table_y, first, phi_y)
+        return total, slope, error
+    start = 0
+    for k in range(len(keys_x)):
+        while start < len(keys_y) and keys_x[k] - keys_y[start] >= reach:
+            start += 1
+        other = start
+        while other < len(keys_y) and keys_y[other] - keys_x[k] < reach:
+            o = abs(keys_x[k] - keys_y[other]) - least
+            if keys_x[k] >= keys_y[other]:
+                value, derivative = _couple(
+                    blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, True, order
+                )
+            else:
+                value, derivative = _couple(
+                    blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, True, order
+                )
+            total += value
+            slope += derivative
+            error += mass_x[k, 0] * mass_y[other, 0] * errors[o]
+            other += 1
     return total, slope, error
 
 
@@ -306,37 +430,18 @@ def sum_across(
 
     S and its error are multiplied by exp(nearest²/2V), nearest = max(least − 1, 0) · width.
     """
-    charges_x, charges_y = _charges(moments_x, lagrange), _charges(moments_y, lagrange)
     nearest = max(least - 1, 0) * width
     blocks, slopes = _blocks(least, n_blocks, differences, width, variance, nearest)
     errors = pair_errors(least, n_blocks, hermite, width, variance, nearest * nearest / (2 * variance))
     phi_x, phi_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
-    reach = least + n_blocks
-    total = 0.0
-    slope = 0.0
-    error = 0.0
-    first = 0
-    for k in range(len(keys_x)):
-        while first < len(keys_y) and keys_x[k] - keys_y[first] >= reach:
-            first += 1
-        other = first
-        while other < len(keys_y) and keys_y[other] - keys_x[k] < reach:
-            o = abs(keys_x[k] - keys_y[other]) - least
-            if keys_x[k] >= keys_y[other]:
-                value, derivative = _couple(
-                    blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, True, order
-                )
-            else:  # the same block with the roles of the bins exchanged
-                value, derivative = _couple(
-                    blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, True, order
-                )
-            total += value
-            slope += derivative
-            error += moments_x[k, 0] * moments_y[other, 0] * errors[o]
-            other += 1
-    left_out = (reach - 1) * width
+    mass_x, mass_y = moments_x[:, :1].copy(), moments_y[:, :1].copy()
+    total, slope, error = _potentials_across(
+        keys_x, _charges(moments_x, lagrange), mass_x, keys_y, _charges(moments_y, lagrange), mass_y,
+        blocks, slopes, errors, least, phi_x, phi_y, order,
+    )  # fmt: skip
+    left_out = (least + n_blocks - 1) * width
     exponent = (nearest - left_out) * (nearest + left_out) / (2 * variance)
-    error += moments_x[:, 0].sum() * moments_y[:, 0].sum() * np.exp(exponent)
+    error += mass_x.sum() * mass_y.sum() * np.exp(exponent)
     _slopes_of_potential(phi_x, lagrange, 2.0 / (width * total), polynomials_x)
     _slopes_of_potential(phi_y, lagrange, 2.0 / (width * total), polynomials_y)
     return total, slope, error

@@ -3,9 +3,6 @@
 Three forms, for the three ways in which features lie in memory: ``rows`` (float64, row after row: BLAS as it is),
 ``mixed`` (any other type or stride: blocks are converted on the way), ``columns`` (column after column; takes Xᵀ).
 
-``bin_rows`` and ``pull_binned_rows`` join the product of a block with what is done to its projections, so that these
-never leave the nearest cache; that pays in the first form, where everything else runs at the speed of memory.
-
 BLAS works on blocks below the size at which it would start threads of its own: threads belong to the caller,
 and the result is the same bits whatever their number.
 """
@@ -13,7 +10,6 @@ and the result is the same bits whatever their number.
 import numpy as np
 from numba import njit
 
-from melc.kernels.bins import bin_points, weigh_points
 from melc.kernels.flags import COMPILE
 
 _BLAS_STAYS_SINGLE = 8192  # elements; OpenBLAS uses one thread below 9216
@@ -84,31 +80,3 @@ def pull_columns(XT, w, start, stop, gradient):
             for i in range(len(weights)):
                 total += column[i] * weights[i]
             gradient[j] += total
-
-
-@njit(**COMPILE)
-def bin_rows(
-    X, v, z, codes, weights, step, start, stop, origin, inverse, low, count, offset, moments, order
-):  # fmt: skip
-    size = _block_rows(X.shape[1])
-    outside = 0
-    for a in range(start, stop, size):
-        b = min(a + size, stop)
-        np.dot(X[a:b], v, z[a:b])
-        outside += bin_points(z, codes, weights, step, a, b, origin, inverse, low, count, offset, moments, order)
-    return outside
-
-
-@njit(**COMPILE)
-def pull_binned_rows(
-    X, z, codes, weights, step, extra, extra_step, start, stop, origin, inverse, low, count, offset, table,
-    gradient, order,
-):  # fmt: skip
-    size = _block_rows(X.shape[1])
-    w = np.empty(size)
-    for a in range(start, stop, size):
-        b = min(a + size, stop)
-        weigh_points(
-            z, codes, weights, step, extra, extra_step, a, b, origin, inverse, low, count, offset, table, w, order
-        )
-        gradient += np.dot(w[: b - a], X[a:b])
