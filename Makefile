@@ -8,7 +8,7 @@ FLOOR := .venv-floor
 # The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
 FLOORS = $(shell $(PYTHON) tests/floors.py)
 
-.PHONY: demo test test-floor lint clean
+.PHONY: demo test test-floor lint bench paper clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
@@ -30,10 +30,19 @@ $(FLOOR)/.installed: pyproject.toml tests/floors.py
 test-floor: $(FLOOR)/.installed
 	PYTHONPATH=src $(FLOOR)/bin/python -m pytest -q -n 2 $(addprefix tests/test_,common.py classifier.py density.py estimator.py inputs.py ecosystem.py)
 
+# The paper's evaluation; stopped at any moment, the same command goes on from there.
+paper: $(INSTALLED)
+	$(BIN)/melc reproduce --output melc-paper
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# BENCH="--quick" to see that it works, BENCH="--only fit peers" for some of it.
+bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) $(FLOOR) demo-output build dist

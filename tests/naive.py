@@ -89,6 +89,46 @@ def centred_bin_ip(x, y, variance, width, origin):
     return ip(*centres, variance)
 
 
+# ------------------------------------------------------------------------------------------- moment bins
+
+
+def chebyshev_nodes(order):
+    return np.cos((2 * np.arange(order) + 1) * np.pi / (2 * order))
+
+
+def lagrange(nodes, u):
+    """The polynomials that are one at a node and zero at the others, at every u: shape (nodes, points)."""
+    return np.array([np.prod([(u - o) / (a - o) for o in nodes if o != a], axis=0) for a in nodes])
+
+
+def interpolated_kernel(u, t, offset, width, variance, order):
+    """g(x − y) interpolated in both arguments: x at u in one bin, y at t in the bin ``offset`` bins below."""
+    nodes = chebyshev_nodes(order)
+    distance = (offset + np.subtract.outer(nodes, nodes) / 2) * width
+    return lagrange(nodes, u).T @ np.exp(-(distance**2) / (2 * variance)) @ lagrange(nodes, t)
+
+
+def bin_moments(z, weights, width, order):
+    """Bins as a dictionary: the number of a bin, and Σ w u^j of its points."""
+    keys = np.floor(z / width)
+    u = 2 * (z / width - keys) - 1
+    return {
+        int(k): np.array([np.sum(weights[keys == k] * u[keys == k] ** j) for j in range(order)])
+        for k in np.unique(keys)
+    }
+
+
+def moment_sum(x, a, y, b, width, variance, order):
+    """Σ a_i b_j ĝ(x_i, y_j) over all pairs of points, ĝ the kernel interpolated in the bins of both."""
+    total = 0.0
+    for x_i, a_i in zip(x, a, strict=True):
+        for y_j, b_j in zip(y, b, strict=True):
+            k, l = math.floor(x_i / width), math.floor(y_j / width)  # noqa: E741
+            u, t = 2 * (x_i / width - k) - 1, 2 * (y_j / width - l) - 1
+            total += a_i * b_j * interpolated_kernel(np.array([u]), np.array([t]), k - l, width, variance, order)[0, 0]
+    return total
+
+
 # --------------------------------------------------------------------------------------------- divergence
 
 

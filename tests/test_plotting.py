@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -172,6 +173,20 @@ class TestProjectionDisplay:
         assert len(np.unique(image.reshape(-1, 4), axis=0)) > 100
 
 
+def test_several_classes_as_fitted():
+    X, y = load_iris(return_X_y=True)
+    fitted = MELC(n_init=2, tol=1e-3, random_state=0).fit(X, y)
+    display = ProjectionDisplay.from_estimator(fitted, X, y, class_label=1)
+    z = X @ fitted.coef_[1]
+    wrong = np.sum(fitted.decisions_[1].classify(z) != (y == 1))
+    assert legend_of(display)[-1] == f"misclassified ({wrong} of 150)"
+    np.testing.assert_array_equal(
+        np.abs(WeightsDisplay.from_estimator(fitted, class_label=1).weights), np.sort(np.abs(fitted.coef_[1]))[::-1]
+    )
+    lines = ConvergenceDisplay.from_estimator(fitted, class_label=1).lines_
+    assert [line.get_ydata()[-1] for line in lines] == [run.history[-1] for run in fitted.results_[1]]
+
+
 class TestWeightsDisplay:
     def test_strongest_first_with_names(self, model):
         display = WeightsDisplay.from_estimator(model, feature_names=["a", "b", "c"])
@@ -233,15 +248,10 @@ class TestConvergenceDisplay:
             ConvergenceDisplay.from_estimator(_fitted_like(_decision(0.5)))
 
 
-def test_import_without_matplotlib_and_its_error_with_the_remedy():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "import melc.plotting as p\n"
-        "try: p.ConvergenceDisplay([[1.0]]).plot()\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install 'melc[plot]'" in done.stdout
+def test_without_matplotlib_the_error_has_the_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'melc\[plot\]'"):
+        ConvergenceDisplay([np.ones(1)]).plot()
 
 
 def test_matplotlib_is_imported_only_when_something_is_drawn():

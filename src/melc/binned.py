@@ -18,7 +18,7 @@ from melc.rows import Layout, Outside, Rows
 from melc.sums import Side, bounds
 from melc.sums.base import Floats
 from melc.sums.exact import sum_across as across_pairs
-from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, log_pairs, merge, sum_across, sum_within
+from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, merge, sum_across, sum_within
 
 # Rows of each class from which widths and range along v are guessed.
 _GUESS_ROWS = 1024
@@ -29,6 +29,7 @@ _MARGIN = 0.5
 # Nanoseconds per row (both passes) and per pair of neighbouring bins: their ratio decides the order.
 _ROW_COST = {4: 4.5, 6: 6.0, 8: 7.5}
 _PAIR_COST = {4: 12.0, 6: 22.0, 8: 34.0}
+_WORTH_CHOOSING = 200_000
 _MOST_REFINEMENTS = 12
 # Pairs of points next to a gap that may be summed one by one before finer bins are tried instead.
 _PAIRS_PER_ROW = 30
@@ -67,6 +68,7 @@ class BinnedDivergence:
         self.rows, self.gamma, self.eps = rows, gamma, eps
         self._samples = [rows.spread_sample(c, _GUESS_ROWS) for c in (0, 1)]
         self._total_weights = rows.total_weight(0), rows.total_weight(1)
+        self._log_pairs = sum(math.log(rows.total_weight(c) / rows.lightest(c)) for c in (0, 1))
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
 
     def evaluate(self, v: Floats) -> Evaluation:
@@ -148,7 +150,8 @@ class BinnedDivergence:
     ) -> tuple[BinnedSum, Floats] | None:
         """The sum across over the points near the gap, with −2 ∂ log S/∂z per row; None if there are too many."""
         x, y = classes[0].bins, classes[1].bins
-        exponents = log_pairs(x, y) + math.log(100 / self.eps)
+        # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
+        exponents = self._log_pairs + math.log(100 / self.eps)
         distances, nearest = _distances(x, y)
         reach = math.sqrt(nearest**2 + 2 * variance * exponents)
         rows = self._rows_of(layout, classes, [d <= reach for d in distances], outside)
@@ -229,7 +232,12 @@ class BinnedDivergence:
 
 
 def _cheapest_order(n_rows: int, gamma: float, eps: float) -> int:
-    """More moments make a row dearer and the bins fewer. Reckoned for two normal classes of equal size."""
+    """More moments make a row dearer and the bins fewer. Reckoned for two normal classes of equal size.
+
+    Few rows are cheap in any order, so they take the one that has been compiled for most.
+    """
+    if n_rows < _WORTH_CHOOSING:
+        return ORDERS[-1]
     bandwidth = math.sqrt(2 * kernels.silverman_factor(n_rows / 2, gamma))
 
     def cost(order: int) -> float:

@@ -136,7 +136,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     }
 
     _doc_link_module = "melc"
-    _doc_link_template = "https://github.com/melc-learn/melc/blob/main/docs/guide.md"
+    _doc_link_template = "https://arxiv.org/abs/1504.04739"
 
     def __init__(
         self,
@@ -204,7 +204,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
-        classes, index = np.unique(y, return_inverse=True)
+        classes = np.unique(y)
+        index = (y == classes[-1]).astype(np.int64) if len(classes) <= 2 else np.searchsorted(classes, y)
         _check_classes(classes, index, weights)
         _check_varies(X)
         X, index, weights = canonical(X, index, weights)

@@ -106,6 +106,7 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
     """
     from melc.classifier import MELC
+    from melc.progress import counting_runs
     from melc.tables.fit import Roles, fit_table, problem_of
 
     report = Reporter(quiet)
@@ -114,7 +115,13 @@ def fit(
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     with report.progress(f"reading {data}"):
         problem, name = problem_of(_read(data, format, delimiter), roles)
-    with report.progress(f"fitting {len(problem.labels)} rows, {n_init} starts"), report.warnings_as_notes():
+    n_classes = len(set(problem.labels.tolist()))
+    runs = n_init * (n_classes if n_classes > 2 else 1)
+    with (
+        report.progress(f"fitting {len(problem.labels)} rows", runs) as step,
+        report.warnings_as_notes(),
+        counting_runs(model, step),
+    ):
         fitted = fit_table(problem, name, model, standardize=standardize)
     accuracy = _cross_validated(problem, model, seed, report) if cv else None
     _write(output, fitted.to_json())
@@ -282,57 +289,63 @@ def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
 
     Example: [bold]melc datasets[/bold]
     """
+    from melc.paper.datasets import list_datasets
     from melc.tables.summary import aligned
 
-    listings = _paper().list_datasets()
-    rows = [
+    found: list[dict[str, Any]] = [
         {
             "name": listing.entry.name,
             "rows": listing.entry.shape[0],
             "features": listing.entry.shape[1],
+            "classes": listing.entry.class_counts,
             "at_hand": listing.at_hand,
             "where": listing.where,
+            "source": listing.entry.source,
         }
-        for listing in listings
+        for listing in list_datasets()
     ]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    header = ("name", "rows", "features", "at hand", "where")
-    cells = [(r["name"], str(r["rows"]), str(r["features"]), "yes" if r["at_hand"] else "no", r["where"]) for r in rows]
-    typer.echo(aligned([header, *cells], indent=""))
+    rows = [("name", "rows", "features", "classes", "at hand")]
+    for entry in found:
+        classes = ", ".join(f"{label:+d}: {count}" for label, count in entry["classes"].items())
+        at_hand = "yes" if entry["at_hand"] else "no"
+        rows.append((entry["name"], str(entry["rows"]), str(entry["features"]), classes, at_hand))
+    ends = ["source", *(f"{entry['source']} ({entry['where']})" for entry in found)]
+    for line, end in zip(aligned(rows, indent="").splitlines(), ends, strict=True):
+        typer.echo(f"{line}  {end}")
 
 
 @app.command()
 @guarded
 def reproduce(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records and report.")] = Path(
-        "reproduction"
-    ),
-    quick: Annotated[bool, typer.Option("--quick", help="A small part of everything, in minutes.")] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records and report.")] = Path("melc-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="A small part of everything, in two minutes.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 2,
     report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing, report on what is there.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run the paper's evaluation and write its report. Stopped at any moment, it goes on from there.
+    """Run the paper's evaluation and write its report. Stopped at any moment, the same command goes on from there.
 
-    Example: [bold]melc reproduce --quick -o reproduction[/bold]
+    Example: [bold]melc reproduce --quick[/bold]
     """
+    from melc.paper.pipeline import reproduce as run
+
+    report = Reporter(quiet)
     profile = "quick" if quick else "full"
-    done = _paper().reproduce(output, profile, n_jobs=jobs, report_only=report_only, show_progress=not quiet)
+    try:
+        done = run(output, profile, n_jobs=jobs, report_only=report_only, show_progress=not quiet)
+    except KeyboardInterrupt:
+        report.note(f"what is finished is in {output / 'records'}; the same command goes on from there")
+        raise
     for name, why in done.missing.items():
-        Reporter(quiet).note(f"missing data set {name}: {why}")
+        report.note(f"missing data set {name}: {why}")
     if not quiet:
         for verdict in done.verdicts:
             typer.echo(f"{verdict.verdict}: {verdict.claim} — {verdict.measured}")
         typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")
-
-
-def _paper() -> Any:
-    import importlib
-
-    return importlib.import_module("melc.paper")
 
 
 def _source(data: str, format: TableFormat, delimiter: str | None) -> Any:

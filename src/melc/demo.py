@@ -79,7 +79,7 @@ def compare(example: Example, seed: int = 0) -> Outcome:
     X_train, X_test, y_train, y_test = train_test_split(
         example.X, example.y, test_size=0.5, stratify=example.y, random_state=seed
     )
-    melc = make_pipeline(StandardScaler(), MELC(n_init=4, random_state=seed))
+    melc = make_pipeline(StandardScaler(), MELC(random_state=seed))
     logistic = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
     seconds = [_timed_fit(model, X_train, y_train) for model in (melc, logistic)]
     scores = [balanced_accuracy_score(y_test, model.predict(X_test)) for model in (melc, logistic)]

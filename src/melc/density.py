@@ -16,6 +16,8 @@ Ratio = Callable[[ArrayLike], Floats]
 
 # A class of up to this many distinct projections keeps them all; a larger one is condensed.
 _EXACT_SUPPORT = 2048
+# A class of more points than this is not searched for equal ones before it is condensed.
+_SURELY_MANY = 1 << 16
 # Points kept as they are at either end of a condensed class: they alone decide far outside the data.
 _KEPT_AT_EACH_END = 32
 # Bins per kernel width when condensing, and the quadrature nodes that stand for the points of a bin.
@@ -35,7 +37,7 @@ _REACH = 1e150
 _BACKGROUND = 1e-12
 
 # What |decision| is at least, so that its sign and the thresholds always tell the same class.
-_SMALLEST_DECISION = 1e-15
+SMALLEST_DECISION = 1e-15
 
 
 @dataclass(frozen=True)
@@ -65,31 +67,34 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
     become the four nodes of their own Gauss quadrature: positive weights that share the first eight moments,
     so the density is off by about 1e-11 of its height. The outermost points are kept as they are.
     """
-    support, inverse = np.unique(points, return_inverse=True)
-    mass: Floats = np.bincount(inverse, weights=weights).astype(np.float64)
+    support, mass = (points, weights) if len(points) > _SURELY_MANY else _distinct(points, weights)
     if len(support) > _EXACT_SUPPORT:
-        support, mass = _condense(support, mass, math.sqrt(variance))
+        support, mass = _distinct(*_condense(support, mass, math.sqrt(variance)))
     return Density(support, mass / mass.sum(), variance)
 
 
-def _condense(support: Floats, mass: Floats, bandwidth: float) -> tuple[Floats, Floats]:
-    """Fewer support points for the same density; the ends untouched."""
+def _distinct(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Points in ascending order, equal ones joined."""
+    support, inverse = np.unique(points, return_inverse=True)
+    return support, np.bincount(inverse, weights=weights).astype(np.float64)
+
+
+def _condense(points: Floats, mass: Floats, bandwidth: float) -> tuple[Floats, Floats]:
+    """Fewer points with about the same density; the outermost are among them as they are."""
     keep = _KEPT_AT_EACH_END
-    inner, inner_mass = support[keep:-keep], mass[keep:-keep]
-    width = max(bandwidth / _BINS_PER_BANDWIDTH, (inner[-1] - inner[0]) / len(inner))
-    n_bins = int((inner[-1] - inner[0]) / width) + 1
-    position = (inner - inner[0]) / width
+    order = np.argpartition(points, (keep, len(points) - keep - 1))
+    ends, inner = np.concatenate([order[:keep], order[-keep:]]), order[keep:-keep]
+    low, high = points[inner].min(), points[inner].max()
+    width = max(bandwidth / _BINS_PER_BANDWIDTH, (high - low) / len(inner))
+    n_bins = int((high - low) / width) + 1
+    position = (points[inner] - low) / width
     rows = np.minimum(position.astype(np.int64), n_bins - 1)
     moments = np.zeros((n_bins, 2 * _NODES_PER_BIN))
-    kernels.add_point_moments(2 * (position - rows) - 1, rows, inner_mass, moments)
+    kernels.add_point_moments(2 * (position - rows) - 1, rows, mass[inner], moments)
     occupied = np.flatnonzero(moments[:, 0] > 0)
     parts = [_gauss_nodes(moments[k]) for k in occupied]
-    nodes = np.concatenate([inner[0] + (k + (u + 1) / 2) * width for k, (u, _) in zip(occupied, parts, strict=True)])
-    node_mass = np.concatenate([w for _, w in parts])
-    every = np.concatenate([support[:keep], nodes, support[-keep:]])
-    every_mass = np.concatenate([mass[:keep], node_mass, mass[-keep:]])
-    order = np.argsort(every, kind="stable")
-    return every[order], every_mass[order]
+    nodes = [low + (k + (u + 1) / 2) * width for k, (u, _) in zip(occupied, parts, strict=True)]
+    return np.concatenate([points[ends], *nodes]), np.concatenate([mass[ends], *(w for _, w in parts)])
 
 
 def _gauss_nodes(moments: Floats) -> tuple[Floats, Floats]:
@@ -157,7 +162,7 @@ class Decision:
         """
         near = _within_reach(self.densities, z)
         first, second = (density.log(near) for density in self.densities)
-        background = self._log_background(near)
+        background = self.background().log(near)
         with_second = np.logaddexp(second + log_expit(self.log_prior_ratio), background)
         with_first = np.logaddexp(first + log_expit(-self.log_prior_ratio), background)
         return self._with_sign(with_second - with_first, z)
@@ -165,15 +170,28 @@ class Decision:
     def _with_sign(self, values: Floats, z: Floats) -> Floats:
         """Values whose sign follows the thresholds to the last digit."""
         sign = 2.0 * self.classify(z) - 1
-        return np.asarray(sign * np.maximum(sign * values, _SMALLEST_DECISION))
+        return np.asarray(sign * np.maximum(sign * values, SMALLEST_DECISION))
 
-    def _log_background(self, z: Floats) -> Floats:
+    def background(self) -> "Background":
         """A Cauchy density as wide as the data, times its small weight."""
         centres = [float(d.support @ d.weights) for d in self.densities]
         centre = 0.5 * (centres[0] + centres[1])
         squares = [float((d.support - centre) ** 2 @ d.weights) + d.variance for d in self.densities]
         scale = 3 * math.sqrt(0.5 * (squares[0] + squares[1]))
-        return np.asarray(math.log(_BACKGROUND / math.pi / scale) - 2 * np.log(np.hypot(1, (z - centre) / scale)))
+        return Background(centre, scale, math.log(_BACKGROUND / math.pi / scale))
+
+
+@dataclass(frozen=True)
+class Background:
+    """What both densities share far outside: ``exp(log_height) / (1 + ((z − centre) / scale)²)``."""
+
+    centre: float
+    scale: float
+    log_height: float
+
+    def log(self, z: Floats) -> Floats:
+        # hypot does not overflow where a square would.
+        return np.asarray(self.log_height - 2 * np.log(np.hypot(1, (z - self.centre) / self.scale)))
 
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:

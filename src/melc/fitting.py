@@ -39,8 +39,9 @@ class Settings:
     def problem(self, scale: Floats) -> Problem:
         smooth = self.method in _SMOOTH
 
-        def objective(rows: Rows, gamma: float) -> Objective:
-            return Objective(rows, gamma=gamma, method=self.method, eps=self.eps, scale=scale if smooth else None)
+        def objective(rows: Rows, gamma: float, least_eps: float) -> Objective:
+            eps = max(self.eps, least_eps) if self.method == "moments" else self.eps
+            return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale if smooth else None)
 
         return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth)
 
@@ -75,7 +76,7 @@ def learn_projection(
 def describe(rows: Rows, settings: Settings, log_prior_ratio: float, best: Result, runs: list[Result]) -> Projection:
     """The densities and thresholds along the direction of a run."""
     z = rows.project(best.direction)
-    members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
+    members = [rows.members(c) for c in (0, 1)]
     weights = [rows.weights_of(m) for m in members]
     spread = spread_of([z[m] for m in members], weights)
     sign = _sign(best.direction, spread.mean_y - spread.mean_x, total_variance(spread))

@@ -30,7 +30,7 @@ class PairwiseDivergence:
 
     def __init__(self, rows: Rows, gamma: float, method: Method) -> None:
         self.rows, self.gamma, self.method = rows, gamma, method
-        self._members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
+        self._members = [rows.members(c) for c in (0, 1)]
         self._weights = [rows.weights_of(members) for members in self._members]
 
     def evaluate(self, v: Floats) -> Evaluation:

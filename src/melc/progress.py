@@ -5,7 +5,8 @@ the only file that knows.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from melc.optimize import Result
@@ -22,6 +23,39 @@ except ImportError:  # scikit-learn < 1.9
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
+
+
+class RunCounter:
+    """A callback that takes a step after every run, for whoever shows progress in a way of their own."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self.step = step
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing to set up."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to tear down."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Only ends count."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        if context.parent is not None:
+            self.step()
+
+
+@contextmanager
+def counting_runs(model: Any, step: Callable[[], None]) -> Iterator[None]:
+    """Call ``step`` after every run of the model's fits in this block; never, where there are no callbacks."""
+    if not HAS_CALLBACKS:
+        yield
+        return
+    model.set_callbacks(RunCounter(step))
+    try:
+        yield
+    finally:
+        model.set_callbacks()
 
 
 class Progress:

@@ -100,6 +100,7 @@ class Rows:
         self.together: Together | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._z = np.empty(0)
+        self._members: dict[int, NDArray[np.int64]] = {}
 
     @property
     def n_features(self) -> int:
@@ -131,7 +132,8 @@ class Rows:
 
     def bin(self, v: Floats, layout: Layout) -> tuple[Floats, Outside | None]:
         """Project on v and bin, in one pass over X; the projections stay here for what follows."""
-        self._z = np.empty(self.n_rows)
+        if len(self._z) != self.n_rows:  # once: fresh pages of memory would cost as much as filling them
+            self._z = np.empty(self.n_rows)
         return self._bin(layout, v)
 
     def bin_again(self, layout: Layout) -> tuple[Floats, Outside | None]:
@@ -193,12 +195,16 @@ class Rows:
         return self._z[rows]
 
     def total_weight(self, code: int) -> float:
-        members = self.codes == code
-        return float(np.count_nonzero(members) if self.weights is None else self.weights[members].sum())
+        members = self.members(code)
+        return float(len(members) if self.weights is None else self.weights[members].sum())
+
+    def lightest(self, code: int) -> float:
+        """The smallest weight of a row of a class."""
+        return 1.0 if self.weights is None else float(self.weights[self.codes == code].min())
 
     def spread_sample(self, code: int, size: int) -> tuple[Any, Floats]:
         """Up to ``size`` rows of a class, evenly spread over the data, and their weights."""
-        members = np.flatnonzero(self.codes == code)
+        members = self.members(code)
         chosen = members[np.linspace(0, len(members) - 1, min(size, len(members))).astype(int)]
         return self.X[chosen], self.weights_of(chosen)
 
@@ -215,9 +221,18 @@ class Rows:
         return Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads)
 
     def _draw(self, code: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
-        members = np.flatnonzero(self.codes == code)
-        share = max(size * len(members) // self.n_rows, min(len(members) // 2, size // 8))
-        return rng.choice(members, size=max(2, share), replace=False)
+        members = self.members(code)
+        share = max(2, size * len(members) // self.n_rows, min(len(members) // 2, size // 8))
+        if share > len(members) // 4:
+            return rng.choice(members, size=share, replace=False)
+        # Few of many: drawing with replacement and leaving out what came twice spares a permutation of all.
+        return members[np.unique(rng.randint(len(members), size=share))]
+
+    def members(self, code: int) -> NDArray[np.int64]:
+        """Rows of a class."""
+        if code not in self._members:
+            self._members[code] = np.flatnonzero(self.codes == code)
+        return self._members[code]
 
     def weights_and_step(self) -> tuple[Floats, int]:
         return (np.ones(1), 0) if self.weights is None else (self.weights, 1)

@@ -1,9 +1,9 @@
 """From many starts to one direction: everything on small data, coarse to fine on large.
 
-On large data every start runs on a small stratified sample, with the kernel width that all rows will have (a wider
-kernel would smooth away optima that the whole data show); the best few go on with a larger sample; and only the winner
-sees all rows. It takes the curvature along: the Hessian on a sample, by differences of the gradient, turns the last
-search into a few Newton-like steps.
+On large data all starts run on a small stratified sample, whose kernels are wide and smooth the landscape. The best
+few go on with a larger sample, where the kernels narrow to the width of the whole (and below, and back). Only the
+winner sees all rows, and it takes the curvature along: the Hessian on a sample, by differences of the gradient, turns
+the last search into a few Newton-like steps.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,17 @@ from melc.sums.base import Floats
 _COARSE_ROWS = 5_000
 _MIDDLE_ROWS = 40_000
 _CURVATURE_ROWS = 100_000
-# Above this many rows a stage is worth its place before the next larger one.
-_WORTH_A_STAGE = 4
-_SURVIVORS = 4
+# Fewer rows than this, and all starts may as well see all of them; or a Hessian costs more than it saves.
+_WORTH_SAMPLES = 20_000
+_WORTH_CURVATURE = 160_000
+# Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than
+# in the end in between: optima that show more thresholds have their basins there, and keep them afterwards.
+_WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
 # Directions closer than this (cosine, in the optimiser's coordinates) count as one.
-_SAME = 0.999
-# A coarse stage need not be exact: its optimum moves with the next sample anyway.
-_COARSE_TOL = 1e-3
+_SAME = 0.99
+# A sample's optimum moves with the next sample anyway: neither its search nor its sums need be exact.
+_COARSE_TOL = 1e-2
+_COARSE_EPS = 1e-3
 # More features than this, and the Hessian costs more than the steps that it saves.
 _MOST_CURVATURE_FEATURES = 200
 _DIFFERENCE = 1e-4
@@ -35,9 +39,9 @@ _LEAST_CURVATURE = 1e-4
 
 @dataclass(frozen=True)
 class Problem:
-    """How an objective is made of rows: ``objective(rows, gamma)``, and how it is to be solved."""
+    """How an objective is made of rows, ``objective(rows, gamma, least_eps)``, and how it is to be solved."""
 
-    objective: Callable[[Rows, float], Objective]
+    objective: Callable[[Rows, float, float], Objective]
     gamma: float
     solver: str
     max_iter: int
@@ -52,9 +56,9 @@ class Problem:
             objective, start, solver=self.solver, max_iter=self.max_iter, tol=tolerance, curvature=curvature
         )
 
-    def at_full_width(self, sample: Rows, n_rows: int) -> Objective:
-        """The objective of a sample with the kernel width that all rows will have."""
-        return self.objective(sample, self.gamma * (sample.n_rows / n_rows) ** 0.2)
+    def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:
+        """The objective of a sample, with kernels ``width`` times as wide as those of ``n_rows`` rows."""
+        return self.objective(sample, width * self.gamma * (sample.n_rows / n_rows) ** 0.2, _COARSE_EPS)
 
 
 def search(
@@ -68,32 +72,61 @@ def search(
 
     ``run_ended`` hears of every run, and may ask for no more of them by returning True.
     """
-    coarse = rows.n_rows > _WORTH_A_STAGE * _COARSE_ROWS
+    if rows.n_rows > _WORTH_SAMPLES:
+        return _coarse_to_fine(rows, problem, starts, rng, run_ended)
+    objective = problem.objective(rows, problem.gamma, 0.0)
     runs: list[Result] = []
-    first_rows = rows.sample(_COARSE_ROWS, rng) if coarse else rows
-    objective = problem.at_full_width(first_rows, rows.n_rows)
     for start in starts:
-        runs.append(problem.solve(objective, start, _COARSE_TOL if coarse else None))
+        runs.append(problem.solve(objective, start))
         if run_ended(runs[-1]):
             break
-    return (_through_samples(rows, problem, runs, rng) if coarse else best_of(runs)), runs
+    return best_of(runs), runs
 
 
-def _through_samples(rows: Rows, problem: Problem, runs: list[Result], rng: np.random.RandomState) -> Result:
-    """The best few on a larger sample, then the best one on all rows; or the few on all, if that is not much more."""
-    directions = [run.direction for run in runs]
-    objective = problem.objective(rows, problem.gamma)
-    if rows.n_rows <= _WORTH_A_STAGE * _MIDDLE_ROWS:
-        few = _distinct_best(objective, directions)[:_SURVIVORS]
-        return best_of([problem.solve(objective, direction) for direction in few])
-    middle = problem.at_full_width(rows.sample(_MIDDLE_ROWS, rng), rows.n_rows)
-    few = _distinct_best(middle, directions)[:_SURVIVORS]
-    directions = [problem.solve(middle, direction, _COARSE_TOL).direction for direction in few]
-    winner = _distinct_best(objective, directions)[0]  # judged by all rows: samples are too close to call
+def _coarse_to_fine(
+    rows: Rows,
+    problem: Problem,
+    starts: list[Floats],
+    rng: np.random.RandomState,
+    run_ended: Callable[[Result], bool],
+) -> tuple[Result, list[Result]]:
+    """Every start on a sample of its own, so that no bad draw misleads them all; then through larger samples.
+
+    A start runs twice: with the wide kernels of the sample, and with the narrow ones of the whole. Either finds
+    optima that the other misses.
+    """
+    runs, narrow = [], []
+    for start in starts:
+        sample = rows.sample(_COARSE_ROWS, rng)
+        runs.append(problem.solve(problem.objective(sample, problem.gamma, _COARSE_EPS), start, _COARSE_TOL))
+        narrow.append(problem.solve(problem.roughly(sample, rows.n_rows), start, _COARSE_TOL).direction)
+        if run_ended(runs[-1]):
+            break
+    directions = _through_widths(rows, problem, [run.direction for run in runs], narrow, rng)
+    return _on_all_rows(rows, problem, directions, rng), runs
+
+
+def _through_widths(
+    rows: Rows, problem: Problem, wide: list[Floats], narrow: list[Floats], rng: np.random.RandomState
+) -> list[Floats]:
+    """The best directions on a larger sample, while its kernels narrow to the width of the whole."""
+    middle = rows.sample(_MIDDLE_ROWS, rng)
+    directions = wide
+    for width, survivors in _WIDTHS:
+        objective = problem.roughly(middle, rows.n_rows, width)
+        candidates = directions + narrow if width == 1 else directions
+        few = _distinct_best(objective, candidates)[:survivors]
+        directions = [problem.solve(objective, direction, _COARSE_TOL).direction for direction in few]
+    return directions
+
+
+def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np.random.RandomState) -> Result:
+    """The best direction by all rows (samples are too close to call), polished on them."""
+    objective = problem.objective(rows, problem.gamma, 0.0)
+    winner = _distinct_best(objective, directions)[0]
     curvature = None
-    if problem.smooth and rows.n_features <= _MOST_CURVATURE_FEATURES:
-        sample = problem.at_full_width(rows.sample(_CURVATURE_ROWS, rng), rows.n_rows)
-        curvature = curvature_at(sample, winner)
+    if problem.smooth and rows.n_rows > _WORTH_CURVATURE and rows.n_features <= _MOST_CURVATURE_FEATURES:
+        curvature = curvature_at(problem.roughly(rows.sample(_CURVATURE_ROWS, rng), rows.n_rows), winner)
     return problem.solve(objective, winner, curvature=curvature)
 
 

@@ -74,7 +74,7 @@ def to_document(model: MELC) -> dict[str, Any]:
         "feature_names": None if names is None else [str(name) for name in names],
         "coef": model.coef_.tolist(),
         "divergence": np.atleast_1d(model.divergence_).tolist(),
-        "n_iter": np.atleast_1d(model.n_iter_).tolist(),
+        "n_iter": int(model.n_iter_),
         "decisions": [_decision_out(decision) for decision in model.decisions_],
     }
 
@@ -92,7 +92,7 @@ def from_document(reader: Reader) -> MELC:
     coef = _matrix_in(fields["coef"], n_projections)
     decisions = [_decision_in(item) for item in fields["decisions"].items(n_projections)]
     divergence = fields["divergence"].numbers(n_projections)
-    n_iter = [item.integer(1, 2**31) for item in fields["n_iter"].items(n_projections)]
+    n_iter = fields["n_iter"].integer(1, 2**31)
     names = fields["feature_names"].optional() if "feature_names" in fields else None
     if names is not None:
         model.feature_names_in_ = np.array(_distinct(names, coef.shape[1]), dtype=object)
@@ -132,7 +132,7 @@ def _restore(
     coef: Floats,
     decisions: list[Decision],
     divergence: Floats,
-    n_iter: list[int],
+    n_iter: int,
 ) -> None:
     """Set what ``fit`` sets, but for the record of its runs."""
     fitted: dict[str, Any] = {
@@ -140,19 +140,19 @@ def _restore(
         "coef_": coef,
         "decisions_": decisions,
         "n_features_in_": coef.shape[1],
+        "n_iter_": n_iter,
     }
     if len(decisions) == 1:
         fitted |= {
             "thresholds_": decisions[0].thresholds,
             "interval_classes_": classes[decisions[0].codes],
             "divergence_": float(divergence[0]),
-            "n_iter_": n_iter[0],
         }
     else:
         fitted |= {
             "thresholds_": [decision.thresholds for decision in decisions],
+            "interval_classes_": [decision.codes.astype(bool) for decision in decisions],
             "divergence_": divergence,
-            "n_iter_": np.array(n_iter),
         }
     for name, value in fitted.items():
         setattr(model, name, value)

@@ -1,18 +1,20 @@
 """A fitted model as an ONNX graph, in double precision throughout.
 
-Two classes: project, count the thresholds at or below, look the label up. More: the log ratio of the
-densities on every projection, and the largest wins.
+Two classes: project, count the thresholds at or below, look the label up. More: the log odds of every class against
+the rest, and the largest wins.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from melc._version import __version__
 from melc.classifier import MELC
-from melc.density import Density
+from melc.density import SMALLEST_DECISION, Decision, Density
 
 # Fixed, so that runtimes of some years ago read the graph: ReduceLogSumExp takes its axes as input since 18.
 _OPSET, _IR_VERSION = 18, 9
@@ -32,8 +34,8 @@ def _onnx() -> Any:
 def to_onnx(model: MELC) -> Any:
     """An ``onnx.ModelProto`` with input ``X`` (rows, features; doubles) and outputs ``label``, ``decision``.
 
-    ``label`` holds what ``predict`` gives, ``decision`` the log ratio of the densities that
-    ``decision_function`` gives (of every class against the rest if there are more than two).
+    ``label`` holds what ``predict`` gives, ``decision`` what ``decision_function`` gives: the log ratio of two
+    densities, or the log odds of every class against the rest if there are more.
 
     Examples
     --------
@@ -49,15 +51,18 @@ def to_onnx(model: MELC) -> Any:
     onnx = _onnx()
     builder = _Builder(onnx)
     labels = _labels(model.classes_)
-    decisions = [_log_ratio(builder, model, k) for k in range(len(model.decisions_))]
-    if len(decisions) == 1:
-        code = _interval_code(builder, model)
-        builder.node("Reshape", [decisions[0], builder.constant([-1])], "decision")
-        shape: list[Any] = ["rows"]
+    shape: list[Any] = ["rows"]
+    if len(model.decisions_) == 1:
+        z = _projection(builder, model, 0)
+        code = _interval_code(builder, z, model.decisions_[0])
+        ratio = _with_sign(builder, _log_ratio(builder, z, model.decisions_[0]), code)
+        builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
+        code = builder.node("Reshape", [code, builder.constant([-1])])
     else:
-        builder.node("Concat", decisions, "decision", axis=1)
+        odds = [_odds(builder, model, k) for k in range(len(model.decisions_))]
+        builder.node("Concat", odds, "decision", axis=1)
         code = builder.node("ArgMax", ["decision"], axis=1, keepdims=0)
-        shape = ["rows", len(decisions)]
+        shape.append(len(odds))
     builder.node("Gather", [builder.constant(labels), code], "label", axis=0)
     return builder.model(model.coef_.shape[1], labels, shape)
 
@@ -75,6 +80,9 @@ class _Builder:
         array = np.asarray(values)
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
+
+    def number(self, value: float) -> str:
+        return self.constant(np.float64(value))
 
     def node(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
         output = output or f"{operator.lower()}_{len(self.nodes)}"
@@ -113,33 +121,64 @@ def _projection(builder: _Builder, model: MELC, index: int) -> str:
     return builder.node("MatMul", ["X", builder.constant(model.coef_[index][:, None].astype(np.float64))])
 
 
-def _interval_code(builder: _Builder, model: MELC) -> str:
-    """The class code of the interval that z lies in: as many thresholds as are at or below z."""
-    decision = model.decisions_[0]
+def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
+    """The class code of the interval that z lies in: as many thresholds as are at or below z. A column."""
     # A last threshold that no number reaches, so that there always is one to compare with.
     thresholds = builder.constant(np.append(decision.thresholds, np.inf)[None, :])
-    reached = builder.node("GreaterOrEqual", [_projection(builder, model, 0), thresholds])
+    reached = builder.node("GreaterOrEqual", [z, thresholds])
     counted = builder.node("Cast", [reached], to=builder.onnx.TensorProto.INT64)
-    interval = builder.node("ReduceSum", [counted, builder.constant([1])], keepdims=0)
+    interval = builder.node("ReduceSum", [counted, builder.constant([1])], keepdims=1)
     # z = +inf reaches the last one too; codes end with the class of the interval it belongs to.
     codes = np.append(decision.codes, decision.codes[-1]).astype(np.int64)
     return builder.node("Gather", [builder.constant(codes), interval], axis=0)
 
 
-def _log_ratio(builder: _Builder, model: MELC, index: int) -> str:
-    """log f₊ − log f₋ and that of the priors, (rows, 1)."""
-    decision = model.decisions_[index]
-    z = _projection(builder, model, index)
-    first, second = (_log_density(builder, z, density) for density in decision.densities)
-    difference = builder.node("Sub", [second, first])
-    return builder.node("Add", [difference, builder.constant(np.float64(decision.log_prior_ratio))])
+def _with_sign(builder: _Builder, values: str, code: str) -> str:
+    """Values that are positive where the code is one and negative where it is zero, to the last digit."""
+    zero_or_one = builder.node("Cast", [code], to=builder.onnx.TensorProto.DOUBLE)
+    doubled = builder.node("Mul", [zero_or_one, builder.number(2)])
+    sign = builder.node("Sub", [doubled, builder.number(1)])
+    towards = builder.node("Mul", [sign, values])
+    return builder.node("Mul", [sign, builder.node("Max", [towards, builder.number(SMALLEST_DECISION)])])
 
 
-def _log_density(builder: _Builder, z: str, density: Density) -> str:
+def _log_ratio(builder: _Builder, z: str, decision: Decision) -> str:
+    """log f₊ − log f₋ and that of the priors, as a column."""
+    first, second = (_log_density(builder, z, density, 0.0) for density in decision.densities)
+    return builder.node("Add", [builder.node("Sub", [second, first]), builder.number(decision.log_prior_ratio)])
+
+
+def _odds(builder: _Builder, model: MELC, index: int) -> str:
+    """Log odds of a class against the rest, with the background that both densities share. A column."""
+    z, decision = _projection(builder, model, index), model.decisions_[index]
+    prior = float(expit(decision.log_prior_ratio))
+    background = _log_background(builder, z, decision)
+    first, second = (
+        _log_sum(builder, [_log_density(builder, z, density, log_prior), background])
+        for density, log_prior in zip(decision.densities, (math.log1p(-prior), math.log(prior)), strict=True)
+    )
+    return _with_sign(builder, builder.node("Sub", [second, first]), _interval_code(builder, z, decision))
+
+
+def _log_background(builder: _Builder, z: str, decision: Decision) -> str:
+    """log of weight / (π scale (1 + u²)), u = (z − centre) / scale."""
+    background = decision.background()
+    distance = builder.node("Sub", [z, builder.number(background.centre)])
+    u = builder.node("Div", [distance, builder.number(background.scale)])
+    tail = builder.node("Log", [builder.node("Add", [builder.node("Mul", [u, u]), builder.number(1)])])
+    return builder.node("Sub", [builder.number(background.log_height), tail])
+
+
+def _log_density(builder: _Builder, z: str, density: Density, log_factor: float) -> str:
     """log Σ_k w_k N(z; s_k, V), with the factor of the Gaussian folded into the weights."""
-    offset = np.log(density.weights) - 0.5 * np.log(2 * np.pi * density.variance)
+    offset = np.log(density.weights) - 0.5 * np.log(2 * np.pi * density.variance) + log_factor
     distance = builder.node("Sub", [z, builder.constant(density.support[None, :])])
     squared = builder.node("Mul", [distance, distance])
-    scaled = builder.node("Mul", [squared, builder.constant(np.float64(-0.5 / density.variance))])
-    exponents = builder.node("Add", [scaled, builder.constant(offset[None, :])])
-    return builder.node("ReduceLogSumExp", [exponents, builder.constant([1])], keepdims=1)
+    scaled = builder.node("Mul", [squared, builder.number(-0.5 / density.variance)])
+    return _log_sum(builder, [builder.node("Add", [scaled, builder.constant(offset[None, :])])])
+
+
+def _log_sum(builder: _Builder, columns: list[str]) -> str:
+    """log of the sum of exponentials over all columns, as a column."""
+    every = columns[0] if len(columns) == 1 else builder.node("Concat", columns, axis=1)
+    return builder.node("ReduceLogSumExp", [every, builder.constant([1])], keepdims=1)

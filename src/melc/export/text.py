@@ -53,10 +53,7 @@ def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = 
         + _block(model, k, names, ["rest", _quoted(str(label))], digits)
         for k, label in enumerate(model.classes_)
     ]
-    closing = (
-        "The class predicted is the one whose density exceeds that of its rest by the largest factor: where "
-        "one rule alone names its class, it is that class."
-    )
+    closing = "The class predicted is the one with the best odds; where one rule alone names its class, it is that one."
     return "\n\n".join([*parts, closing])
 
 

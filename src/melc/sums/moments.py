@@ -104,9 +104,18 @@ def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
 
 def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
     """The sum over the pairs of two classes, their bins of the same width and origin."""
-    width = x.width
     least = int(kernels.least_offset(x.keys, y.keys))
-    pairs = math.log(len(x.keys) * len(y.keys)) if least <= 1 else log_pairs(x, y)
+    if least <= 1:
+        # Where classes overlap the sum is seldom smaller than all mass spread evenly over the bins.
+        likely = _sum_across(x, y, variance, eps, least, math.log(len(x.keys) * len(y.keys)))
+        if likely.error <= eps:
+            return likely
+    return _sum_across(x, y, variance, eps, least, log_pairs(x, y))
+
+
+def _sum_across(x: Bins, y: Bins, variance: float, eps: float, least: int, pairs: float) -> BinnedSum:
+    """Bins so far apart that even exp(pairs) of them add less than eps/100 of the nearest are left out."""
+    width = x.width
     reach = math.sqrt(((least + 1) * width) ** 2 + 2 * variance * (pairs + math.log(100 / eps)))
     n_blocks = math.ceil(reach / width) + 2 - least
     polynomials = np.empty(x.moments.shape), np.empty(y.moments.shape)
@@ -119,7 +128,7 @@ def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
 
 
 def log_pairs(x: Bins, y: Bins) -> float:
-    """log of all pairs over the lightest one, which could stand alone at the gap between two classes."""
+    """log of all pairs over the lightest pair of bins, which could stand alone at the gap between two classes."""
     mass_x, mass_y = x.moments[:, 0], y.moments[:, 0]
     return math.log(mass_x.sum() / mass_x.min()) + math.log(mass_y.sum() / mass_y.min())
 
@@ -137,7 +146,7 @@ class Moments:
     """Moment bins behind the interface of the other methods, for points that lie in one place.
 
     ``eps`` bounds the error of log S, so it is relative to S and free of scale. Where bins cannot keep it (few
-    points, or classes far apart) all pairs are summed.
+    points, classes far apart, or points so far from zero that a bin is lost in their rounding) all pairs are summed.
     """
 
     def __init__(self, eps: float) -> None:
@@ -148,7 +157,10 @@ class Moments:
         return Side(values, weights)
 
     def within(self, x: Side, variance: float) -> DoubleSum:
-        binned = _bin_side(x, _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps)))
+        width = _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        if _lost(x, width):
+            return self._exact.within(x, variance)
+        binned = _bin_side(x, width)
         result = sum_within(binned.bins, variance, self.eps)
         if result.error > self.eps:
             return self._exact.within(x, variance)
@@ -156,6 +168,8 @@ class Moments:
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
         width = _power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        if _lost(x, width) or _lost(y, width):
+            return self._exact.across(x, y, variance)
         binned = _bin_side(x, width), _bin_side(y, width)
         result = sum_across(binned[0].bins, binned[1].bins, variance, self.eps)
         if result.error > self.eps:
@@ -185,6 +199,11 @@ def _bin_side(side: Side, width: float) -> _BinnedSide:
     moments = np.zeros((len(keys), ORDERS[-1]))
     kernels.add_point_moments(local, members, side.weights, moments)
     return _BinnedSide(Bins(keys, moments, width), members, local, side.weights)
+
+
+def _lost(side: Side, width: float) -> bool:
+    """Whether the numbers of bins leave no digits for places within them."""
+    return bool(np.abs(side.values).max() > 2.0**40 * width)
 
 
 def _power_of_two(width: float) -> float:

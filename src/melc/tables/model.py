@@ -52,6 +52,8 @@ class TableModel:
     def predictions(self, source: Source, *, proba: bool = False) -> Iterator["Predictions"]:
         """Predictions for a file, block by block, in the order of its rows."""
         for block in read_blocks(source, self.encoding.kinds):
+            if block.num_rows == 0:
+                continue
             encoded = self.encoding.encode(block)
             probabilities = self.model.predict_proba(encoded.X) if proba else None
             yield Predictions(self.model.predict(encoded.X), probabilities, encoded.n_unseen)

@@ -8,20 +8,25 @@ import numpy as np
 
 from melc.tables.arrow import arrow
 from melc.tables.model import Predictions, TableModel
-from melc.tables.read import Source
+from melc.tables.read import Source, TableError
 
 
 def write_predictions(fitted: TableModel, source: Source, proba: bool, stream: BinaryIO) -> dict[str, int]:
     """Write a line for every row of the source; how many unknown texts each column held."""
     classes = fitted.model.classes_
     header = ["prediction", *(f"probability_{label}" for label in classes)] if proba else ["prediction"]
-    stream.write(_csv_line(header).encode())
     rendered = arrow().array([_csv_line([str(label)]).rstrip("\n") for label in classes])
     unseen: dict[str, int] = {}
+    n_rows = 0
     for block in fitted.predictions(source, proba=proba):
+        if n_rows == 0:  # not before: a file that cannot be read should leave no trace
+            stream.write(_csv_line(header).encode())
         stream.write(_lines(block, classes, rendered))
+        n_rows += len(block.labels)
         for name, count in block.n_unseen.items():
             unseen[name] = unseen.get(name, 0) + count
+    if n_rows == 0:
+        raise TableError(f"{source.name}: it has a first line with names, but no rows.")
     return unseen
 
 
@@ -33,8 +38,6 @@ def _csv_line(cells: list[str]) -> str:
 
 def _lines(block: Predictions, classes: Any, rendered: Any) -> bytes:
     """The block's lines, put together by Arrow: a loop over rows would take longer than reading them."""
-    if len(block.labels) == 0:
-        return b""
     pa = arrow()
     texts = rendered.take(pa.array(np.searchsorted(classes, block.labels)))
     if block.probabilities is not None:

@@ -9,6 +9,7 @@ import gzip
 import io
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -92,7 +93,9 @@ def _errors_of(source: Source) -> Iterator[None]:
         yield
     except TableError as error:
         raise TableError(f"{source.name}: {error}") from None
-    except (ValueError, EOFError, gzip.BadGzipFile, pa.ArrowException) as error:
+    except (ValueError, EOFError, OverflowError, OSError, csv.Error, zlib.error, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno:  # the system's own: no such file, no permission
+            raise
         line = " ".join(str(error).split())
         raise TableError(f"{source.name} cannot be read: {line[:300]}") from None
 
@@ -171,7 +174,8 @@ def _header(stream: _Peekable, delimiter: str) -> list[str]:
         raise TableError(f"byte {error.start} is no UTF-8 text; convert the file to UTF-8 first.") from None
     if "\0" in text:
         raise TableError("it holds binary data, which is no text in columns.")
-    names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
+    names = next((line for line in lines if line), [""])
     _check_names(names)
     return names
 

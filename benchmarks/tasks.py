@@ -1,0 +1,73 @@
+"""What has to be measured in a process of its own. Run as ``python -m benchmarks.tasks NAME ARGUMENTS``.
+
+Every task prints one line of JSON. Imports stay inside the tasks: they are part of what some of them measure.
+"""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def import_time() -> dict[str, Any]:
+    """Seconds that ``import melc`` takes after ``import sklearn``."""
+    start = time.perf_counter()
+    import sklearn  # noqa: F401
+
+    between = time.perf_counter()
+    import melc  # noqa: F401
+
+    return {"sklearn": between - start, "melc": time.perf_counter() - between}
+
+
+def first_fit(n: str) -> dict[str, Any]:
+    """Seconds of the first fit in this process, with whatever compiled code the cache holds."""
+    start = time.perf_counter()
+    from benchmarks.measure import two_classes
+    from melc import MELC
+
+    X, y, _ = two_classes(int(n), 10)
+    imported = time.perf_counter()
+    MELC(random_state=0).fit(X, y)
+    fitted = time.perf_counter()
+    return {"fit": fitted - imported, "with_imports": fitted - start}
+
+
+def fit_memory(path: str) -> dict[str, Any]:
+    """Bytes that a fit needs at its peak beyond X, in multiples of X.
+
+    A fit on a few rows comes first: what the compiler and its libraries keep is not the fit's. The kernel then starts
+    a new high-water mark of this process's memory.
+    """
+    import numpy as np
+
+    from melc import MELC
+
+    data = np.load(path)
+    X, y = data["X"], data["y"]
+    chosen = np.random.default_rng(0).choice(len(y), 50_000)
+    MELC(random_state=0, n_init=2).fit(X[chosen], y[chosen])
+    X += 0.0  # every page in memory
+    before = _memory("VmRSS")
+    _RESET.write_text("5")
+    model = MELC(random_state=0).fit(X, y)
+    peak = _memory("VmHWM")
+    return {"X": X.nbytes, "beyond": peak - before, "ratio": (peak - before) / X.nbytes, "D": model.divergence_}
+
+
+def _memory(field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
+    if found is None:
+        raise RuntimeError(f"{_STATUS} has no {field}")
+    return 1024 * int(found.group(1))
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {task.__name__: task for task in (import_time, first_fit, fit_memory)}
+
+if __name__ == "__main__":
+    print(json.dumps(TASKS[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,17 @@
+"""The paper's evaluation: data sets, protocol, records, tables, figures, report.
+
+`reproduce` runs it and writes the report; `melc.paper.datasets` holds the ten data sets.
+"""
+
+from melc.paper.datasets import DataSet, DataSetError, list_datasets, load
+
+__all__ = ["DataSet", "DataSetError", "list_datasets", "load", "reproduce"]
+
+
+def __getattr__(name: str) -> object:
+    # The runner needs pandas and matplotlib; the data sets do not.
+    if name == "reproduce":
+        from melc.paper.pipeline import reproduce
+
+        return reproduce
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,122 @@
+"""The paper's two figures, drawn with matplotlib from bounds and from records."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from melc.files import replacing
+from melc.paper import results as means
+from melc.paper.results import APPROXIMATIONS, Results
+from melc.sums import bounds
+
+VARIANCES = (0.01, 0.03, 0.1, 0.3)  # V of projections of data in [-1, 1] lies in this range at γ near 1
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by everybody, on light and dark
+COLOUR_LIMIT = 0.05  # a loss of 5 % has the full colour; few entries are beyond
+TITLES = {"discard": "sort and discard", "bin": "binning"}
+_INK = "#123456"  # stands for the text colour of the page, see `as_inline_svg`
+
+
+def draw_bounds(ink: str = "black") -> Any:
+    """Figure 1: discarding threshold and bin width against ε."""
+    plt = _pyplot()
+    epsilons = np.linspace(0.001, 0.5, 400)
+    with plt.rc_context(_style(ink)):
+        figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+        panels = ((bounds.discarding_threshold, "discarding threshold T"), (bounds.bin_width, "bin width B"))
+        for axis, (bound, title) in zip(axes, panels, strict=True):
+            for colour, variance in zip(COLOURS, VARIANCES, strict=True):
+                values = np.array([bound(variance, eps) for eps in epsilons])
+                finite = np.isfinite(values)
+                axis.plot(epsilons[finite], values[finite], color=colour, label=f"V = {variance:g}")
+            axis.set(xlabel="accepted error ε", title=title, xlim=(0, 0.5), ylim=(0, None))
+            axis.grid(alpha=0.25)
+        axes[1].legend(frameon=False)
+    return figure
+
+
+def draw_losses(results: Results) -> Any:
+    """Figure 2: change of BAC, one panel for each approximation and data set."""
+    plt = _pyplot()
+    losses = means.accuracy_losses(results)
+    n_columns = 5
+    rows_each = -(-len(results.profile.data_sets) // n_columns)
+    with plt.rc_context(_style("black")):
+        figure, axes = plt.subplots(
+            2 * rows_each, n_columns, figsize=(11, 4.6 * rows_each), layout="constrained", squeeze=False
+        )
+        for axis in axes.flat:
+            axis.set_axis_off()
+        for block, method in enumerate(APPROXIMATIONS):
+            for index, data_set in enumerate(results.profile.data_sets):
+                axis = axes[block * rows_each + index // n_columns, index % n_columns]
+                image = _panel(axis, results, losses, method, data_set)
+        bar = figure.colorbar(image, ax=axes, shrink=0.4, extend="both", format=lambda x, _: f"{x:+.0%}")
+        bar.set_label("BAC of the exact method less that of the approximation")
+    return figure
+
+
+def _panel(axis: Any, results: Results, losses: Any, method: str, data_set: str) -> Any:
+    own = losses[(losses["method"] == method) & (losses["data_set"] == data_set)]
+    table = own.pivot_table(index="eps", columns="gamma", values="loss", dropna=False)
+    gammas, epsilons = results.profile.gammas, results.profile.epsilons
+    grid = table.reindex(index=epsilons, columns=gammas).to_numpy(dtype=float)
+    axis.set_axis_on()
+    limit = COLOUR_LIMIT
+    image = axis.imshow(grid, cmap="RdBu_r", vmin=-limit, vmax=limit, origin="lower", aspect="auto")
+    axis.set_title(f"{data_set}\n{TITLES[method]}", fontsize=9)
+    axis.set_xticks(range(len(gammas)), [f"{gamma:g}" for gamma in gammas], fontsize=7)
+    axis.set_yticks(range(len(epsilons)), [f"{eps:g}" for eps in epsilons], fontsize=7)
+    axis.set_xlabel("γ", fontsize=8)
+    axis.set_ylabel("ε", fontsize=8)
+    return image
+
+
+def save_all(results: Results, folder: Path) -> list[Path]:
+    """Both figures as SVG and PNG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, figure in {"figure1": draw_bounds(), "figure2": draw_losses(results)}.items():
+        for suffix in ("svg", "png"):
+            path = folder / f"{name}.{suffix}"
+            with replacing(path) as draft:
+                _save(figure, draft, suffix)
+            paths.append(path)
+        _pyplot().close(figure)
+    return paths
+
+
+def as_inline_svg() -> str:
+    """Figure 1 for the HTML page, its ink in the page's own text colour (light or dark)."""
+    figure = draw_bounds(ink=_INK)
+    stream = io.StringIO()
+    _save(figure, stream, "svg", transparent=True)
+    _pyplot().close(figure)
+    svg = stream.getvalue()
+    return svg[svg.index("<svg") :].replace(_INK, "currentColor")
+
+
+def _style(ink: str) -> dict[str, Any]:
+    names = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    return {**dict.fromkeys(names, ink), "font.size": 10}
+
+
+def _save(figure: Any, target: Any, suffix: str, transparent: bool = False) -> None:
+    """No date and fixed ids: the same records give the same bytes. Letters stay letters."""
+    metadata = {"Date": None} if suffix == "svg" else None
+    with _pyplot().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
+        figure.savefig(target, format=suffix, dpi=130, metadata=metadata, transparent=transparent)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("figures need matplotlib: pip install 'melc[paper]'") from error
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -1,0 +1,189 @@
+"""The report: one HTML page that needs nothing else, the same as Markdown, and tables as CSV.
+
+Plain HTML, inline SVG and a few lines of JavaScript: a page of some 200 kB that works offline. A plotting
+library for the browser would weigh megabytes for what are tables and coloured squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import pandas as pd
+
+from melc.files import replacing
+from melc.paper import figures, protocol
+from melc.paper import results as means
+from melc.paper.figures import COLOUR_LIMIT, TITLES
+from melc.paper.results import APPROXIMATIONS, Results
+from melc.paper.tables import MeanAndSpread, Table, Value, all_tables
+from melc.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict, all_verdicts
+
+BADGES = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", NOT_RUN: "notrun"}
+CELL = 15  # size of a heat map's square in SVG units
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written, and the verdicts for whoever wants to print them."""
+
+    html: Path
+    markdown: Path
+    verdicts: tuple[Verdict, ...]
+
+
+def write(results: Results, folder: Path, command: str) -> Report:
+    """Write tables, figures and both reports into `folder`."""
+    tables, verdicts = all_tables(results), all_verdicts(results)
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        _write(folder / "tables" / f"{table.name}.csv", table.csv())
+    figures.save_all(results, folder / "figures")
+    markdown = _write(folder / "report.md", as_markdown(results, tables, verdicts, command))
+    html = _write(folder / "report.html", as_html(results, tables, verdicts, command))
+    return Report(html, markdown, tuple(verdicts))
+
+
+def _write(path: Path, text: str) -> Path:
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return path
+
+
+def summary(results: Results) -> list[str]:
+    """How the numbers came about, in a few sentences."""
+    profile = results.profile
+    n_cells = len(results.cells) + len(results.baselines)
+    expected = len(protocol.cells(profile))
+    lines = [
+        f"Profile “{profile.name}”: {n_cells:,} of {expected:,} cells, {len(results.runs):,} solver runs on "
+        f"{len(results.data_sets)} data sets; {len(profile.folds)} of {profile.n_folds} stratified folds, "
+        f"{profile.n_starts} random start(s) per fold, the same for every method; solvers stop at a gradient "
+        f"of {profile.tol:g} or after {profile.max_iter} iterations; seed {profile.seed}.",
+        *(f"Versions: {versions}." for versions in results.versions),
+    ]
+    lines += [f"Missing data set — {name}: {why}" for name, why in results.missing.items()]
+    return lines
+
+
+def as_markdown(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
+    parts = [
+        "# The paper's evaluation, reproduced",
+        *summary(results),
+        f"Made with `{command}`.",
+        "## Verdicts",
+    ]
+    rows = [f"| {v.claim} | **{v.verdict}** | {v.measured} |" for v in verdicts]
+    parts.append("\n".join(["| claim | verdict | measured |", "|---|---|---|", *rows]))
+    for table in tables:
+        parts += [f"## {table.title}", table.note, table.markdown().rstrip()]
+    parts += ["## Figure 1: the two bounds against ε", "![Figure 1](figures/figure1.svg)"]
+    parts += ["## Figure 2: change of balanced accuracy", FIGURE2_NOTE, "![Figure 2](figures/figure2.svg)"]
+    return "\n\n".join(parts) + "\n"
+
+
+FIGURE2_NOTE = (
+    "BAC of the exact method less that of the approximation, means over folds and both solvers: red is a "
+    f"loss, blue a gain, full colour at {COLOUR_LIMIT:.0%}."
+)
+
+
+def as_html(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
+    template = Template(files("melc.paper").joinpath("report_template.html").read_text("utf-8"))
+    return template.substitute(
+        summary="\n".join(f"<p{_missing_class(line)}>{escape(line)}</p>" for line in summary(results)),
+        command=escape(command),
+        navigation="".join(f'<a href="#{table.name}">{escape(table.title)}</a>' for table in tables),
+        verdicts="\n".join(_verdict_row(verdict) for verdict in verdicts),
+        tables="\n".join(_table_section(table) for table in tables),
+        figure1=figures.as_inline_svg(),
+        figure2_note=escape(FIGURE2_NOTE),
+        figure2=_heat_maps(results),
+    )
+
+
+def _missing_class(line: str) -> str:
+    return ' class="missing"' if line.startswith("Missing") else ""
+
+
+def _verdict_row(verdict: Verdict) -> str:
+    badge = f'<span class="badge {BADGES[verdict.verdict]}">{escape(verdict.verdict)}</span>'
+    return f"<tr><td>{escape(verdict.claim)}</td><td>{badge}</td><td>{escape(verdict.measured)}</td></tr>"
+
+
+def _table_section(table: Table) -> str:
+    header = "".join(_table_head(table, i) for i in range(len(table.header)))
+    body = "\n".join(
+        "<tr>" + "".join(_table_cell(table, value, i) for i, value in enumerate(row)) + "</tr>" for row in table.rows
+    )
+    return (
+        f'<section id="{table.name}"><h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>'
+        f'<div class="scroll"><table class="sortable"><thead><tr>{header}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div></section>"
+    )
+
+
+def _table_head(table: Table, column: int) -> str:
+    title = escape(table.header[column]).replace("-", "\N{NON-BREAKING HYPHEN}")
+    kind = "text" if any(isinstance(row[column], str) for row in table.rows) else "number"
+    return f'<th scope="col" class="{kind}"><button>{title}</button></th>'
+
+
+def _table_cell(table: Table, value: Value, column: int) -> str:
+    text = escape(table.text(value, column))
+    kind = "paper" if table.header[column].endswith("paper") else "number"
+    if isinstance(value, str):
+        return f"<td>{text}</td>"
+    number = value.mean if isinstance(value, MeanAndSpread) else value
+    sort = "" if number is None else f' data-value="{number:.9g}"'
+    return f'<td class="{kind}"{sort}>{text}</td>'
+
+
+def _heat_maps(results: Results) -> str:
+    """Twenty panels in two groups; each square carries its own words for the pointer."""
+    losses = means.accuracy_losses(results).set_index(["method", "data_set", "gamma", "eps"]).sort_index()
+    groups = []
+    for method in APPROXIMATIONS:
+        panels = "".join(_heat_map(results, losses, method, name) for name in results.profile.data_sets)
+        groups.append(f'<h3>{TITLES[method].capitalize()}</h3><div class="panels">{panels}</div>')
+    return "\n".join(groups)
+
+
+def _heat_map(results: Results, losses: pd.DataFrame, method: str, data_set: str) -> str:
+    gammas, epsilons = results.profile.gammas, results.profile.epsilons
+    left, top = 34, 4
+    width, height = left + CELL * 2 * len(gammas) + 4, top + CELL * len(epsilons) + 30
+    squares = [
+        _square(losses, (method, data_set, gamma, eps), left + 2 * CELL * column, top + CELL * row)
+        for column, gamma in enumerate(gammas)
+        for row, eps in enumerate(reversed(epsilons))
+    ]
+    labels = [
+        f'<text x="{left + CELL * (2 * i + 1)}" y="{top + CELL * len(epsilons) + 12}">{gamma:g}</text>'
+        for i, gamma in enumerate(gammas)
+    ]
+    labels += [
+        f'<text class="side" x="{left - 4}" y="{top + CELL * i + 11}">{eps:g}</text>'
+        for i, eps in enumerate(reversed(epsilons))
+    ]
+    labels.append(f'<text x="{(left + width) // 2}" y="{height - 5}">γ</text><text x="7" y="{top + 10}">ε</text>')
+    return (
+        f'<figure class="panel"><figcaption>{escape(data_set)}</figcaption>'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(data_set)}, {TITLES[method]}">'
+        f"{''.join(squares)}{''.join(labels)}</svg></figure>"
+    )
+
+
+def _square(losses: pd.DataFrame, place: tuple[str, str, float, float], x: int, y: int) -> str:
+    box = f'x="{x}" y="{y}" width="{2 * CELL - 1}" height="{CELL - 1}"'
+    if place not in losses.index:
+        return f'<rect class="empty" {box}/>'
+    loss, bac = losses.at[place, "loss"], losses.at[place, "bac"]
+    _, data_set, gamma, eps = place
+    words = f"{data_set}, γ = {gamma:g}, ε = {eps:g}: BAC {bac:.3f} (exact {bac + loss:.3f}), {-loss:+.1%}"
+    opacity = min(1.0, abs(loss) / COLOUR_LIMIT)
+    kind = "loss" if loss > 0 else "gain"
+    return f'<rect class="{kind}" {box} fill-opacity="{opacity:.2f}" data-words="{escape(words)}"/>'

@@ -1,0 +1,378 @@
+"""The divergence by moment bins: its error never beyond eps, its certificate never wrong, whatever the data."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+
+import naive
+from melc import MELC, binned, search
+from melc.binned import BinnedDivergence, _cheapest_order
+from melc.pairwise import ExactDivergence
+from melc.rows import Rows
+from melc.sums.moments import ORDERS
+
+EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+SCALES = (1e-6, 1.0, 1e6)
+ROUNDING = 1e-13
+
+
+# ----------------------------------------------------------------------------------- points of many characters
+
+
+def _codes(rng, n):
+    codes = (rng.random(n) < rng.choice([0.1, 0.5, 0.9])).astype(np.int8)
+    codes[:2], codes[2:4] = 0, 1
+    return codes
+
+
+def _normal(rng, n, codes):
+    return rng.normal(size=n) + codes * rng.choice([0, 0.5, 2, 5, 9]), None
+
+
+def _cauchy(rng, n, codes):
+    return rng.standard_cauchy(n) + codes, None
+
+
+def _log_normal(rng, n, codes):
+    return np.exp(2 * rng.normal(size=n) + codes), None
+
+
+def _tied(rng, n, codes):
+    return np.round(2 * rng.normal(size=n) + codes) / rng.choice([1, 3]), None
+
+
+def _clustered(rng, n, codes):
+    centres = 50 * rng.normal(size=8)
+    return centres[rng.integers(8, size=n)] + rng.choice([1e-3, 1e-1]) * rng.normal(size=n), None
+
+
+def _outliers(rng, n, codes):
+    z = rng.normal(size=n) + codes
+    z[rng.integers(n, size=3)] += rng.choice([-1, 1], 3) * 10 ** rng.uniform(2, 6, 3)
+    return z, None
+
+
+def _light_outliers(rng, n, codes):
+    """So light that they do not widen the kernels: they do stand a million bandwidths away."""
+    z, weights = rng.normal(size=n) + codes, np.ones(n)
+    chosen = rng.integers(n, size=3)
+    z[chosen] += rng.choice([-1, 1], 3) * 10 ** rng.uniform(3, 6, 3)
+    weights[chosen] = 1e-14
+    return z, weights
+
+
+def _unequal(rng, n, codes):
+    return rng.normal(size=n) * np.where(codes, 10 ** rng.uniform(-5, 0), 1) + codes * rng.choice([0, 1, 3]), None
+
+
+def _weighted(rng, n, codes):
+    return rng.normal(size=n) + codes, rng.exponential(size=n)
+
+
+def _tiny_weights(rng, n, codes):
+    return rng.normal(size=n) + codes * rng.choice([1, 10, 40]), 10 ** rng.uniform(-14, 0, n)
+
+
+def _separated(rng, n, codes):
+    return rng.normal(size=n) + 60 * codes, None
+
+
+def _light_at_the_gap(rng, n, codes):
+    """The pair across the gap that decides the sum is the lightest of all."""
+    z, weights = rng.normal(size=n) + 60 * codes, np.ones(n)
+    weights[np.argmax(np.where(codes, -np.inf, z))] = 10 ** rng.uniform(-14, -6)
+    return z, weights
+
+
+CHARACTERS = {
+    f.__name__.strip("_"): f
+    for f in (
+        *(_normal, _cauchy, _log_normal, _tied, _clustered, _outliers, _light_outliers),
+        *(_unequal, _weighted, _tiny_weights, _separated, _light_at_the_gap),
+    )
+}
+
+
+def _draw(character, seed, n):
+    rng = np.random.default_rng([seed, list(CHARACTERS).index(character)])
+    codes = _codes(rng, n)
+    z, weights = CHARACTERS[character](rng, n, codes)
+    return z, codes, weights, float(rng.choice([0.3, 1.0, 3.0]))
+
+
+def _evaluate(z, codes, weights, gamma, eps, order=None):
+    divergence = BinnedDivergence(Rows(z[:, None].copy(), codes, weights), gamma, eps)
+    divergence.order = divergence.order if order is None else order
+    return divergence.evaluate(np.ones(1))
+
+
+def _rounding(z, codes, weights, gamma, value):
+    """What rounding may do: 1e-13 of D, and what half a unit in the last place of the points does to them in
+    bandwidths. The certificate leaves it out."""
+    bandwidth = math.sqrt(min(naive.kernel_variances(z, codes, gamma, weights)))
+    return max(1, abs(value)) * (ROUNDING + 4e-16 * np.ptp(z) / bandwidth)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_error_is_within_the_certificate_and_the_certificate_within_eps(character, scale):
+    """36 of these tests with 12 draws and 7 eps each: 3024 cases, none of them beyond."""
+    for seed in range(12):
+        z, codes, weights, gamma = _draw(character, seed, n=(20, 60, 150)[seed % 3])
+        z = scale * z
+        exact = naive.divergence(z[:, None], codes, np.ones(1), gamma, weights)
+        rounding = _rounding(z, codes, weights, gamma, exact)
+        for eps in EPS:
+            found = _evaluate(z, codes, weights, gamma, eps)
+            error = abs(found.divergence - exact)
+            assert error <= eps + ROUNDING * max(1, abs(exact)), (seed, eps)
+            assert error <= found.error + rounding, (seed, eps)
+            assert found.error <= eps, (seed, eps)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_every_order_keeps_eps(character, order):
+    for seed in range(20, 24):
+        z, codes, weights, gamma = _draw(character, seed, n=80)
+        exact = naive.divergence(z[:, None], codes, np.ones(1), gamma, weights)
+        for eps in (1e-3, 1e-6, 1e-9):
+            found = _evaluate(z, codes, weights, gamma, eps, order)
+            assert abs(found.divergence - exact) <= eps + ROUNDING * max(1, abs(exact)), (seed, eps)
+
+
+def test_every_order_is_the_cheapest_somewhere():
+    chosen = {_cheapest_order(n, 1.0, eps) for n in (1000, 10**5, 10**7, 10**9) for eps in EPS}
+    assert chosen == set(ORDERS)
+
+
+def test_first_layout_seldom_fails_on_ordinary_data(monkeypatch):
+    """Refinement is for hard cases; where it became the rule, every evaluation would pay twice."""
+    again = []
+    monkeypatch.setattr(Rows, "bin_again", lambda *a, original=Rows.bin_again: again.append(1) or original(*a))
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 2000).astype(np.int8)
+    for _ in range(50):
+        z = rng.normal(size=4000) + codes * rng.uniform(0, 3)
+        _evaluate(z, codes, None, 1.0, 1e-6)
+    assert len(again) <= 2
+
+
+# -------------------------------------------------------------------------------------------------- gradients
+
+
+def _rows_of_character(character, seed, n=300, n_features=4):
+    """Features of one character, each with a shift of its own."""
+    rng = np.random.default_rng(seed)
+    codes = _codes(rng, n)
+    drawn = [CHARACTERS[character](rng, n, codes) for _ in range(n_features)]
+    return np.column_stack([z for z, _ in drawn]), codes, drawn[0][1], rng.normal(size=n_features)
+
+
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_gradient_is_that_of_the_exact_divergence_to_the_order_of_eps(character):
+    for seed in range(4):
+        X, codes, weights, v = _rows_of_character(character, seed)
+        exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v)
+        bandwidth = math.sqrt(min(naive.kernel_variances(X @ v, codes, 1.0, weights)))
+        reach = np.abs(X - X.mean(axis=0)).max() / bandwidth
+        rounding = 1e-13 * max(1, abs(exact.divergence)) * reach**2
+        for eps in (1e-3, 1e-6, 1e-9):
+            found = BinnedDivergence(Rows(X, codes, weights), 1.0, eps).evaluate(v)
+            np.testing.assert_allclose(found.gradient, exact.gradient, rtol=1e-9, atol=eps * reach + rounding)
+            assert abs(v @ found.gradient) <= np.linalg.norm(v) * (eps * reach + rounding)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("character", ["normal", "weighted", "separated", "outliers"])
+def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, monkeypatch):
+    """Bins so wide that the computed function is not the divergence: the gradient must be its own."""
+    X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
+    divergence = BinnedDivergence(Rows(X, codes, weights), 1.0, 0.3)
+    divergence.order = order
+    layout = divergence._guess_layout(v)
+    monkeypatch.setattr(divergence, "_guess_layout", lambda v: layout)
+    found = divergence.evaluate(v)
+    h = 1e-6
+    differences = [
+        (divergence.evaluate(v + h * e).divergence - divergence.evaluate(v - h * e).divergence) / (2 * h)
+        for e in np.eye(3)
+    ]
+    size = max(1, np.abs(found.gradient).max())
+    np.testing.assert_allclose(found.gradient, differences, rtol=0, atol=3e-7 * size)
+    if character in ("normal", "weighted") and order == 4:
+        exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v).gradient
+        assert np.abs(found.gradient - exact).max() > 1e-5 * size  # so the test above could fail
+
+
+# ------------------------------------------------------------------------------------------------ hard layouts
+
+
+def _recording(monkeypatch):
+    """Every sum of an evaluation, with the layout and the outliers that it had."""
+    seen = []
+    original = BinnedDivergence._sum
+
+    def _sum(self, layout, classes, variances, outside, *rest):
+        sums = original(self, layout, classes, variances, outside, *rest)
+        seen.append((layout, outside, sums))
+        return sums
+
+    monkeypatch.setattr(BinnedDivergence, "_sum", _sum)
+    return seen
+
+
+def test_points_outside_the_table_count_as_in_a_wider_table(monkeypatch):
+    seen = _recording(monkeypatch)
+    X, codes, _, v = _rows_of_character("normal", 2, n=2000)
+    weights = np.random.default_rng(0).exponential(size=2000)
+    wide = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    monkeypatch.setattr(binned, "_MOST_BINS", 16)
+    narrow = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    assert seen[0][1] is None
+    assert len(seen[1][1].rows) > 200
+    assert narrow.divergence == pytest.approx(wide.divergence, rel=1e-13)
+    np.testing.assert_allclose(narrow.gradient, wide.gradient, rtol=1e-11, atol=1e-12)
+    assert narrow.error == pytest.approx(wide.error, rel=1e-9)
+
+
+def test_outliers_a_million_bandwidths_away_cost_a_bin_each(monkeypatch):
+    seen = _recording(monkeypatch)
+    X, codes, _, v = _rows_of_character("normal", 3, n=3000)
+    X[:5] += 1e6 * np.sign(v)
+    weights = np.where(np.arange(3000) < 5, 1e-14, 1.0)  # too light to widen the kernels
+    found = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    layout, outside, sums = seen[-1]
+    assert layout.n_bins <= 2 * binned._MOST_BINS
+    assert outside is not None
+    assert all(len(merged.bins.keys) < 3000 for merged in sums.merged)
+    exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v)
+    assert abs(found.divergence - exact.divergence) <= 1e-6
+
+
+def test_classes_far_apart_are_summed_over_points_at_the_gap(monkeypatch):
+    seen = _recording(monkeypatch)
+    z, codes, _, _ = _draw("separated", 1, n=1500)
+    found = _evaluate(z, codes, None, 1.0, 1e-6)
+    assert seen[-1][2].extra is not None
+    assert 0 < np.count_nonzero(seen[-1][2].extra) < 1500  # most points are too far to matter
+    exact = naive.divergence(z[:, None], codes, np.ones(1))
+    assert abs(found.divergence - exact) <= 1e-6 + ROUNDING * abs(exact)
+
+
+@pytest.mark.parametrize("shift", [7.0, 12.0])
+def test_classes_apart_are_refined_where_too_many_points_stand_at_the_gap(shift, monkeypatch):
+    seen = _recording(monkeypatch)
+    monkeypatch.setattr(binned, "_PAIRS_PER_ROW", 0)
+    rng = np.random.default_rng(4)
+    codes = np.repeat([0, 1], 400).astype(np.int8)
+    z = rng.normal(size=800) + shift * codes
+    found = _evaluate(z, codes, None, 1.0, 1e-7)
+    assert len(seen) > 1
+    assert seen[-1][2].extra is None
+    assert max(seen[-1][0].widths) < max(seen[0][0].widths)
+    exact = naive.divergence(z[:, None], codes, np.ones(1))
+    assert abs(found.divergence - exact) <= found.error + ROUNDING * abs(exact)
+    assert found.error <= 1e-7
+
+
+def test_a_wrong_guess_of_the_widths_is_mended(monkeypatch):
+    """The rows that the widths are guessed from show nothing of the spike that the others form."""
+    monkeypatch.setattr(binned, "_GUESS_ROWS", 2)
+    rng = np.random.default_rng(5)
+    codes = np.tile(np.array([0, 1], dtype=np.int8), 500)
+    z = 1e-3 * rng.normal(size=1000)
+    z[:2], z[-2:] = 50, -50
+    found = _evaluate(z, codes, None, 0.2, 1e-6)
+    exact = naive.divergence(z[:, None], codes, np.ones(1), 0.2)
+    assert abs(found.divergence - exact) <= found.error + ROUNDING * max(1, abs(exact))
+    assert found.error <= 1e-6
+
+
+def test_rows_that_coincide_have_no_divergence():
+    found = _evaluate(np.full(10, 3.0), np.repeat([0, 1], 5).astype(np.int8), None, 1.0, 1e-6)
+    assert (found.divergence, found.floored) == (0.0, True)
+    assert not np.any(found.gradient)
+
+
+# --------------------------------------------------------------------------------------------------- rows as they are
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(200_000, 3))
+    codes = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(np.int8)
+    return X, codes, rng.exponential(size=len(X)), np.array([1.0, -0.4, 0.2])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("order", [np.ascontiguousarray, np.asfortranarray])
+def test_any_number_of_threads_gives_the_same_bits(many_rows, weighted, order):
+    X, codes, weights, v = many_rows
+    results = []
+    for n_threads in (1, 2, 4):
+        rows = Rows(order(X), codes, weights if weighted else None, n_threads)
+        assert len(rows._segments()) > 3
+        results.append(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v))
+        rows.close()
+    for other in results[1:]:
+        assert other.divergence == results[0].divergence
+        assert other.gradient.tobytes() == results[0].gradient.tobytes()
+
+
+def _forms(X, folder):
+    """The same numbers, in the ways that memory may hold them."""
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    mapped = np.memmap(folder / "X.dat", dtype=X.dtype, mode="w+", shape=X.shape)
+    mapped[:] = X
+    mapped.flush()
+    strided = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3]
+    return {
+        "F": np.asfortranarray(X),
+        "read-only": read_only,
+        "memory-mapped": np.memmap(folder / "X.dat", dtype=X.dtype, mode="r", shape=X.shape),
+        "strided": strided,
+        "reversed": X[::-1].copy()[::-1],
+        "csr": sparse.csr_array(X),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_in_any_form_agree(tmp_path, dtype):
+    X, codes, weights, v = _rows_of_character("weighted", 6, n=5000)
+    X = X.astype(dtype)
+    expected = BinnedDivergence(Rows(X.astype(np.float64), codes, weights), 1.0, 1e-6).evaluate(v)
+    for name, form in {"C": X, **_forms(X, tmp_path)}.items():
+        found = BinnedDivergence(Rows(form, codes, weights), 1.0, 1e-6).evaluate(v)
+        assert found.divergence == pytest.approx(expected.divergence, rel=1e-12), name
+        np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11, err_msg=name)
+
+
+def test_a_weight_of_k_is_k_rows():
+    X, codes, _, v = _rows_of_character("normal", 7, n=900)
+    counts = np.random.default_rng(0).integers(1, 5, 900)
+    weighted = BinnedDivergence(Rows(X, codes, counts.astype(float)), 1.0, 1e-9).evaluate(v)
+    repeated = BinnedDivergence(Rows(np.repeat(X, counts, axis=0), np.repeat(codes, counts)), 1.0, 1e-9).evaluate(v)
+    assert abs(weighted.divergence - repeated.divergence) <= 2e-9
+    np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=0, atol=1e-7)
+
+
+# --------------------------------------------------------------------------------------------------- coarse to fine
+
+
+@pytest.mark.parametrize(("n", "seed"), [(100_000, 0), (100_000, 3), (200_000, 1)])
+def test_coarse_to_fine_reaches_the_best_of_all_starts_on_all_rows(n, seed, monkeypatch):
+    X, y = make_classification(
+        n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=seed
+    )
+    found = MELC(random_state=0).fit(X, y)
+    monkeypatch.setattr(search, "_WORTH_SAMPLES", math.inf)
+    full = MELC(random_state=0).fit(X, y)
+    optima = [run.divergence for run in full.results_]
+    assert max(optima) - min(optima) > 0.1  # some starts do end elsewhere
+    assert found.divergence_ >= max(optima) - 1e-6
