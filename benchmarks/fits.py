@@ -1,32 +1,18 @@
 """Whole fits, prediction, and what it takes to get there: memory, imports, compilation."""
 
+import functools
 import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file, make_classification
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.measure import ROOT, Profile, Row, benchmark, in_new_process, one_thread, race
+from benchmarks.measure import Profile, Row, benchmark, in_new_process, one_thread, race
 from melc import MELC
-
-# Rows and features of the paper's data sets; where their files are not at hand, data of the same shape stand in.
-DATA_SETS = {
-    "australian": (690, 14),
-    "breast-cancer": (683, 10),
-    "diabetes": (768, 8),
-    "fourclass": (862, 2),
-    "german.numer": (1000, 24),
-    "heart": (270, 13),
-    "ionosphere": (351, 34),
-    "liver-disorders": (345, 6),
-    "sonar": (208, 60),
-    "splice": (1000, 60),
-}
-FOLDER = ROOT.parent / "shared" / "datasets"
+from melc.paper import datasets
 
 
 def million_rows(profile: Profile) -> tuple[np.ndarray, np.ndarray]:
@@ -106,23 +92,16 @@ def first_fit(profile: Profile) -> Iterator[Row]:
 
 @benchmark("small-fits")
 def small_fits(profile: Profile) -> Iterator[Row]:
-    """Ten starts on data of a few hundred rows, warm."""
-    for name, shape in DATA_SETS.items():
-        X, y, note = _small_data(name, *shape)
-        model = MELC(random_state=0)
+    """Ten starts on each of the paper's data sets, warm."""
+    for listing in datasets.list_datasets():
+        entry = listing.entry
+        what = f"fit with 10 starts on {entry.name}, {entry.shape[0]} × {entry.shape[1]}"
+        if not listing.at_hand:
+            reason = f"{listing.where}; set {datasets.FOLDER_VARIABLE} to a folder with {entry.name}.libsvm"
+            yield Row(f"small-fit-{entry.name}", what, skipped=reason)
+            continue
+        data = datasets.load(entry.name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it converged is not what is measured
-            best = race({"fit": lambda m=model, X=X, y=y: m.fit(X, y)}, profile.rounds(3))
-        what = f"fit with 10 starts on {name}, {X.shape[0]} × {X.shape[1]}"
-        yield Row(f"small-fit-{name}", what, best["fit"], "s", bar=0.5, note=note)
-
-
-def _small_data(name: str, n: int, n_features: int) -> tuple[Any, Any, str]:
-    path = FOLDER / f"{name}.libsvm"
-    if path.exists():
-        X, y = load_svmlight_file(str(path))
-        return X.toarray(), y, ""
-    X, y = make_classification(
-        n, n_features, n_informative=min(n_features, 5), n_redundant=0, n_clusters_per_class=1, random_state=0
-    )
-    return X, y, "data of the same shape: the file is not at hand"
+            best = race({"fit": functools.partial(MELC(random_state=0).fit, data.X, data.y)}, profile.rounds(3))
+        yield Row(f"small-fit-{entry.name}", what, best["fit"], "s", bar=0.5)

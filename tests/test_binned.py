@@ -1,6 +1,7 @@
 """The divergence by moment bins: its error never beyond eps, its certificate never wrong, whatever the data."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 import naive
-from melc import MELC, binned, search
+from melc import MELC, binned
 from melc.binned import BinnedDivergence, _cheapest_order
+from melc.objective import Objective
+from melc.optimize import maximise
 from melc.pairwise import ExactDivergence
 from melc.rows import Rows
 from melc.sums.moments import ORDERS
@@ -186,6 +189,15 @@ def test_gradient_is_that_of_the_exact_divergence_to_the_order_of_eps(character)
             assert abs(v @ found.gradient) <= np.linalg.norm(v) * (eps * reach + rounding)
 
 
+@pytest.mark.parametrize("offset", [1e2, 1e5])
+def test_features_far_from_zero_do_not_multiply_the_error(offset):
+    X, codes, _, v = _rows_of_character("normal", 9, n=1000)
+    near, far = (BinnedDivergence(Rows(X + shift, codes), 1.0, 1e-3).evaluate(v) for shift in (0, offset))
+    exact = ExactDivergence(Rows(X, codes), 1.0).evaluate(v)
+    error = np.abs(near.gradient - exact.gradient).max()
+    assert np.abs(far.gradient - exact.gradient).max() <= 3 * error + 1e-15 * offset**2
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("character", ["normal", "weighted", "separated", "outliers"])
 def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, monkeypatch):
@@ -194,7 +206,7 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order,
     divergence = BinnedDivergence(Rows(X, codes, weights), 1.0, 0.3)
     divergence.order = order
     layout = divergence._guess_layout(v)
-    monkeypatch.setattr(divergence, "_guess_layout", lambda v: layout)
+    monkeypatch.setattr(divergence, "_guess_layout", lambda v: replace(layout, origin=float(v @ divergence._centre)))
     found = divergence.evaluate(v)
     h = 1e-6
     differences = [
@@ -366,13 +378,12 @@ def test_a_weight_of_k_is_k_rows():
 
 
 @pytest.mark.parametrize(("n", "seed"), [(100_000, 0), (100_000, 3), (200_000, 1)])
-def test_coarse_to_fine_reaches_the_best_of_all_starts_on_all_rows(n, seed, monkeypatch):
+def test_coarse_to_fine_reaches_the_best_of_ten_starts_on_all_rows(n, seed):
     X, y = make_classification(
         n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=seed
     )
-    found = MELC(random_state=0).fit(X, y)
-    monkeypatch.setattr(search, "_WORTH_SAMPLES", math.inf)
-    full = MELC(random_state=0).fit(X, y)
-    optima = [run.divergence for run in full.results_]
+    objective = Objective(Rows(X, y.astype(np.int8)), method="moments", eps=1e-6, scale=X.std(axis=0))
+    starts = np.random.default_rng(0).normal(size=(10, 6))
+    optima = [maximise(objective, start).divergence for start in starts]
     assert max(optima) - min(optima) > 0.1  # some starts do end elsewhere
-    assert found.divergence_ >= max(optima) - 1e-6
+    assert MELC(random_state=0).fit(X, y).divergence_ >= max(optima) - 1e-6

@@ -69,7 +69,7 @@ def test_no_pair_is_interpolated_worse_than_its_bound(order, width):
 def test_the_bound_of_near_pairs_is_not_idle(order):
     exact = np.exp(-((np.subtract.outer(GRID, GRID) / 4) ** 2) / 2)
     off = np.abs(naive.interpolated_kernel(GRID, GRID, 0, 0.5, 1.0, order) - exact).max()
-    assert bounds.moment_bin_error(order, 0.5, 1.0)[0] < 100 * off
+    assert bounds.moment_bin_error(order, 0.5, 1.0)[0] < 4 * off
 
 
 def test_the_bound_of_far_pairs_is_relative_to_the_kernel():

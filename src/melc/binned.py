@@ -67,6 +67,8 @@ class BinnedDivergence:
     def __init__(self, rows: Rows, gamma: float, eps: float) -> None:
         self.rows, self.gamma, self.eps = rows, gamma, eps
         self._samples = [rows.spread_sample(c, _GUESS_ROWS) for c in (0, 1)]
+        # Bins are anchored at the projection of this point: they move with the data as v turns.
+        self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
         self._total_weights = rows.total_weight(0), rows.total_weight(1)
         self._log_pairs = sum(math.log(rows.total_weight(c) / rows.lightest(c)) for c in (0, 1))
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
@@ -97,7 +99,7 @@ class BinnedDivergence:
             kernels.sample_spread(X @ v, weights) for X, weights in self._samples
         )
         guess = kernels.Spread(*self._total_weights, mean_x, mean_y, variance_x, variance_y)
-        origin = 0.5 * (min(low_x, low_y) + max(high_x, high_y))
+        origin = float(v @ self._centre)
         if kernels.total_variance(guess) == 0:  # nothing to go by: any width, refined later
             guess = guess._replace(variance_x=max(abs(origin), 1.0), variance_y=max(abs(origin), 1.0))
         variances = kernels.kernel_variances(guess, self.gamma, VARIANCE_FLOOR)
@@ -211,6 +213,7 @@ class BinnedDivergence:
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         table = np.zeros((layout.n_bins, layout.order - 1))
         extra = sums.extra
+        drift = 0.0 if extra is None else float(extra.sum())
         for c, (own, mean) in enumerate(((own_x, spread.mean_x), (own_y, spread.mean_y))):
             bins = classes[c].bins
             polynomials = sums.merged[c].carry_back((xx, yy)[c].polynomials[0])
@@ -219,6 +222,7 @@ class BinnedDivergence:
             middle = layout.origin + (bins.keys + 0.5) * bins.width
             polynomials[:, 0] += own * (middle - mean) + pooled * (middle - centre)
             polynomials[:, 1] += (own + pooled) * bins.width / 2
+            drift += float(np.sum(polynomials * bins.moments))
             table[classes[c].slots] = polynomials[classes[c].in_table, : layout.order - 1]
             if outside is not None:
                 extra = np.zeros(self.rows.n_rows) if extra is None else extra
@@ -226,7 +230,9 @@ class BinnedDivergence:
                 chosen = polynomials[classes[c].of_outside]
                 values = np.polynomial.polynomial.polyval(outside.local[mine], chosen.T, tensor=False)
                 extra[outside.rows[mine]] += outside.weights[mine] * values
-        gradient = self.rows.pull_back_binned(layout, table, extra)
+        # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
+        # the order of their error, which far from zero the rows would multiply; but the bins move along.
+        gradient = self.rows.pull_back_binned(layout, table, extra) - drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         return Evaluation(divergence, gradient, count, kernels.is_floored(spread, VARIANCE_FLOOR), sums.error)
 
