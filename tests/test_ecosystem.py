@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate, learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from melc import MELC
+from melc import MELC, classifier
 
 
 def make(n=200, seed=0):
@@ -106,8 +106,8 @@ def test_clone_and_parameters():
 
 
 def test_the_picture_of_the_estimator_links_to_its_documentation():
-    html = settle()._repr_html_()
-    assert 'href="https://github.com/melc-learn/melc' in html
+    assert MELC._doc_link_template.startswith("https://")
+    assert f'href="{MELC._doc_link_template}"' in settle()._repr_html_()
     assert "MELC" in make_pipeline(StandardScaler(), settle())._repr_html_()
 
 
@@ -170,6 +170,18 @@ def test_callbacks_hear_of_every_run():
     assert recorder.given[0][2] == {"sample_weight": weights}
     assert not left_over(model)
     np.testing.assert_array_equal(model.coef_, settle(n_init=3).fit(X, y, sample_weight=weights).coef_)
+
+
+@pytest.mark.usefixtures("callback")
+def test_callbacks_hear_of_the_runs_of_classes_solved_together(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    alone = settle().fit(X, y)
+    monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 0)
+    recorder = Recorder()
+    model = settle().set_callbacks(recorder).fit(X, y)
+    assert recorder.heard.count("end run") == 6
+    assert recorder.heard[-2:] == ["end fit", "teardown"]
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
 
 
 @pytest.mark.usefixtures("callback")
