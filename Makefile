@@ -28,7 +28,7 @@ $(FLOOR)/.installed: pyproject.toml tests/floors.py
 	touch $@
 
 test-floor: $(FLOOR)/.installed
-	PYTHONPATH=src $(FLOOR)/bin/python -m pytest -q -n 2 $(addprefix tests/test_,common.py classifier.py density.py estimator.py inputs.py ecosystem.py)
+	PYTHONPATH=src $(FLOOR)/bin/python -m pytest -q -n 2 $(addprefix tests/test_,common.py classifier.py density.py estimator.py together.py inputs.py ecosystem.py)
 
 # The paper's evaluation; stopped at any moment, the same command goes on from there.
 paper: $(INSTALLED)

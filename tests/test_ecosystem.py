@@ -8,11 +8,12 @@ import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate, learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from melc import MELC
+from melc import MELC, classifier
 
 
 def make(n=200, seed=0):
@@ -75,10 +76,11 @@ def test_weights_find_their_way_through_pipelines_and_searches():
     X, y = make()
     weights = np.random.default_rng(1).integers(1, 4, size=len(y)).astype(float)
     with sklearn.config_context(enable_metadata_routing=True):
-        wants = settle().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        wants = settle().set_fit_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipeline = make_pipeline(scaler, wants).fit(X, y, sample_weight=weights)
-        search = GridSearchCV(make_pipeline(scaler, wants), {"melc__gamma": [1.0]}, cv=2)
+        scorer = make_scorer(balanced_accuracy_score).set_score_request(sample_weight=True)
+        search = GridSearchCV(make_pipeline(scaler, wants), {"melc__gamma": [1.0]}, cv=2, scoring=scorer)
         search.fit(X, y, sample_weight=weights)
     expected = settle().fit(StandardScaler().fit_transform(X), y, sample_weight=weights)
     unweighted = settle().fit(StandardScaler().fit_transform(X), y)
@@ -104,8 +106,8 @@ def test_clone_and_parameters():
 
 
 def test_the_picture_of_the_estimator_links_to_its_documentation():
-    html = settle()._repr_html_()
-    assert 'href="https://github.com/melc-learn/melc' in html
+    assert MELC._doc_link_template.startswith("https://")
+    assert f'href="{MELC._doc_link_template}"' in settle()._repr_html_()
     assert "MELC" in make_pipeline(StandardScaler(), settle())._repr_html_()
 
 
@@ -171,6 +173,18 @@ def test_callbacks_hear_of_every_run():
 
 
 @pytest.mark.usefixtures("callback")
+def test_callbacks_hear_of_the_runs_of_classes_solved_together(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    alone = settle().fit(X, y)
+    monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 0)
+    recorder = Recorder()
+    model = settle().set_callbacks(recorder).fit(X, y)
+    assert recorder.heard.count("end run") == 6
+    assert recorder.heard[-2:] == ["end fit", "teardown"]
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+
+
+@pytest.mark.usefixtures("callback")
 def test_a_callback_may_ask_to_stop():
     X, y = make()
     recorder = Recorder(stop_after=2)
@@ -222,7 +236,7 @@ def test_a_scoring_monitor(load, callback):
     by_run = [row["balanced_accuracy"] for row in log if row["task_name"] == "run"]
     assert len(by_run) == (3 if len(model.classes_) == 2 else 0)  # one class alone is no model yet
     assert [row["balanced_accuracy"] for row in log if row["task_name"] == "fit"] == [
-        pytest.approx(sklearn.metrics.balanced_accuracy_score(y, model.predict(X)))
+        pytest.approx(balanced_accuracy_score(y, model.predict(X)))
     ]
     assert not left_over(model)
 

@@ -1,7 +1,6 @@
 """Several classes, weights, priors, outputs and repeated fits, as a user of scikit-learn expects them."""
 
 import pickle
-import threading
 import warnings
 
 import numpy as np
@@ -12,8 +11,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 
 from melc import MELC, classifier
-from melc.rows import Rows
-from melc.together import Together, solve_together
 
 
 def make(n=240, d=3, n_classes=3, seed=0):
@@ -107,81 +104,6 @@ def test_the_predicted_class_has_the_highest_probability_wherever_one_looks():
     probability = model.predict_proba(new)
     found = np.searchsorted(model.classes_, model.predict(new))
     np.testing.assert_array_equal(probability[np.arange(len(new)), found], probability.max(axis=1))
-
-
-# --------------------------------------------------------------------------------------- solved together
-
-
-@pytest.fixture
-def passes(monkeypatch):
-    """How many passes over all rows were made, however many problems shared each."""
-    made = []
-    make_passes = Rows._make
-
-    def counted(self, wishes):
-        if self.n_rows > classifier._WORTH_TOGETHER:
-            made.append(len(wishes))
-        make_passes(self, wishes)
-
-    monkeypatch.setattr(Rows, "_make", counted)
-    monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 30_000)
-    return made
-
-
-def both_ways(X, y, passes, monkeypatch, **options):
-    """Fitted side by side and one after the other, and how many times each read X."""
-    together = settle(n_init=1, **options).fit(X, y)
-    shared = list(passes)
-    passes.clear()
-    monkeypatch.setattr(classifier, "Together", lambda n: None)
-    monkeypatch.setattr(classifier, "solve_together", lambda problems, _: [problem() for problem in problems])
-    return together, settle(n_init=1, **options).fit(X, y), shared, list(passes)
-
-
-def test_classes_solved_together_read_the_rows_once_a_round(passes, monkeypatch):
-    X, y = make(n=40_000, d=7)
-    together, alone, shared, single = both_ways(X, y, passes, monkeypatch)
-    np.testing.assert_allclose(together.coef_, alone.coef_, atol=1e-12)
-    assert set(single) == {1}
-    assert sum(shared) == len(single)  # nobody asked for more
-    assert shared[0] == 3
-    # In every round all problems that still run take part: as many rounds as the longest of them needs.
-    assert shared == sorted(shared, reverse=True)
-    assert len(shared) < 0.6 * len(single)
-
-
-@pytest.mark.xfail(reason="stretches of rows are cut at other places for several passes, so sums are added otherwise")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("layout", ["rows", "columns", "float32"])
-def test_classes_solved_together_are_the_same_to_the_last_bit(layout, n_jobs, passes, monkeypatch):
-    X, y = make(n=140_001, d=7)
-    X = {"rows": X, "columns": np.asfortranarray(X), "float32": X.astype(np.float32)}[layout]
-    together, alone, *_ = both_ways(X, y, passes, monkeypatch, n_jobs=n_jobs, max_iter=20)
-    assert_same_model(together, alone)
-
-
-@pytest.mark.parametrize("fails", ["in a pass", "between passes"])
-def test_an_error_in_one_of_several_problems_ends_them_all(fails):
-    together, n_threads = Together(3), threading.active_count()
-    rounds = []
-
-    def problem(k):
-        for i in range(1000):
-            if fails == "between passes" and (k, i) == (1, 5):
-                raise ZeroDivisionError("problem 1")
-            together.run(type("Wish", (), {"results": None})(), make)
-
-    def make(wishes):
-        rounds.append(len(wishes))
-        if fails == "in a pass" and len(rounds) == 6:
-            raise ZeroDivisionError("pass 6")
-        for wish in wishes:
-            wish.results = []
-
-    with pytest.raises(ZeroDivisionError, match=r"problem 1|pass 6"):
-        solve_together([lambda k=k: problem(k) for k in range(3)], together)
-    assert len(rounds) <= 6
-    assert threading.active_count() == n_threads
 
 
 # ------------------------------------------------------------------------------------- weights and priors
