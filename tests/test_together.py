@@ -55,7 +55,6 @@ def test_classes_solved_together_read_the_rows_once_a_round(passes, monkeypatch)
     assert len(shared) < 0.6 * len(single)
 
 
-@pytest.mark.xfail(reason="stretches of rows are cut at other places for several passes, so sums are added otherwise")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("layout", ["rows", "columns", "float32"])
 def test_classes_solved_together_are_the_same_to_the_last_bit(layout, n_jobs, passes, monkeypatch):

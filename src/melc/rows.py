@@ -275,11 +275,19 @@ class Rows:
         return [self.n_rows * i // n for i in range(n + 1)]
 
     def _stretches(self, start: int, stop: int, n_passes: int) -> list[tuple[int, int]]:
-        size = self.n_rows
-        if self._products.divisible:
-            # One pass keeps its projections in the cache; several also want to find the rows there.
-            size = _STRETCH if n_passes == 1 else max(256, _CACHED_NUMBERS // self.n_features)
-        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+        """One pass keeps its projections in the cache; several also want to find the rows there.
+
+        Several take the stretches of one in parts that are whole blocks of the products: sums are then added in the
+        same order either way, to the same bits.
+        """
+        if not self._products.divisible:
+            return [(start, stop)]
+        whole = [(a, min(a + _STRETCH, stop)) for a in range(start, stop, _STRETCH)]
+        if n_passes == 1:
+            return whole
+        block = self._products.block_rows
+        size = block * max(1, _CACHED_NUMBERS // self.n_features // block)
+        return [(c, min(c + size, b)) for a, b in whole for c in range(a, b, size)]
 
     def relabelled(self, codes: NDArray[np.int8]) -> "Rows":
         """The same rows with other classes."""
@@ -299,6 +307,7 @@ class _Products:
     project: Callable[[Floats, int, int, Floats], None]
     pull: Callable[[Floats, int, int, Floats], None]
     divisible: bool = True
+    block_rows: int = 1  # rows that are multiplied at once
 
 
 def _products_with(X: Any) -> _Products:
@@ -310,15 +319,18 @@ def _products_with(X: Any) -> _Products:
         return _Products(
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
+            block_rows=kernels.blas_block_rows(X.shape[1]),
         )
     if X.flags.f_contiguous:
         return _Products(
             lambda v, a, b, z: kernels.project_columns(X.T, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_columns(X.T, w, a, b, gradient),
+            block_rows=kernels.COLUMN_BLOCK,
         )
     return _Products(
         lambda v, a, b, z: kernels.project_mixed(X, v, a, b, z),
         lambda w, a, b, gradient: kernels.pull_mixed(X, w, a, b, gradient),
+        block_rows=kernels.blas_block_rows(X.shape[1]),
     )
 
 

@@ -36,6 +36,8 @@ from melc.kernels.pairs import (
     self_sum,
 )
 from melc.kernels.rows import (
+    COLUMN_BLOCK,
+    blas_block_rows,
     project_columns,
     project_mixed,
     project_rows,
@@ -45,11 +47,13 @@ from melc.kernels.rows import (
 )
 
 __all__ = [
+    "COLUMN_BLOCK",
     "Spread",
     "add_point_moments",
     "assemble_divergence",
     "bin_means",
     "bin_points",
+    "blas_block_rows",
     "count_not_above",
     "cross_sum",
     "exact_divergence",

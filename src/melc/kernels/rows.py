@@ -13,17 +13,18 @@ from numba import njit
 from melc.kernels.flags import COMPILE
 
 _BLAS_STAYS_SINGLE = 8192  # elements; OpenBLAS uses one thread below 9216
-_COLUMN_BLOCK = 1024
+COLUMN_BLOCK = 1024
 
 
-@njit(inline="always")
-def _block_rows(n_features):
+@njit(cache=True, nogil=True)
+def blas_block_rows(n_features):
+    """Rows that BLAS gets at once."""
     return max(8, _BLAS_STAYS_SINGLE // n_features)
 
 
 @njit(**COMPILE)
 def project_rows(X, v, start, stop, z):
-    size = _block_rows(X.shape[1])
+    size = blas_block_rows(X.shape[1])
     for a in range(start, stop, size):
         b = min(a + size, stop)
         np.dot(X[a:b], v, z[a:b])
@@ -31,7 +32,7 @@ def project_rows(X, v, start, stop, z):
 
 @njit(**COMPILE)
 def project_mixed(X, v, start, stop, z):
-    size = _block_rows(X.shape[1])
+    size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
         b = min(a + size, stop)
@@ -41,8 +42,8 @@ def project_mixed(X, v, start, stop, z):
 
 @njit(**COMPILE)
 def project_columns(XT, v, start, stop, z):
-    for a in range(start, stop, _COLUMN_BLOCK):
-        block = z[a : min(a + _COLUMN_BLOCK, stop)]
+    for a in range(start, stop, COLUMN_BLOCK):
+        block = z[a : min(a + COLUMN_BLOCK, stop)]
         block[:] = 0.0
         for j in range(len(v)):
             column = XT[j, a : a + len(block)]
@@ -54,7 +55,7 @@ def project_columns(XT, v, start, stop, z):
 @njit(**COMPILE)
 def pull_rows(X, w, start, stop, gradient):
     """Adds Σ w_{i − start} X_i over the rows start … stop to ``gradient``."""
-    size = _block_rows(X.shape[1])
+    size = blas_block_rows(X.shape[1])
     for a in range(start, stop, size):
         b = min(a + size, stop)
         gradient += np.dot(w[a - start : b - start], X[a:b])
@@ -62,7 +63,7 @@ def pull_rows(X, w, start, stop, gradient):
 
 @njit(**COMPILE)
 def pull_mixed(X, w, start, stop, gradient):
-    size = _block_rows(X.shape[1])
+    size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
         b = min(a + size, stop)
@@ -72,8 +73,8 @@ def pull_mixed(X, w, start, stop, gradient):
 
 @njit(**COMPILE)
 def pull_columns(XT, w, start, stop, gradient):
-    for a in range(start, stop, _COLUMN_BLOCK):
-        weights = w[a - start : min(a + _COLUMN_BLOCK, stop) - start]
+    for a in range(start, stop, COLUMN_BLOCK):
+        weights = w[a - start : min(a + COLUMN_BLOCK, stop) - start]
         for j in range(len(gradient)):
             column = XT[j, a : a + len(weights)]
             total = 0.0
