@@ -170,7 +170,7 @@ def _kernel_across(x, y, variance, least, n_blocks):
     tables = _tables(x.order)
     return kernels.sum_across(
         *(x.keys, x.moments, y.keys, y.moments, *tables, x.width, variance, least, n_blocks),
-        *(*polynomials, (0,) * x.order),
+        *polynomials,
     )
 
 

@@ -239,6 +239,10 @@ class Rows:
 
     def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
+        if self.together is None and self.n_rows <= _STRETCH:  # small data have no time for more
+            something = begin()
+            step(something, 0, self.n_rows)
+            return [something]
         wish = Pass(begin, step)
         if self.together is not None:
             return self.together.run(wish, self._make)

@@ -234,21 +234,22 @@ def _slopes_of_potential(potential, lagrange, factor, polynomials):
         polynomials[k, order - 1] = 0.0
 
 
-@njit(inline="always")
-def _couple(blocks, slopes, offset, charges_x, k, charges_y, other, phi_x, phi_y, both, order):
+@njit(**COMPILE)
+def _couple(blocks, slopes, offset, charges_x, k, charges_y, other, phi_x, phi_y, both):
     """q_k G q_l and q_k (∂G/∂V) q_l of two bins; each adds to the potential in the other.
 
     Plain unsigned indices throughout: a view of a row would cost more than the row's arithmetic.
     """
+    order = charges_x.shape[1]
     value = 0.0
     derivative = 0.0
     o, i, j = np.uint64(offset), np.uint64(k), np.uint64(other)
-    for row in range(len(order)):
+    for row in range(order):
         a = np.uint64(row)
         q = charges_x[i, a]
         along = 0.0
         slope_along = 0.0
-        for column in range(len(order)):
+        for column in range(order):
             b = np.uint64(column)
             along += blocks[o, a, b] * charges_y[j, b]
             slope_along += slopes[o, a, b] * charges_y[j, b]
@@ -256,29 +257,30 @@ def _couple(blocks, slopes, offset, charges_x, k, charges_y, other, phi_x, phi_y
         value += q * along
         derivative += q * slope_along
     if both:
-        for row in range(len(order)):
+        for row in range(order):
             a = np.uint64(row)
             q = charges_x[i, a]
-            for column in range(len(order)):
+            for column in range(order):
                 b = np.uint64(column)
                 phi_y[j, b] += blocks[o, a, b] * q
     return value, derivative
 
 
 @njit(**COMPILE)
-def _couple_rows(upper, lower, o, blocks, slopes, b0, phi_upper, phi_lower, both, order):
+def _couple_rows(upper, lower, o, blocks, slopes, b0, phi_upper, phi_lower, both):
     """As _couple, for all pairs of bins o apart at once: charges node by node, one column a bin, empty ones too.
 
     Σ_k q_k G q_{k−o} = Σ_ab G_ab c_ab with c_ab the correlation of two rows: long loops that vectorise, and ∂/∂V for
     next to nothing.
     """
+    order = upper.shape[0]
     value = 0.0
     derivative = 0.0
     n = upper.shape[1] - o
-    for a in range(len(order)):
+    for a in range(order):
         u = upper[a, o:]
         phi_u = phi_upper[a, o:]
-        for b in range(len(order)):
+        for b in range(order):
             low = lower[b, :n]
             g = blocks[b0, a, b]
             correlation = 0.0
@@ -292,6 +294,23 @@ def _couple_rows(upper, lower, o, blocks, slopes, b0, phi_upper, phi_lower, both
                 for k in range(n):
                     phi_l[k] += g * u[k]
     return value, derivative
+
+
+@njit(**COMPILE)
+def _correlation(upper, lower, o):
+    """Σ_k upper_{k+o} lower_k."""
+    total = 0.0
+    for k in range(len(lower) - o):
+        total += upper[k + o] * lower[k]
+    return total
+
+
+@njit(**COMPILE)
+def _total(mass):
+    total = 0.0
+    for k in range(len(mass)):
+        total += mass[k, 0]
+    return total
 
 
 @njit(**COMPILE)
@@ -311,14 +330,14 @@ def _gather(keys, table, first, values):
             values[k, j] = table[j, keys[k] - first]
 
 
-@njit(inline="always")
+@njit(**COMPILE)
 def _mostly_occupied(occupied, n_bins):
     """Whether long loops over all bins beat short ones over the occupied."""
     return n_bins <= 4 * occupied + 16
 
 
 @njit(**COMPILE)
-def _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, order):
+def _potentials_within(keys, charges, mass, blocks, slopes, errors, potential):
     """(S, ∂S/∂V, error) of the pairs of bins less than len(blocks) apart, and the potential at the nodes."""
     n_blocks = len(blocks)
     n_bins = keys[-1] - keys[0] + 1
@@ -331,10 +350,10 @@ def _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, o
         phi = np.zeros(table.shape)
         for o in range(n_blocks):
             factor = 1.0 if o == 0 else 2.0
-            value, derivative = _couple_rows(table, table, o, blocks, slopes, o, phi, phi, o > 0, order)
+            value, derivative = _couple_rows(table, table, o, blocks, slopes, o, phi, phi, o > 0)
             total += factor * value
             slope += factor * derivative
-            error += factor * errors[o] * (masses[o:] * masses[: n_bins - o]).sum()
+            error += factor * errors[o] * _correlation(masses, masses, o)
         _gather(keys, phi, keys[0], potential)
         return total, slope, error
     for k in range(len(keys)):
@@ -342,9 +361,7 @@ def _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, o
         while other >= 0 and keys[k] - keys[other] < n_blocks:
             o = keys[k] - keys[other]
             factor = 1.0 if other == k else 2.0
-            value, derivative = _couple(
-                blocks, slopes, o, charges, k, charges, other, potential, potential, other != k, order
-            )
+            value, derivative = _couple(blocks, slopes, o, charges, k, charges, other, potential, potential, other != k)
             total += factor * value
             slope += factor * derivative
             error += factor * mass[k, 0] * mass[other, 0] * errors[o]
@@ -353,7 +370,7 @@ def _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, o
 
 
 @njit(**COMPILE)
-def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n_blocks, polynomials, order):
+def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n_blocks, polynomials):
     """(S, ∂S/∂V, error of S) over all pairs of points of one class in its bins.
 
     Bins ``n_blocks`` and more apart are left out. ``polynomials`` receives ∂ log S/∂z in every bin.
@@ -362,18 +379,18 @@ def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n
     blocks, slopes = _blocks(0, n_blocks, differences, width, variance, 0.0)
     errors = pair_errors(0, n_blocks, hermite, width, variance, 0.0)
     potential = np.zeros(moments.shape)
-    mass = moments[:, :1].copy()
-    total, slope, error = _potentials_within(keys, charges, mass, blocks, slopes, errors, potential, order)
+    mass = moments[:, :1]
+    total, slope, error = _potentials_within(keys, charges, mass, blocks, slopes, errors, potential)
     if keys[-1] - keys[0] >= n_blocks:
         left_out = (n_blocks - 1) * width
-        error += mass.sum() ** 2 * np.exp(-left_out * left_out / (2 * variance))
+        error += _total(mass) ** 2 * np.exp(-left_out * left_out / (2 * variance))
     _slopes_of_potential(potential, lagrange, 4.0 / (width * total), polynomials)
     return total, slope, error
 
 
 @njit(**COMPILE)
 def _potentials_across(
-    keys_x, charges_x, mass_x, keys_y, charges_y, mass_y, blocks, slopes, errors, least, phi_x, phi_y, order
+    keys_x, charges_x, mass_x, keys_y, charges_y, mass_y, blocks, slopes, errors, least, phi_x, phi_y
 ):  # fmt: skip
     """As _potentials_within, for the pairs of two classes; ``blocks[o]`` serves bins least + o apart."""
     first = min(keys_x[0], keys_y[0])
@@ -387,15 +404,15 @@ def _potentials_across(
         nx, ny = _spread_out(keys_x, mass_x, first, n_bins)[0], _spread_out(keys_y, mass_y, first, n_bins)[0]
         table_x, table_y = np.zeros(x.shape), np.zeros(y.shape)
         for o in range(least, min(reach, n_bins)):
-            value, derivative = _couple_rows(x, y, o, blocks, slopes, o - least, table_x, table_y, True, order)
+            value, derivative = _couple_rows(x, y, o, blocks, slopes, o - least, table_x, table_y, True)
             total += value
             slope += derivative
-            error += errors[o - least] * (nx[o:] * ny[: n_bins - o]).sum()
+            error += errors[o - least] * _correlation(nx, ny, o)
             if o > 0:  # y above x: the same block with the roles exchanged
-                value, derivative = _couple_rows(y, x, o, blocks, slopes, o - least, table_y, table_x, True, order)
+                value, derivative = _couple_rows(y, x, o, blocks, slopes, o - least, table_y, table_x, True)
                 total += value
                 slope += derivative
-                error += errors[o - least] * (ny[o:] * nx[: n_bins - o]).sum()
+                error += errors[o - least] * _correlation(ny, nx, o)
         _gather(keys_x, table_x, first, phi_x)
         _gather(keys_y, table_y, first, phi_y)
         return total, slope, error
@@ -407,13 +424,9 @@ def _potentials_across(
         while other < len(keys_y) and keys_y[other] - keys_x[k] < reach:
             o = abs(keys_x[k] - keys_y[other]) - least
             if keys_x[k] >= keys_y[other]:
-                value, derivative = _couple(
-                    blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, True, order
-                )
+                value, derivative = _couple(blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, True)
             else:
-                value, derivative = _couple(
-                    blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, True, order
-                )
+                value, derivative = _couple(blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, True)
             total += value
             slope += derivative
             error += mass_x[k, 0] * mass_y[other, 0] * errors[o]
@@ -424,7 +437,7 @@ def _potentials_across(
 @njit(**COMPILE)
 def sum_across(
     keys_x, moments_x, keys_y, moments_y, lagrange, differences, hermite, width, variance, least, n_blocks,
-    polynomials_x, polynomials_y, order,
+    polynomials_x, polynomials_y,
 ):  # fmt: skip
     """As sum_within, over the pairs of two classes whose nearest bins are ``least`` apart.
 
@@ -434,14 +447,14 @@ def sum_across(
     blocks, slopes = _blocks(least, n_blocks, differences, width, variance, nearest)
     errors = pair_errors(least, n_blocks, hermite, width, variance, nearest * nearest / (2 * variance))
     phi_x, phi_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
-    mass_x, mass_y = moments_x[:, :1].copy(), moments_y[:, :1].copy()
+    mass_x, mass_y = moments_x[:, :1], moments_y[:, :1]
     total, slope, error = _potentials_across(
         keys_x, _charges(moments_x, lagrange), mass_x, keys_y, _charges(moments_y, lagrange), mass_y,
-        blocks, slopes, errors, least, phi_x, phi_y, order,
+        blocks, slopes, errors, least, phi_x, phi_y,
     )  # fmt: skip
     left_out = (least + n_blocks - 1) * width
     exponent = (nearest - left_out) * (nearest + left_out) / (2 * variance)
-    error += mass_x.sum() * mass_y.sum() * np.exp(exponent)
+    error += _total(mass_x) * _total(mass_y) * np.exp(exponent)
     _slopes_of_potential(phi_x, lagrange, 2.0 / (width * total), polynomials_x)
     _slopes_of_potential(phi_y, lagrange, 2.0 / (width * total), polynomials_y)
     return total, slope, error
@@ -467,11 +480,13 @@ def sample_spread(z, weights):
     """Weighted mean and variance, least and largest value."""
     total = 0.0
     mean = 0.0
+    low, high = z[0], z[0]
     for i in range(len(z)):
         total += weights[i]
         mean += weights[i] * z[i]
+        low, high = min(low, z[i]), max(high, z[i])
     mean /= total
     variance = 0.0
     for i in range(len(z)):
         variance += weights[i] * (z[i] - mean) ** 2
-    return mean, variance / total, z.min(), z.max()
+    return mean, variance / total, low, high

@@ -97,7 +97,7 @@ def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
     n_blocks = min(math.ceil(reach / bins.width) + 2, int(bins.keys[-1] - bins.keys[0]) + 1)
     polynomials = np.empty(bins.moments.shape)
     value, slope, error = kernels.sum_within(
-        bins.keys, bins.moments, *_tables(bins.order), bins.width, variance, n_blocks, polynomials, (0,) * bins.order
+        bins.keys, bins.moments, *_tables(bins.order), bins.width, variance, n_blocks, polynomials
     )
     return _binned_sum(value, slope, error, 0.0, (polynomials,), n_blocks * bins.order**2)
 
@@ -121,7 +121,7 @@ def _sum_across(x: Bins, y: Bins, variance: float, eps: float, least: int, pairs
     polynomials = np.empty(x.moments.shape), np.empty(y.moments.shape)
     value, slope, error = kernels.sum_across(
         *(x.keys, x.moments, y.keys, y.moments, *_tables(x.order)),
-        *(width, variance, least, n_blocks, *polynomials, (0,) * x.order),
+        *(width, variance, least, n_blocks, *polynomials),
     )
     log_factor = (max(least - 1, 0) * width) ** 2 / (2 * variance)
     return _binned_sum(value, slope, error, log_factor, polynomials, n_blocks * x.order**2)
