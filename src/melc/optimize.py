@@ -10,7 +10,7 @@ from melc.objective import Objective
 from melc.sums.base import Floats
 
 # Smallest relative change of the objective that still counts as progress (SciPy's own default).
-_PROGRESS = 2.2e-9
+SCIPY_PROGRESS = 2.2e-9
 
 _ARMIJO = 1e-4
 _MOST_HALVINGS = 40
@@ -83,23 +83,23 @@ class _Trace:
         )
 
 
-def _lbfgs(trace: _Trace, max_iter: int, tol: float) -> Result:
+def _lbfgs(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
     """SciPy's L-BFGS-B, without bounds."""
-    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": _PROGRESS}
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": progress}
     found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
     reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
-def _cg(trace: _Trace, max_iter: int, tol: float) -> Result:
-    """SciPy's nonlinear conjugate gradients."""
+def _cg(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+    """SciPy's nonlinear conjugate gradients; they look at the gradient only, not at progress."""
     options = {"maxiter": max_iter, "gtol": tol}
     found = minimize(trace, trace.start, jac=True, method="CG", callback=trace.note_iteration, options=options)
     reason = {0: "converged: the gradient is below tol", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
-def _sphere(trace: _Trace, max_iter: int, tol: float) -> Result:
+def _sphere(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Gradient ascent along the unit sphere, with backtracking until Armijo's condition holds."""
     u = trace.start
     value, gradient = trace(u)
@@ -121,13 +121,13 @@ def _sphere(trace: _Trace, max_iter: int, tol: float) -> Result:
         gain = value - new_value
         u, value, gradient = candidate, new_value, new_gradient
         trace.note_iteration(None)
-        if gain <= _PROGRESS * max(abs(value), 1.0):
+        if gain <= progress * max(abs(value), 1.0):
             return trace.result(n_iter + 1, True, "converged: the divergence no longer changes")
         step *= 2
     return trace.result(max_iter, False, _limit(max_iter))
 
 
-SOLVERS: dict[str, Callable[[_Trace, int, float], Result]] = {
+SOLVERS: dict[str, Callable[[_Trace, int, float, float], Result]] = {
     "lbfgs": _lbfgs,
     "cg": _cg,
     "sphere": _sphere,
@@ -153,9 +153,13 @@ def maximise(
     solver: str = "lbfgs",
     max_iter: int = 200,
     tol: float = 1e-5,
+    progress: float = SCIPY_PROGRESS,
     curvature: Floats | None = None,
 ) -> Result:
     """Maximise the divergence from one start, a direction in the units of the features.
+
+    A run ends when no component of the gradient exceeds ``tol``, or when the relative change of the objective is below
+    ``progress``.
 
     ``curvature`` is a matrix R whose square R Rᵀ is about the inverse of the negative Hessian at the start; the
     solvers that leave the sphere then work in coordinates in which the objective is equally curved in all directions.
@@ -175,7 +179,7 @@ def maximise(
     u = start * objective.scale
     # The sphere has no coordinates to stretch.
     trace = _Trace(objective, u / np.linalg.norm(u), None if solver == "sphere" else curvature)
-    return SOLVERS[solver](trace, max_iter, tol)
+    return SOLVERS[solver](trace, max_iter, tol, progress)
 
 
 def best_of(results: list[Result]) -> Result:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from melc.objective import Objective
-from melc.optimize import Result, best_of, maximise
+from melc.optimize import SCIPY_PROGRESS, Result, best_of, maximise
 from melc.rows import Rows
 from melc.sums.base import Floats
 
@@ -30,6 +30,8 @@ _SAME = 0.99
 # A sample's optimum moves with the next sample anyway: neither its search nor its sums need be exact.
 _COARSE_TOL = 1e-2
 _COARSE_EPS = 1e-3
+# Relative change of a smooth objective that is still progress: a little more than its rounding.
+_LEAST_PROGRESS = 1e-11
 # More features than this, and the Hessian costs more than the steps that it saves.
 _MOST_CURVATURE_FEATURES = 200
 _DIFFERENCE = 1e-4
@@ -51,9 +53,20 @@ class Problem:
     def solve(
         self, objective: Objective, start: Floats, tol: float | None = None, curvature: Floats | None = None
     ) -> Result:
-        tolerance = self.tol if tol is None else max(tol, self.tol)
+        """Solve from one start; to the end, unless a larger ``tol`` will do.
+
+        To the end means until the gradient says so: a smooth objective that hardly changes any more can still turn its
+        direction by 1e-5.
+        """
+        to_the_end = tol is None and self.smooth
         return maximise(
-            objective, start, solver=self.solver, max_iter=self.max_iter, tol=tolerance, curvature=curvature
+            objective,
+            start,
+            solver=self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol if tol is None else max(tol, self.tol),
+            progress=_LEAST_PROGRESS if to_the_end else SCIPY_PROGRESS,
+            curvature=curvature,
         )
 
     def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:
