@@ -26,12 +26,12 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import StratifiedKFold
 
+from melc.arrays import Floats
 from melc.objective import METHODS, Objective
 from melc.optimize import maximise
 from melc.pairwise import PairwiseDivergence
 from melc.rows import Rows
 from melc.sums import SUMS, DoubleSum, Side
-from melc.sums.base import Floats
 
 # Jozefowicz and Czarnecki, "Fast optimization of Multithreshold Entropy Linear Classifier": section
 # "Evaluation" for γ and ε; Table 1 ("Mean ratio of exp calls"), columns L-BFGS-B bin and L-BFGS-B dist.

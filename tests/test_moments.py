@@ -154,7 +154,7 @@ def test_sums_are_those_of_the_interpolated_kernel(order):
     width, variance = 2.0, 0.5
     bins_x, bins_y = binned(x, a, width, order)[0], binned(y, b, width, order)[0]
     charges = naive.moment_sum(x, a, y, b, width, variance, order)
-    least = int(kernels.least_offset(bins_x.keys, bins_y.keys))
+    least = int(kernels.nearest_distance(bins_x.keys, bins_y.keys))
     assert least <= 1  # no exponent is taken out
     found = _kernel_across(bins_x, bins_y, variance, least, 30)
     assert found[0] == pytest.approx(charges, rel=1e-12)

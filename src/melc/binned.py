@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc import kernels
+from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
 from melc.rows import Layout, Outside, Rows
 from melc.sums import Side, bounds
-from melc.sums.base import Floats
 from melc.sums.exact import sum_across as across_pairs
 from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, merge, sum_across, sum_within
 
@@ -332,7 +332,7 @@ def _sorted_side(rows: Rows, members: NDArray[np.int64], origin: float) -> Side:
 
 def _gap(across: list[Merged]) -> int:
     """Empty bins between the classes, at the least."""
-    return int(kernels.least_offset(across[0].bins.keys, across[1].bins.keys)) - 1
+    return int(kernels.nearest_distance(across[0].bins.keys, across[1].bins.keys)) - 1
 
 
 def _no_certificate(error: float, eps: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from melc.sums.base import Floats
+from melc.arrays import Floats
 
 # Numbers up to which sorting costs next to nothing; larger data are seldom degenerate.
 _MOST_NUMBERS = 200_000

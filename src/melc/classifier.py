@@ -21,6 +21,7 @@ from sklearn.utils.parallel import _threadpool_controller_decorator
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from melc.arrays import Floats
 from melc.canonical import canonical
 from melc.fitting import Projection, Settings, describe, learn_projection
 from melc.objective import METHODS
@@ -28,8 +29,6 @@ from melc.optimize import SOLVERS, Result, best_of
 from melc.progress import HAS_CALLBACKS, CallbackSupportMixin, Progress, with_callbacks
 from melc.rows import Rows
 from melc.together import Together, solve_together
-
-Floats = NDArray[np.float64]
 
 # Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
 _WORTH_TOGETHER = 100_000

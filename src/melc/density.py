@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_expit
 
 from melc import kernels
-from melc.sums.base import Floats
+from melc.arrays import Floats
 
 Ratio = Callable[[ArrayLike], Floats]
 

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from melc.arrays import Floats
 from melc.objective import METHODS, Objective
 from melc.rows import Rows
 from melc.sums import SUMS
-from melc.sums.base import Floats
 
 
 @overload

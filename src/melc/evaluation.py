@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from melc.sums.base import Floats
+from melc.arrays import Floats
 
 # A class that does not vary along v would have a kernel of no width and D would be infinite. Its variance is
 # taken to be at least this fraction of the variance of all points along v (a standard deviation ratio of

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from melc.arrays import Floats
 from melc.density import Decision, decide, estimate_density
 from melc.evaluation import VARIANCE_FLOOR
 from melc.kernels import is_floored, kernel_variances, total_variance
@@ -14,7 +15,6 @@ from melc.pairwise import spread_of
 from melc.rows import Rows
 from melc.search import Problem, search
 from melc.starts import feature_scale, starting_directions
-from melc.sums.base import Floats
 
 # Rows that scales and starts are estimated from.
 _SAMPLE_ROWS = 10_000

@@ -19,12 +19,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from melc.arrays import Floats
 from melc.binned import BinnedDivergence
 from melc.evaluation import Divergence, Evaluation
 from melc.pairwise import ExactDivergence, PairwiseDivergence
 from melc.rows import Rows
 from melc.sums import Bin, Discard
-from melc.sums.base import Floats
 
 # Up to this many rows the compiled sum over all pairs is faster than any detour.
 _FEW_ROWS = 700

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from melc.arrays import Floats
 from melc.objective import Objective
-from melc.sums.base import Floats
 
 # Smallest relative change of the objective that still counts as progress (SciPy's own default).
 SCIPY_PROGRESS = 2.2e-9

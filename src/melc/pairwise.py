@@ -3,10 +3,10 @@
 import numpy as np
 
 from melc import kernels
+from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
 from melc.rows import Rows
 from melc.sums import Method, Side
-from melc.sums.base import Floats
 
 
 class ExactDivergence:

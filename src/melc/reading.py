@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from melc.sums.base import Floats
+from melc.arrays import Floats
 
 
 def parse(text: str | bytes, what: str, *, max_bytes: int) -> "Reader":

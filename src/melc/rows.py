@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from melc import kernels
-from melc.sums.base import Floats
+from melc.arrays import Floats
 from melc.together import Pass, Together
 
 T = TypeVar("T")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from melc.arrays import Floats
 from melc.objective import Objective
 from melc.optimize import SCIPY_PROGRESS, Result, best_of, maximise
 from melc.rows import Rows
-from melc.sums.base import Floats
 
 _COARSE_ROWS = 5_000
 _MIDDLE_ROWS = 40_000

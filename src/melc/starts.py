@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from melc.arrays import Floats
 from melc.rows import Rows
-from melc.sums.base import Floats
 
 # Beyond this many features the discriminant takes the features one by one: a full covariance would cost more
 # than the training that it starts.

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.density import Decision, Density
 from melc.reading import Reader, parse
-from melc.sums.base import Floats
 
 FORMAT, VERSION = "melc-model", 1
 

@@ -6,7 +6,6 @@ Nothing compiles at import: there are no eager signatures, and the machine code 
 from melc.kernels.bins import (
     add_point_moments,
     bin_points,
-    least_offset,
     merge_moments,
     pair_errors,
     sample_spread,
@@ -61,7 +60,6 @@ __all__ = [
     "insertion_sort",
     "is_floored",
     "kernel_variances",
-    "least_offset",
     "log_density",
     "merge_moments",
     "nearest_distance",

@@ -460,21 +460,6 @@ def sum_across(
     return total, slope, error
 
 
-@njit(cache=True, nogil=True)
-def least_offset(keys_x, keys_y):
-    """Smallest number of bins between an occupied bin of either class; both sorted."""
-    best = abs(keys_x[0] - keys_y[0])
-    i = 0
-    j = 0
-    while i < len(keys_x) and j < len(keys_y):
-        best = min(best, abs(keys_x[i] - keys_y[j]))
-        if keys_x[i] < keys_y[j]:
-            i += 1
-        else:
-            j += 1
-    return best
-
-
 @njit(**COMPILE)
 def sample_spread(z, weights):
     """Weighted mean and variance, least and largest value."""

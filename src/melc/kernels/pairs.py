@@ -134,7 +134,7 @@ def self_sum(x, a, variance, reach, dx):
 
 @njit(cache=True, nogil=True)
 def nearest_distance(x, y):
-    """Smallest |x_i − y_j| of two sorted arrays, in one walk along both."""
+    """Smallest |x_i − y_j| of two sorted arrays of points or of bin numbers, in one walk along both."""
     best = np.inf
     i = 0
     j = 0

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from melc.arrays import Floats
 from melc.plotting.common import BLUE, GREY, axes, final_step, projection_index
-from melc.sums.base import Floats
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from melc.arrays import Floats
 from melc.density import Decision, Density
 from melc.plotting.common import (
     BLACK,
@@ -19,7 +20,6 @@ from melc.plotting.common import (
     projection_index,
     side_labels,
 )
-from melc.sums.base import Floats
 
 _GRID_POINTS = 1001
 # Up to this many rows each gets a tick of its own; more are shown as a histogram.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from melc.arrays import Floats
 from melc.names import feature_names_of
 from melc.plotting.common import (
     BLACK,
@@ -18,7 +19,6 @@ from melc.plotting.common import (
     projection_index,
     side_labels,
 )
-from melc.sums.base import Floats
 
 
 @dataclass(eq=False)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc import kernels
+from melc.arrays import Floats
 from melc.sums import bounds
-from melc.sums.base import DoubleSum, Floats, Side
+from melc.sums.base import DoubleSum, Side
 from melc.sums.exact import sum_across, sum_within
 
 # Where the threshold would leave no pair at all, pairs are kept down to this fraction of the largest

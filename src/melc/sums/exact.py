@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from melc import kernels
-from melc.sums.base import DoubleSum, Floats, Side
+from melc.arrays import Floats
+from melc.sums.base import DoubleSum, Side
 
 
 class Exact:

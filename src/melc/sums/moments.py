@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc import kernels
+from melc.arrays import Floats
 from melc.sums import bounds
-from melc.sums.base import DoubleSum, Floats, Side
+from melc.sums.base import DoubleSum, Side
 from melc.sums.exact import Exact
 
 ORDERS = (4, 6, 8)
@@ -104,7 +105,7 @@ def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
 
 def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
     """The sum over the pairs of two classes, their bins of the same width and origin."""
-    least = int(kernels.least_offset(x.keys, y.keys))
+    least = int(kernels.nearest_distance(x.keys, y.keys))
     if least <= 1:
         # Where classes overlap the sum is seldom smaller than all mass spread evenly over the bins.
         likely = _sum_across(x, y, variance, eps, least, math.log(len(x.keys) * len(y.keys)))

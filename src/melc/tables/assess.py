@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
-from melc.sums.base import Floats
+from melc.arrays import Floats
 from melc.tables.encoding import learn_encoding
 
 MEASURES = ("balanced accuracy", "MCC", "AUC")

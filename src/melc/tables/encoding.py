@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from melc.arrays import Floats
 from melc.reading import Reader
-from melc.sums.base import Floats
 from melc.tables.arrow import arrow
 from melc.tables.read import Kind, TableError
 

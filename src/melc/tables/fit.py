@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from melc.arrays import Floats
 from melc.classifier import MELC
-from melc.sums.base import Floats
 from melc.tables.arrow import arrow
 from melc.tables.assess import Problem
 from melc.tables.encoding import learn_encoding

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.density import Decision, Density
 from melc.export.document import FORMAT as MODEL_FORMAT
@@ -16,7 +17,6 @@ from melc.export.sql import column, literal, query
 from melc.export.text import export_text
 from melc.names import feature_names_of
 from melc.reading import Reader, parse
-from melc.sums.base import Floats
 from melc.tables.encoding import Column, Encoding, encoding_in, encoding_out
 from melc.tables.read import Source, read_blocks
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from melc.sums.base import Floats
+from melc.arrays import Floats
 from melc.tables.assess import Problem
 from melc.tables.model import TableModel
 
