@@ -132,8 +132,11 @@ def moment_sum(x, a, y, b, width, variance, order):
 # --------------------------------------------------------------------------------------------- divergence
 
 
-def kernel_variances(z, codes, gamma, weights=None):
-    """(γ (4/3n)^(1/5))² σ² of both classes, σ² at least the floor's fraction of the total variance."""
+def kernel_variances(z, codes, gamma, weights=None, keep=(1, 1), add=(0, 0)):
+    """(γ (4/3n)^(1/5))² σ² of both classes, σ² at least the floor's fraction of the total variance.
+
+    With shrinkage, σ² is ``keep`` times the variance, plus ``add``.
+    """
     z = _wide(z)
     w = _ones(z) if weights is None else _wide(weights)
 
@@ -146,7 +149,7 @@ def kernel_variances(z, codes, gamma, weights=None):
     for c in (0, 1):
         n = np.sum(w[codes == c])
         silverman = gamma * (4 / (3 * n)) ** (np.longdouble(1) / 5)
-        found.append(silverman**2 * max(variance(codes == c), floor))
+        found.append(silverman**2 * max(keep[c] * variance(codes == c) + add[c], floor))
     return found
 
 
@@ -164,17 +167,26 @@ class FrozenDivergence:
     method: str = "exact"
     eps: float | None = None
     weights: np.ndarray | None = None
+    shrinkage: tuple | None = None  # intensities and targets of both classes, and the scales of the features
 
     def __post_init__(self):
         self.X = _wide(self.X)
         self.members = [self.codes == c for c in (0, 1)]
         self.w = np.ones(len(self.codes)) if self.weights is None else np.asarray(self.weights)
         z = (self.X @ _wide(self.v0)).astype(float)
-        variances = [float(V) for V in kernel_variances(z, self.codes, self.gamma, self.weights)]
+        variances = [float(V) for V in self._variances(z, self.v0)]
         self.frozen = {
             (a, b): self._freeze(z[self.members[a]], z[self.members[b]], variances[a] + variances[b], a, b)
             for a, b in ((0, 0), (1, 1), (0, 1))
         }
+
+    def _variances(self, z, v):
+        if self.shrinkage is None:
+            return kernel_variances(z, self.codes, self.gamma, self.weights)
+        intensities, targets, scale = self.shrinkage
+        keep = [1 - intensity for intensity in intensities]
+        add = [i * t * np.sum((_wide(scale) * v) ** 2) for i, t in zip(intensities, targets, strict=True)]
+        return kernel_variances(z, self.codes, self.gamma, self.weights, keep, add)
 
     def _freeze(self, x, y, variance, a, b):
         if self.method == "discard":
@@ -187,7 +199,7 @@ class FrozenDivergence:
 
     def __call__(self, v):
         z = self.X @ _wide(v)
-        variances = kernel_variances(z, self.codes, self.gamma, self.weights)
+        variances = self._variances(z, v)
         terms = {(a, b): self._log_ip(z, a, b, variances[a] + variances[b]) for a, b in ((0, 0), (1, 1), (0, 1))}
         return terms[0, 0] + terms[1, 1] - 2 * terms[0, 1]
 

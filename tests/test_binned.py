@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 import naive
-from melc import MELC, binned
+from melc import MELC, binned, kernels
 from melc.binned import BinnedDivergence, _cheapest_order
 from melc.objective import Objective
 from melc.optimize import maximise
@@ -205,8 +205,10 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order,
     X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
     divergence = BinnedDivergence(Rows(X, codes, weights), 1.0, 0.3)
     divergence.order = order
-    layout = divergence._guess_layout(v)
-    monkeypatch.setattr(divergence, "_guess_layout", lambda v: replace(layout, origin=float(v @ divergence._centre)))
+    layout = divergence._guess_layout(v, kernels.AS_THEY_ARE)
+    monkeypatch.setattr(
+        divergence, "_guess_layout", lambda v, shrunk: replace(layout, origin=float(v @ divergence._centre))
+    )
     found = divergence.evaluate(v)
     h = 1e-6
     differences = [

@@ -247,7 +247,7 @@ def test_a_class_that_does_not_vary_warns_with_the_remedy():
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
     X[y == 0] = [0.5, 0.5]
-    with pytest.warns(UserWarning, match=r"does not vary.*floor.*remove constant or duplicate"):
+    with pytest.warns(UserWarning, match=r"does not vary.*'x1', 'x0'.*floor.*shrinkage=\"auto\""):
         model = settle().fit(X, y)
     assert np.isfinite(model.divergence_)
     assert np.all(np.isfinite(model.predict_proba(X)))

@@ -11,7 +11,8 @@ from melc.evaluation import Evaluation
 from melc.objective import Objective
 from melc.optimize import best_of, maximise
 from melc.rows import Rows
-from melc.starts import discriminant_direction, feature_scale, starting_directions
+from melc.scaling import feature_scale
+from melc.starts import starting_directions
 
 SOLVERS = ("lbfgs", "cg", "sphere")
 METHODS = ("exact", "discard", "bin")
@@ -205,6 +206,10 @@ def test_more_starts_begin_with_the_fewer():
     np.testing.assert_array_equal(few, many[:3])
 
 
+def discriminant(rows, scale):
+    return starting_directions(rows, 1, scale, np.random.RandomState(0))[0]
+
+
 def test_the_discriminant_is_fishers():
     rng = np.random.default_rng(5)
     codes = (np.arange(4000) % 2).astype(np.int8)
@@ -212,7 +217,7 @@ def test_the_discriminant_is_fishers():
     X = rng.multivariate_normal([0, 0], spread, size=4000) + codes[:, None] * [1.0, -0.5]
     rows = Rows(X, codes)
     fisher = np.linalg.solve(spread, [1.0, -0.5])
-    found = discriminant_direction(rows, feature_scale(rows))
+    found = discriminant(rows, feature_scale(rows))
     assert abs(found @ fisher) / np.linalg.norm(fisher) > 0.995
     assert found @ [1.0, -0.5] > 0
 
@@ -235,12 +240,12 @@ def test_weights_count_as_copies_in_scale_and_discriminant():
     repeated = Rows(np.repeat(rows.X, copies, axis=0), np.repeat(rows.codes, copies))
     scales = feature_scale(weighted), feature_scale(repeated)
     np.testing.assert_allclose(*scales, rtol=1e-12)
-    np.testing.assert_allclose(
-        discriminant_direction(weighted, scales[0]), discriminant_direction(repeated, scales[0]), rtol=1e-9
-    )
+    np.testing.assert_allclose(discriminant(weighted, scales[0]), discriminant(repeated, scales[0]), rtol=1e-9)
 
 
-def test_a_constant_feature_has_scale_one():
-    X = np.column_stack([np.full(50, 0.1), np.full(50, 1e8), np.arange(50.0)])
-    scale = feature_scale(Rows(X, (np.arange(50) % 2).astype(np.int8)))
-    np.testing.assert_allclose(scale, [1, 1, np.std(np.arange(50.0))])
+def test_a_constant_feature_takes_no_part_and_one_of_a_sample_counts_by_its_size():
+    X = np.column_stack([np.full(50, 0.1), np.full(50, -1e8), np.arange(50.0), np.zeros(50)])
+    rows = Rows(X, (np.arange(50) % 2).astype(np.int8))
+    spread = np.std(np.arange(50.0))
+    np.testing.assert_allclose(feature_scale(rows), [np.inf, np.inf, spread, np.inf])
+    np.testing.assert_allclose(feature_scale(rows, is_all=False), [0.1, 1e8, spread, 1])

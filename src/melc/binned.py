@@ -7,7 +7,7 @@ of a row; pull back in a second pass.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
 from melc.rows import Layout, Outside, Rows
+from melc.shrinkage import Shrinkage
 from melc.sums import Side, bounds
 from melc.sums.exact import sum_across as across_pairs
 from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, merge, sum_across, sum_within
@@ -64,8 +65,8 @@ class _Sums:
 class BinnedDivergence:
     """D with an error of at most ``eps``, in time proportional to the rows."""
 
-    def __init__(self, rows: Rows, gamma: float, eps: float) -> None:
-        self.rows, self.gamma, self.eps = rows, gamma, eps
+    def __init__(self, rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None = None) -> None:
+        self.rows, self.gamma, self.eps, self.shrinkage = rows, gamma, eps, shrinkage
         self._samples = [rows.spread_sample(c, _GUESS_ROWS) for c in (0, 1)]
         # Bins are anchored at the projection of this point: they move with the data as v turns.
         self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
@@ -74,7 +75,8 @@ class BinnedDivergence:
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
 
     def evaluate(self, v: Floats) -> Evaluation:
-        layout = self._guess_layout(v)
+        shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
+        layout = self._guess_layout(v, shrunk)
         moments, outside = self.rows.bin(v, layout)
         for attempt in range(_MOST_REFINEMENTS):
             halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
@@ -82,7 +84,7 @@ class BinnedDivergence:
             spread = _spread(classes, layout.origin)
             if kernels.total_variance(spread) == 0:
                 return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
-            variances = kernels.kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
+            variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
             most_pairs = math.inf if attempt == _MOST_REFINEMENTS - 1 else _PAIRS_PER_ROW * self.rows.n_rows
             sums = self._sum(layout, classes, variances, outside, most_pairs, halvings)
             if sums.error <= self.eps:
@@ -91,9 +93,12 @@ class BinnedDivergence:
             moments, outside = self.rows.bin_again(layout)
         else:
             raise FloatingPointError(_no_certificate(sums.error, self.eps))
-        return self._finish(layout, classes, spread, variances, sums, outside)
+        evaluation, by_added = self._finish(layout, classes, spread, shrunk, variances, sums, outside)
+        if self.shrinkage is None:
+            return evaluation
+        return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
 
-    def _guess_layout(self, v: Floats) -> Layout:
+    def _guess_layout(self, v: Floats, shrunk: kernels.Shrunk) -> Layout:
         """Bins for the widths and the range that a sample of either class shows."""
         (mean_x, variance_x, low_x, high_x), (mean_y, variance_y, low_y, high_y) = (
             kernels.sample_spread(X @ v, weights) for X, weights in self._samples
@@ -102,7 +107,7 @@ class BinnedDivergence:
         origin = float(v @ self._centre)
         if kernels.total_variance(guess) == 0:  # nothing to go by: any width, refined later
             guess = guess._replace(variance_x=max(abs(origin), 1.0), variance_y=max(abs(origin), 1.0))
-        variances = kernels.kernel_variances(guess, self.gamma, VARIANCE_FLOOR)
+        variances = kernels.kernel_variances(guess, shrunk, self.gamma, VARIANCE_FLOOR)
         widths = self._widths(variances, self.order)
         return _layout(origin, widths, (low_x, low_y), (high_x, high_y), self.order)
 
@@ -199,16 +204,19 @@ class BinnedDivergence:
         layout: Layout,
         classes: list[_Class],
         spread: kernels.Spread,
+        shrunk: kernels.Shrunk,
         variances: tuple[float, float],
         sums: _Sums,
         outside: Outside | None,
-    ) -> Evaluation:
-        """D, and the gradient from one polynomial a bin."""
+    ) -> tuple[Evaluation, list[float]]:
+        """D, and the gradient from one polynomial a bin; ∂D by what shrinkage adds to the class variances."""
         xx, yy, xy = sums.xx, sums.yy, sums.xy
         divergence, by_vx, by_vy = kernels.assemble_divergence(
             xx.log_value, yy.log_value, xy.log_value, *variances, xx.slope, yy.slope, xy.slope
         )
-        own_x, own_y, pooled = kernels.variance_pull(spread, self.gamma, VARIANCE_FLOOR, by_vx, by_vy)
+        own_x, own_y, pooled, *by_added = kernels.variance_pull(
+            spread, shrunk, self.gamma, VARIANCE_FLOOR, by_vx, by_vy
+        )
         share = spread.weight_y / (spread.weight_x + spread.weight_y)
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         table = np.zeros((layout.n_bins, layout.order - 1))
@@ -234,7 +242,8 @@ class BinnedDivergence:
         # the order of their error, which far from zero the rows would multiply; but the bins move along.
         gradient = self.rows.pull_back_binned(layout, table, extra) - drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
-        return Evaluation(divergence, gradient, count, kernels.is_floored(spread, VARIANCE_FLOOR), sums.error)
+        floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
+        return Evaluation(divergence, gradient, count, floored, sums.error), by_added
 
 
 def _cheapest_order(n_rows: int, gamma: float, eps: float) -> int:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,9 +23,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from melc.arrays import Floats
 from melc.canonical import canonical
-from melc.fitting import Projection, Settings, describe, learn_projection
+from melc.fitting import Projection, Settings, learn_projection
+from melc.names import feature_names_of
 from melc.objective import METHODS
-from melc.optimize import SOLVERS, Result, best_of
+from melc.optimize import SOLVERS, Result
 from melc.progress import HAS_CALLBACKS, CallbackSupportMixin, Progress, with_callbacks
 from melc.rows import Rows
 from melc.together import Together, solve_together
@@ -55,8 +56,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         replaced by the means of bins.
     eps : float, default=1e-6
         Accepted error. For "moments" it bounds the error of the divergence itself, whatever the scale of the data.
-        For "discard" and "bin" it is the paper's: absolute, on each information potential, and so in the units of
-        the data. "exact" ignores it.
+        For "discard" and "bin" it is the paper's: absolute, on each information potential, of the standardised
+        features. "exact" ignores it.
     solver : {"lbfgs", "cg", "sphere"}, default="lbfgs"
         L-BFGS-B or conjugate gradients on the penalised objective, or gradient ascent on the sphere.
     n_init : int, default=10
@@ -68,6 +69,11 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
         How likely the classes are beforehand. None: all the same, as in the paper; "empirical": as often as in the
         training data. Priors move the thresholds and nothing else.
+    shrinkage : None, float in [0, 1] or "auto", default=None
+        How far the class variances are pulled towards those of a round cloud, for data in which a class hardly varies
+        in some direction: few rows, many features, duplicate or integer ones. "auto": as far as Ledoit and Wolf's
+        estimate says, for either class. None: not at all, as in the paper; a class's variance then counts as at least
+        1e-18 of that of all rows, which keeps the divergence finite, and a warning tells if that was needed.
     warm_start : bool, default=False
         Whether to go on from the directions of the last fit, instead of from ``n_init`` new starts.
     n_jobs : int, default=None
@@ -128,6 +134,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "priors": [None, StrOptions({"empirical"}), "array-like"],
+        "shrinkage": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -148,6 +155,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         max_iter: int = 200,
         tol: float = 1e-5,
         priors: Any = None,
+        shrinkage: float | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -161,6 +169,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         self.max_iter = max_iter
         self.tol = tol
         self.priors = priors
+        self.shrinkage = shrinkage
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -211,7 +220,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         return X, classes, index, weights
 
     def _settings(self) -> Settings:
-        return Settings(self.gamma, self.method, self.eps, self.solver, self.n_init, self.max_iter, self.tol)
+        return Settings(
+            *(self.gamma, self.method, self.eps, self.solver, self.n_init, self.max_iter, self.tol, self.shrinkage)
+        )
 
     def _known_directions(self, classes: NDArray[Any], n_features: int) -> Floats | None:
         """Those of the last fit, if this one is to go on from there."""
@@ -311,14 +322,10 @@ def _learn(
         rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
 
     def learn(k: int) -> Projection:
-        runs: list[Result] = []
+        def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
+            def attributes() -> dict[str, Any]:
+                return _fitted_attributes(classes, [projection()])
 
-        def attributes() -> dict[str, Any]:
-            so_far = describe(parts[k], settings, ratios[k], best_of(runs), runs)
-            return _fitted_attributes(classes, [so_far])
-
-        def run_ended(run: Result) -> bool:
-            runs.append(run)
             return progress.run_ended(run, attributes if len(parts) == 1 else None)
 
         with contextlib.closing(parts[k]):
@@ -367,6 +374,9 @@ def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
         raise
 
 
+# Features that a warning names.
+_MOST_NAMED = 5
+
 # From ``_warn`` up to whoever called ``fit``; scikit-learn's callbacks add a frame.
 _FRAMES_TO_CALLER = 6 if HAS_CALLBACKS else 5
 
@@ -382,12 +392,22 @@ def _warn(model: MELC, projection: Projection, whose: str) -> None:
         )
     if projection.floored:
         warnings.warn(
-            f"{whose}A class does not vary along the direction found, so its density is a spike and the divergence "
-            f"({best.divergence:.6g}) is set by a floor on its variance. There may be more features than the rows can "
-            "support: remove constant or duplicate ones, or reduce their number.",
+            f"{whose}A class does not vary along the direction found, which rests on {_carriers(model, projection)}: "
+            f"its density is a spike, and the divergence ({best.divergence:.6g}) is set by a floor on its variance. "
+            'Set shrinkage="auto", or remove features that are constant within a class or repeat others, or add rows.',
             UserWarning,
             stacklevel=_FRAMES_TO_CALLER,
         )
+
+
+def _carriers(model: MELC, projection: Projection) -> str:
+    """The features that a direction rests on, by name, the strongest first."""
+    share = projection.contributions / projection.contributions.max()
+    strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
+    names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]
+    more = len(strongest) - len(names)
+    which = "feature" if len(strongest) == 1 else "the features"
+    return f"{which} {', '.join(names)}" + (f" and {more} more" if more else "")
 
 
 def _drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]:

@@ -19,23 +19,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from melc.arrays import Floats
+from melc.arrays import Floats, unit
 from melc.binned import BinnedDivergence
 from melc.evaluation import Divergence, Evaluation
 from melc.pairwise import ExactDivergence, PairwiseDivergence
 from melc.rows import Rows
+from melc.shrinkage import Shrinkage
 from melc.sums import Bin, Discard
 
 # Up to this many rows the compiled sum over all pairs is faster than any detour.
 _FEW_ROWS = 700
 
-METHODS: dict[str, Callable[[Rows, float, float], Divergence]] = {
-    "moments": lambda rows, gamma, eps: (
-        ExactDivergence(rows, gamma) if rows.n_rows <= _FEW_ROWS else BinnedDivergence(rows, gamma, eps)
+METHODS: dict[str, Callable[[Rows, float, float, Shrinkage | None], Divergence]] = {
+    "moments": lambda rows, gamma, eps, shrinkage: (
+        ExactDivergence(rows, gamma, shrinkage)
+        if rows.n_rows <= _FEW_ROWS
+        else BinnedDivergence(rows, gamma, eps, shrinkage)
     ),
-    "exact": lambda rows, gamma, eps: ExactDivergence(rows, gamma),
-    "discard": lambda rows, gamma, eps: PairwiseDivergence(rows, gamma, Discard(eps)),
-    "bin": lambda rows, gamma, eps: PairwiseDivergence(rows, gamma, Bin(eps)),
+    "exact": lambda rows, gamma, eps, shrinkage: ExactDivergence(rows, gamma, shrinkage),
+    "discard": lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, Discard(eps), shrinkage),
+    "bin": lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, Bin(eps), shrinkage),
 }
 
 
@@ -43,7 +46,8 @@ class Objective:
     """``D(v) − penalty (‖u‖² − 1)²`` in the optimiser's coordinates u, with counters.
 
     ``v = u / scale``: with the features' standard deviations as scale, the search is the same whatever
-    units the features come in. With no scale u is v itself, as in the paper.
+    units the features come in, and a feature of infinite scale takes no part. With no scale u is v itself, as in the
+    paper.
     """
 
     def __init__(
@@ -55,13 +59,22 @@ class Objective:
         eps: float | None = None,
         penalty: bool = True,
         scale: Floats | None = None,
+        shrinkage: Shrinkage | None = None,
     ) -> None:
         self.rows = rows
         self.penalty = penalty
         self.scale = np.ones(rows.n_features) if scale is None else scale
-        self._divergence = METHODS[method](rows, gamma, np.nan if eps is None else eps)
+        self._divergence = METHODS[method](rows, gamma, np.nan if eps is None else eps, shrinkage)
         self.n_evaluations = 0
         self.n_exponentials = 0
+
+    def searched_from(self, direction: Floats) -> Floats:
+        """A direction in the units of the features, in coordinates of the optimiser and of length one there."""
+        return unit(direction * np.where(np.isfinite(self.scale), self.scale, 0.0))
+
+    def direction_of(self, u: Floats) -> Floats:
+        """The direction of length one in the units of the features."""
+        return unit(u / self.scale)
 
     def evaluate(self, u: Floats) -> Evaluation:
         """D and its gradient by u, without the penalty."""

@@ -76,9 +76,8 @@ class _Trace:
         return gain <= SCIPY_PROGRESS * max(abs(self.history[-1]), 1.0)
 
     def result(self, n_iter: int, converged: bool, reason: str) -> Result:
-        v = self.best_u / self.objective.scale
         return Result(
-            direction=v / np.linalg.norm(v),
+            direction=self.objective.direction_of(self.best_u),
             divergence=self.best_divergence,
             norm=float(np.linalg.norm(self.best_u)),
             n_iter=n_iter,
@@ -185,9 +184,8 @@ def maximise(
     >>> result.converged, bool(abs(result.direction[0]) > 0.9)
     (True, True)
     """
-    u = start * objective.scale
     # The sphere has no coordinates to stretch.
-    trace = _Trace(objective, u / np.linalg.norm(u), None if solver == "sphere" else curvature)
+    trace = _Trace(objective, objective.searched_from(start), None if solver == "sphere" else curvature)
     return SOLVERS[solver](trace, max_iter, tol, progress)
 
 

@@ -6,30 +6,35 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
 from melc.rows import Rows
+from melc.shrinkage import Shrinkage
 from melc.sums import Method, Side
 
 
 class ExactDivergence:
     """D over all pairs, in one compiled call: for small data the overhead of several would be the cost."""
 
-    def __init__(self, rows: Rows, gamma: float) -> None:
-        self.rows, self.gamma = rows, gamma
+    def __init__(self, rows: Rows, gamma: float, shrinkage: Shrinkage | None = None) -> None:
+        self.rows, self.gamma, self.shrinkage = rows, gamma, shrinkage
         self._weights, self._step = rows.weights_and_step()
 
     def evaluate(self, v: Floats) -> Evaluation:
         z = self.rows.project(v)
         w = np.empty(len(z))
-        divergence, count, floored = kernels.exact_divergence(
-            z, self.rows.codes, self._weights, self._step, self.gamma, VARIANCE_FLOOR, w
+        shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
+        divergence, count, floored, *by_added = kernels.exact_divergence(
+            z, self.rows.codes, self._weights, self._step, shrunk, self.gamma, VARIANCE_FLOOR, w
         )
-        return Evaluation(divergence, self.rows.pull_back(w), count, floored, 0.0)
+        gradient = self.rows.pull_back(w)
+        if self.shrinkage is not None:
+            gradient += self.shrinkage.pull(v, by_added)
+        return Evaluation(divergence, gradient, count, floored, 0.0)
 
 
 class PairwiseDivergence:
     """D by any method of the double sum: the paper's discard and bin."""
 
-    def __init__(self, rows: Rows, gamma: float, method: Method) -> None:
-        self.rows, self.gamma, self.method = rows, gamma, method
+    def __init__(self, rows: Rows, gamma: float, method: Method, shrinkage: Shrinkage | None = None) -> None:
+        self.rows, self.gamma, self.method, self.shrinkage = rows, gamma, method, shrinkage
         self._members = [rows.members(c) for c in (0, 1)]
         self._weights = [rows.weights_of(members) for members in self._members]
 
@@ -43,16 +48,22 @@ class PairwiseDivergence:
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         # Sums depend on differences only; a centre near the points saves digits.
         sides = [self.method.prepare(points[c] - centre, self._weights[c], c) for c in (0, 1)]
-        divergence, row_weights, count = self._weigh(sides, spread, centre)
+        shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
+        divergence, row_weights, by_added, count = self._weigh(sides, spread, shrunk, centre)
         w = np.empty(len(z))
         for c in (0, 1):
             w[self._members[c]] = row_weights[c]
-        floored = kernels.is_floored(spread, VARIANCE_FLOOR)
-        return Evaluation(divergence, self.rows.pull_back(w), count, floored)
+        gradient = self.rows.pull_back(w)
+        if self.shrinkage is not None:
+            gradient += self.shrinkage.pull(v, by_added)
+        return Evaluation(divergence, gradient, count, kernels.is_floored(spread, shrunk, VARIANCE_FLOOR))
 
-    def _weigh(self, sides: list[Side], spread: kernels.Spread, centre: float) -> tuple[float, list[Floats], int]:
-        """D, the gradient weight of every row of each class, and the number of exponentials."""
-        vx, vy = kernels.kernel_variances(spread, self.gamma, VARIANCE_FLOOR)
+    def _weigh(
+        self, sides: list[Side], spread: kernels.Spread, shrunk: kernels.Shrunk, centre: float
+    ) -> tuple[float, list[Floats], list[float], int]:
+        """D, the gradient weight of every row of each class, ∂D by what shrinkage adds to the class variances, and the
+        number of exponentials."""
+        vx, vy = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
         xx, yy = self.method.within(sides[0], 2 * vx), self.method.within(sides[1], 2 * vy)
         xy = self.method.across(sides[0], sides[1], vx + vy)
         assert xy.dy is not None
@@ -62,7 +73,9 @@ class PairwiseDivergence:
         divergence, by_vx, by_vy = kernels.assemble_divergence(
             xx.log_value, yy.log_value, xy.log_value, vx, vy, *slopes
         )
-        own_x, own_y, pooled = kernels.variance_pull(spread, self.gamma, VARIANCE_FLOOR, by_vx, by_vy)
+        own_x, own_y, pooled, *by_added = kernels.variance_pull(
+            spread, shrunk, self.gamma, VARIANCE_FLOOR, by_vx, by_vy
+        )
         weights = [
             sum_.dx - 2 * cross + mass * (own * (z + centre - mean) + pooled * z)
             for sum_, cross, mass, own, z, mean in (
@@ -70,7 +83,7 @@ class PairwiseDivergence:
                 (yy, xy.dy, self._weights[1], own_y, y, spread.mean_y),
             )
         ]
-        return divergence, weights, xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
+        return divergence, weights, by_added, xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
 
 
 def spread_of(points: list[Floats], weights: list[Floats]) -> kernels.Spread:

@@ -145,14 +145,13 @@ def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np
 
 def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Floats]:
     """Directions by falling divergence, no two alike."""
-    candidates = [direction * objective.scale for direction in directions]
-    candidates = [u / np.linalg.norm(u) for u in candidates]
+    candidates = [objective.searched_from(direction) for direction in directions]
     candidates.sort(key=lambda u: -objective.evaluate(u).divergence)
     kept: list[Floats] = []
     for u in candidates:
         if all(abs(u @ other) < _SAME for other in kept):
             kept.append(u)
-    return [u / objective.scale for u in kept]
+    return [objective.direction_of(u) for u in kept]
 
 
 def curvature_at(objective: Objective, direction: Floats) -> Floats:
@@ -160,8 +159,7 @@ def curvature_at(objective: Objective, direction: Floats) -> Floats:
 
     Differences of the gradient give the Hessian; where the objective is not concave, its curvature counts by size.
     """
-    u = direction * objective.scale
-    u /= np.linalg.norm(u)
+    u = objective.searched_from(direction)
     gradient = objective.penalise(u, objective.evaluate(u))[1]
     hessian = np.empty((len(u), len(u)))
     for j in range(len(u)):

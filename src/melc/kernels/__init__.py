@@ -15,6 +15,8 @@ from melc.kernels.bins import (
     weigh_points,
 )
 from melc.kernels.formulas import (
+    AS_THEY_ARE,
+    Shrunk,
     Spread,
     assemble_divergence,
     is_floored,
@@ -46,7 +48,9 @@ from melc.kernels.rows import (
 )
 
 __all__ = [
+    "AS_THEY_ARE",
     "COLUMN_BLOCK",
+    "Shrunk",
     "Spread",
     "add_point_moments",
     "assemble_divergence",

@@ -11,6 +11,10 @@ from numba import njit
 Spread = namedtuple("Spread", ["weight_x", "weight_y", "mean_x", "mean_y", "variance_x", "variance_y"])
 Spread.__doc__ = "Total weight, mean and variance of the projections of either class."
 
+Shrunk = namedtuple("Shrunk", ["keep_x", "keep_y", "add_x", "add_y"])
+Shrunk.__doc__ = "What the variance of either class is multiplied by, and what is added to it."
+AS_THEY_ARE = Shrunk(1.0, 1.0, 0.0, 0.0)
+
 
 @njit(cache=True, nogil=True)
 def total_variance(spread):
@@ -22,9 +26,9 @@ def total_variance(spread):
 
 
 @njit(cache=True, nogil=True)
-def is_floored(spread, floor):
+def is_floored(spread, shrunk, floor):
     """Whether a class varies too little along v for a kernel of its own."""
-    return min(spread.variance_x, spread.variance_y) <= floor * total_variance(spread)
+    return min(shrunk_variances(spread, shrunk)) <= floor * total_variance(spread)
 
 
 @njit(cache=True, nogil=True)
@@ -34,12 +38,22 @@ def silverman_factor(weight, gamma):
 
 
 @njit(cache=True, nogil=True)
-def kernel_variances(spread, gamma, floor):
+def shrunk_variances(spread, shrunk):
+    """The class variances that count."""
+    return (
+        shrunk.keep_x * spread.variance_x + shrunk.add_x,
+        shrunk.keep_y * spread.variance_y + shrunk.add_y,
+    )
+
+
+@njit(cache=True, nogil=True)
+def kernel_variances(spread, shrunk, gamma, floor):
     """V of both classes, with the floor under a class that does not vary."""
     least = floor * total_variance(spread)
+    variance_x, variance_y = shrunk_variances(spread, shrunk)
     return (
-        silverman_factor(spread.weight_x, gamma) * max(spread.variance_x, least),
-        silverman_factor(spread.weight_y, gamma) * max(spread.variance_y, least),
+        silverman_factor(spread.weight_x, gamma) * max(variance_x, least),
+        silverman_factor(spread.weight_y, gamma) * max(variance_y, least),
     )
 
 
@@ -56,23 +70,26 @@ def assemble_divergence(log_xx, log_yy, log_xy, vx, vy, slope_xx, slope_yy, slop
 
 
 @njit(cache=True, nogil=True)
-def variance_pull(spread, gamma, floor, by_vx, by_vy):
-    """What the kernel variances add to the weight of a row, as (own_x, own_y, pooled).
+def variance_pull(spread, shrunk, gamma, floor, by_vx, by_vy):
+    """What the kernel variances add to the gradient, as (own_x, own_y, pooled, by_add_x, by_add_y).
 
     A row of class x at z counts ``own_x (z − mean_x) + pooled (z − mean)``: its class variance is its own, unless
-    the floor holds it up, which is a share of the variance of all points.
+    the floor holds it up, which is a share of the variance of all points. The last two are ∂D by what shrinkage adds.
     """
     least = floor * total_variance(spread)
-    pull_x = 2 * by_vx * silverman_factor(spread.weight_x, gamma)
-    pull_y = 2 * by_vy * silverman_factor(spread.weight_y, gamma)
-    own_x, own_y, pooled = 0.0, 0.0, 0.0
+    variance_x, variance_y = shrunk_variances(spread, shrunk)
+    by_variance_x = by_vx * silverman_factor(spread.weight_x, gamma)
+    by_variance_y = by_vy * silverman_factor(spread.weight_y, gamma)
+    own_x, own_y, pooled, by_add_x, by_add_y = 0.0, 0.0, 0.0, 0.0, 0.0
     total = spread.weight_x + spread.weight_y
-    if spread.variance_x > least:
-        own_x = pull_x / spread.weight_x
+    if variance_x > least:
+        own_x = 2 * by_variance_x * shrunk.keep_x / spread.weight_x
+        by_add_x = by_variance_x
     else:
-        pooled += pull_x * floor / total
-    if spread.variance_y > least:
-        own_y = pull_y / spread.weight_y
+        pooled += 2 * by_variance_x * floor / total
+    if variance_y > least:
+        own_y = 2 * by_variance_y * shrunk.keep_y / spread.weight_y
+        by_add_y = by_variance_y
     else:
-        pooled += pull_y * floor / total
-    return own_x, own_y, pooled
+        pooled += 2 * by_variance_y * floor / total
+    return own_x, own_y, pooled, by_add_x, by_add_y

@@ -209,7 +209,7 @@ def log_density(t, support, weights, variance, out):
     terms are below 1e-17 of that one are left out.
     """
     n = len(support)
-    scale = 0.5 / variance
+    scale = np.sqrt(0.5 / variance)  # applied before squares are taken, which could overflow
     for i in range(len(t)):
         ti = t[i]
         right = np.searchsorted(support, ti)
@@ -217,7 +217,7 @@ def log_density(t, support, weights, variance, out):
         if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
             closest = right - 1
         nearest = abs(ti - support[closest])
-        reach = np.sqrt(nearest * nearest + 80.0 * variance)
+        reach = np.sqrt((nearest * scale) ** 2 + 40.0) / scale
         # Far out, reach and nearest agree in every digit: the closest point is kept by name.
         first = min(closest, np.searchsorted(support, ti - reach))
         last = max(closest + 1, np.searchsorted(support, ti + reach, side="right"))
@@ -225,8 +225,8 @@ def log_density(t, support, weights, variance, out):
         total = 0.0
         for k in range(len(near)):
             far = abs(ti - near[k])
-            total += near_weights[k] * exp_negative(-(far - nearest) * (far + nearest) * scale)
-        out[i] = np.log(total) - nearest * nearest * scale
+            total += near_weights[k] * exp_negative(-((far - nearest) * scale) * ((far + nearest) * scale))
+        out[i] = np.log(total) - (nearest * scale) ** 2
     return out
 
 
@@ -288,11 +288,11 @@ def _cross_in_logs(x, a, y, b, variance, dx, dy):
 
 
 @njit(**COMPILE)
-def exact_divergence(z, codes, weights, step, gamma, floor, w):
+def exact_divergence(z, codes, weights, step, shrunk, gamma, floor, w):
     """D over all pairs from projections, with the gradient weight of every row in ``w``: one call, no detours.
 
     Formulas as in melc.objective, whose pieces do the same for the other methods. Returns D, the number of
-    exponentials, and whether a class variance was held up by the floor.
+    exponentials, whether a class variance was held up by the floor, and ∂D by what shrinkage adds to either variance.
     """
     x, a, rows_x = _split(z, codes, weights, step, 0)
     y, b, rows_y = _split(z, codes, weights, step, 1)
@@ -301,8 +301,8 @@ def exact_divergence(z, codes, weights, step, gamma, floor, w):
     spread = Spread(weight_x, weight_y, mean_x, mean_y, variance_x, variance_y)
     if total_variance(spread) == 0.0:  # all points coincide along v: so do the densities
         w[:] = 0.0
-        return 0.0, 0, True
-    vx, vy = kernel_variances(spread, gamma, floor)
+        return 0.0, 0, True, 0.0, 0.0
+    vx, vy = kernel_variances(spread, shrunk, gamma, floor)
     dx, dy, cross_dx, cross_dy = np.empty(len(x)), np.empty(len(y)), np.empty(len(x)), np.empty(len(y))
     sum_x, count_x = self_sum(x, a, 2 * vx, np.inf, dx)
     sum_y, count_y = self_sum(y, b, 2 * vy, np.inf, dy)
@@ -317,10 +317,10 @@ def exact_divergence(z, codes, weights, step, gamma, floor, w):
     divergence, by_vx, by_vy = assemble_divergence(
         np.log(sum_x), np.log(sum_y), log_cross, vx, vy, slope_x, slope_y, slope_xy
     )
-    own_x, own_y, pooled = variance_pull(spread, gamma, floor, by_vx, by_vy)
+    own_x, own_y, pooled, by_add_x, by_add_y = variance_pull(spread, shrunk, gamma, floor, by_vx, by_vy)
     centre = shift * weight_y / (weight_x + weight_y)
     for i in range(len(x)):
         w[rows_x[i]] = dx[i] - 2 * cross_dx[i] + a[i] * (own_x * x[i] + pooled * (x[i] - centre))
     for i in range(len(y)):
         w[rows_y[i]] = dy[i] - 2 * cross_dy[i] + b[i] * (own_y * (y[i] - shift) + pooled * (y[i] - centre))
-    return divergence, count_x + count_y + count, is_floored(spread, floor)
+    return divergence, count_x + count_y + count, is_floored(spread, shrunk, floor), by_add_x, by_add_y

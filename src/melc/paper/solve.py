@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import melc
 from melc.density import estimate_density
 from melc.evaluation import VARIANCE_FLOOR
-from melc.kernels import kernel_variances
+from melc.kernels import AS_THEY_ARE, kernel_variances
 from melc.objective import Objective
 from melc.optimize import maximise
 from melc.pairwise import spread_of
@@ -91,7 +91,7 @@ def _accuracy(fold: Split, rows: Rows, direction: np.ndarray, gamma: float) -> f
     z = rows.project(direction)
     points = [z[rows.codes == code] for code in (0, 1)]
     weights = [np.ones(len(values)) for values in points]
-    variances = kernel_variances(spread_of(points, weights), gamma, VARIANCE_FLOOR)
+    variances = kernel_variances(spread_of(points, weights), AS_THEY_ARE, gamma, VARIANCE_FLOOR)
     densities = [estimate_density(points[c], weights[c], variances[c]) for c in (0, 1)]
     z_test = fold.X_test @ direction
     predicted = (densities[1].log(z_test) > densities[0].log(z_test)).astype(int)

@@ -1,0 +1,82 @@
+"""Class variances pulled towards those of a round cloud, for data in which a class varies too little somewhere.
+
+Formula. With the features' scales s and an intensity λ_c in [0, 1],
+
+    σ_c²(v)  ←  (1 − λ_c) σ_c²(v) + λ_c t_c ‖s∘v‖²
+
+where t_c is the mean variance of the scaled features within the class: the class covariance, shrunk towards a multiple
+of the identity in the coordinates of the standardised features. A direction along which a class does not vary at all
+keeps a kernel of some width then, and D stays moderate.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from melc import kernels
+from melc.arrays import Floats
+from melc.rows import Rows
+from melc.scaling import gram
+
+# Rows of a class from which the intensity is estimated.
+_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """Intensity and target of either class; ``scale`` is zero for features that do not count."""
+
+    intensities: tuple[float, float]
+    targets: tuple[float, float]
+    scale: Floats
+
+    def along(self, v: Floats) -> kernels.Shrunk:
+        """What becomes of the class variances along v."""
+        length = float(np.sum((self.scale * v) ** 2))
+        added = [intensity * target * length for intensity, target in zip(self.intensities, self.targets, strict=True)]
+        return kernels.Shrunk(1 - self.intensities[0], 1 - self.intensities[1], added[0], added[1])
+
+    def pull(self, v: Floats, by_added: Sequence[float]) -> Floats:
+        """The part of ∇D that comes from what is added, given ∂D by that."""
+        factors = zip(by_added, self.intensities, self.targets, strict=True)
+        return 2 * sum(by * intensity * target for by, intensity, target in factors) * self.scale * (self.scale * v)
+
+
+def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> Shrinkage | None:
+    """What ``MELC(shrinkage=wish)`` comes to for these rows, whose features have the given scales (inf: constant)."""
+    if wish is None or wish == 0:
+        return None
+    finite = np.where(np.isfinite(scale), scale, 0.0)
+    found = [_estimate(rows, code, scale) for code in (0, 1)]
+    intensities = [intensity if isinstance(wish, str) else float(wish) for intensity, _ in found]
+    return Shrinkage((intensities[0], intensities[1]), (found[0][1], found[1][1]), finite)
+
+
+def _estimate(rows: Rows, code: int, scale: Floats) -> tuple[float, float]:
+    """Ledoit and Wolf's intensity for a class, and its target."""
+    X, weights = rows.spread_sample(code, _ROWS)
+    n_features = int(np.count_nonzero(np.isfinite(scale)))
+    return ledoit_wolf(gram(X, weights, scale), weights, n_features, rows.total_weight(code))
+
+
+def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight: float) -> tuple[float, float]:
+    """Intensity λ and target t with (1 − λ) S + λ t I the best estimate of a covariance (Ledoit and Wolf 2004).
+
+    All that the formula needs is in the products ZZᵀ of the rows, each centred and times the root of its share p: then
+    S = ZᵀZ has the trace of ZZᵀ and its norm. The rows may be a sample of a class of ``total_weight``: what is
+    uncertain in their covariance is smaller in that of all by the ratio of the weights.
+    """
+    share = weights / weights.sum()
+    lengths = np.diagonal(products)
+    target = float(lengths.sum()) / n_features
+    if target <= 0 or n_features == 1:  # a single variance is its own target
+        return 0.0, target
+    square = float(np.sum((products / target) ** 2))  # in units of the target, whose square might underflow
+    uncertainty = (float(np.sum((lengths / target) ** 2 / share)) - square) / weights.sum()
+    distance = square - n_features
+    uncertainty = min(max(uncertainty, 0.0), max(distance, 0.0))
+    left = uncertainty * float(weights.sum()) / total_weight
+    whole = distance - uncertainty + left
+    return (left / whole if whole > 0 and math.isfinite(whole) else 0.0), target

@@ -1,0 +1,126 @@
+"""Shrunk class variances: the formula, its gradient in every method, and what it is for."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.covariance import ledoit_wolf_shrinkage
+
+import naive
+from melc import MELC
+from melc.objective import Objective
+from melc.rows import Rows
+from melc.scaling import feature_scale, gram
+from melc.shrinkage import Shrinkage, estimate_shrinkage, ledoit_wolf
+
+
+def make(seed, n=60, d=4):
+    rng = np.random.default_rng(seed)
+    codes = (np.arange(n) % 3 > 0).astype(np.int8)
+    return rng.normal(size=(n, d)) * rng.uniform(0.3, 3, size=d) + codes[:, None] * rng.normal(size=d), codes, rng
+
+
+@pytest.mark.parametrize(("n", "d"), [(20, 5), (5, 40), (200, 10), (300, 3), (40, 1)])
+def test_intensity_is_ledoit_and_wolfs(n, d):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, d)) * rng.uniform(0.1, 3, size=d) + 5
+    intensity, target = ledoit_wolf(gram(X, np.ones(n), np.ones(d)), np.ones(n), d, n)
+    assert intensity == pytest.approx(ledoit_wolf_shrinkage(X), abs=1e-12)
+    assert target == pytest.approx(np.var(X, axis=0).mean(), rel=1e-12)
+
+
+def test_weights_count_as_copies_in_the_intensity():
+    X, _, rng = make(1)
+    copies = rng.integers(1, 5, size=len(X))
+    weighted = ledoit_wolf(gram(X, 1.0 * copies, np.ones(4)), 1.0 * copies, 4, copies.sum())
+    repeated = np.repeat(X, copies, axis=0)
+    assert weighted[0] == pytest.approx(ledoit_wolf_shrinkage(repeated), abs=1e-12)
+
+
+def test_intensity_of_many_rows_is_that_of_all_not_of_the_sample():
+    """Correlated features, so that the intensity is small and falls as one over the rows."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40_000, 6)) @ rng.normal(size=(6, 6))
+    rows = Rows(X, (np.arange(len(X)) % 2).astype(np.int8))
+    found = estimate_shrinkage(rows, "auto", np.ones(6))
+    for code in (0, 1):
+        assert found.intensities[code] == pytest.approx(ledoit_wolf_shrinkage(X[code::2]), rel=0.2)
+
+
+def test_sparse_and_dense_rows_have_the_same_products():
+    X, _, rng = make(4, n=50, d=8)
+    X[rng.random(X.shape) < 0.7] = 0
+    scale, weights = rng.uniform(0.5, 2, size=8), rng.uniform(1, 3, size=50)
+    np.testing.assert_allclose(gram(sparse.csr_matrix(X), weights, scale), gram(X, weights, scale), atol=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("method", "eps", "n"), [("exact", None, 60), ("discard", 0.01, 60), ("bin", 0.05, 60), ("moments", 1e-10, 900)]
+)
+def test_value_and_gradient_are_those_of_the_formula(method, eps, n, weighted):
+    X, codes, rng = make(5, n=n, d=3)
+    weights = rng.uniform(0.5, 3, size=n) if weighted else None
+    shrinkage = Shrinkage((0.3, 0.05), (0.8, 1.4), np.array([0.5, 2.0, 1.0]))
+    v = rng.normal(size=3)
+    evaluation = Objective(Rows(X, codes, weights), method=method, eps=eps, shrinkage=shrinkage).evaluate(v)
+    plain = (shrinkage.intensities, shrinkage.targets, shrinkage.scale)
+    twin = naive.FrozenDivergence(
+        X, codes, v, method="exact" if method == "moments" else method, eps=eps, weights=weights, shrinkage=plain
+    )
+    assert evaluation.divergence == pytest.approx(float(twin(v)), rel=1e-9)
+    np.testing.assert_allclose(evaluation.gradient, twin.gradient(), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("shrinkage", [0.2, "auto"])
+def test_more_features_than_rows_give_a_moderate_divergence_and_no_warning(shrinkage):
+    rng = np.random.default_rng(6)
+    y = np.repeat([0, 1], 15)
+    X = rng.normal(size=(30, 60)) + 0.4 * y[:, None]
+    with pytest.warns(UserWarning, match=r"A class does not vary"):
+        plain = MELC(random_state=0, n_init=2).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = MELC(shrinkage=shrinkage, random_state=0, n_init=2).fit(X, y)
+    assert model.divergence_ < 1e3 < 1e15 < plain.divergence_ < np.inf
+    y_new = np.arange(1000) % 2
+    X_new = rng.normal(size=(1000, 60)) + 0.4 * y_new[:, None]
+    assert model.score(X_new, y_new) > plain.score(X_new, y_new)
+
+
+def test_no_shrinkage_and_one_of_zero_are_the_same():
+    X, codes, _ = make(7)
+    one, two = (MELC(shrinkage=wish, random_state=0, n_init=2).fit(X, codes) for wish in (None, 0.0))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert estimate_shrinkage(Rows(X, codes), 0.0, np.ones(4)) is None
+
+
+def test_full_shrinkage_leaves_the_mean_variance_of_the_class():
+    X, codes, rng = make(8)
+    rows = Rows(X, codes)
+    scale = feature_scale(rows)
+    shrinkage = estimate_shrinkage(rows, 1.0, scale)
+    v = rng.normal(size=4)
+    expected = [np.mean(np.var(X[codes == c] / scale, axis=0)) * np.sum((scale * v) ** 2) for c in (0, 1)]
+    shrunk = shrinkage.along(v)
+    np.testing.assert_allclose([shrunk.add_x, shrunk.add_y], expected, rtol=1e-12)
+    assert shrunk.keep_x == shrunk.keep_y == 0
+
+
+def test_features_without_spread_count_for_nothing():
+    X, codes, _ = make(9)
+    wider = np.column_stack([X, np.full(len(X), 7.0)])
+    plain, other = (MELC(shrinkage="auto", random_state=0, n_init=1).fit(data, codes) for data in (X, wider))
+    assert other.coef_[0, 4] == 0
+    np.testing.assert_allclose(other.coef_[0, :4], plain.coef_[0], atol=1e-6)
+    found = [estimate_shrinkage(Rows(data, codes), "auto", feature_scale(Rows(data, codes))) for data in (X, wider)]
+    np.testing.assert_allclose(found[1].intensities, found[0].intensities, rtol=1e-9)
+    np.testing.assert_allclose(found[1].targets, found[0].targets, rtol=1e-9)
+
+
+@pytest.mark.parametrize("wish", [-0.1, 1.5, "often"])
+def test_a_senseless_shrinkage_is_refused(wish):
+    X, codes, _ = make(10)
+    with pytest.raises(ValueError, match=r"shrinkage"):
+        MELC(shrinkage=wish).fit(X, codes)
