@@ -390,10 +390,11 @@ def _warn(model: MELC, projection: Projection, whose: str) -> None:
             ConvergenceWarning,
             stacklevel=_FRAMES_TO_CALLER,
         )
-    if projection.floored:
+    if projection.is_degenerate:
+        set_by = "a floor on its variance" if projection.floored else "that, not by how the classes differ"
         warnings.warn(
             f"{whose}A class does not vary along the direction found, which rests on {_carriers(model, projection)}: "
-            f"its density is a spike, and the divergence ({best.divergence:.6g}) is set by a floor on its variance. "
+            f"its density is a spike, and the divergence ({best.divergence:.6g}) is set by {set_by}. "
             'Set shrinkage="auto", or remove features that are constant within a class or repeat others, or add rows.',
             UserWarning,
             stacklevel=_FRAMES_TO_CALLER,

@@ -1,5 +1,6 @@
 """One projection from labelled rows: where to start, the search, and the densities along what it finds."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,12 +9,12 @@ import numpy as np
 from melc.arrays import Floats
 from melc.density import Decision, decide, estimate_density
 from melc.evaluation import VARIANCE_FLOOR
-from melc.kernels import AS_THEY_ARE, is_floored, kernel_variances, total_variance
+from melc.kernels import AS_THEY_ARE, is_floored, kernel_variances, shrunk_variances, total_variance
 from melc.objective import Objective
 from melc.optimize import Result, best_of
 from melc.pairwise import spread_of
 from melc.rows import Rows
-from melc.scaling import feature_scale
+from melc.scaling import far_centre, feature_scale, mean_and_deviation
 from melc.search import Problem, search
 from melc.shrinkage import Shrinkage, estimate_shrinkage
 from melc.starts import starting_directions
@@ -23,6 +24,10 @@ _SAMPLE_ROWS = 10_000
 
 # Methods whose objective is smooth. The paper's own two jump.
 _SMOOTH = ("moments", "exact")
+
+# A class whose variance is a smaller part of its features' than this does not really vary: random directions leave all
+# of it, real data a hundredth and more.
+_CANCELLED = 1e-8
 
 # Squares of projections must be numbers.
 _LARGEST_EXPONENT = 151
@@ -58,8 +63,14 @@ class Projection:
     decision: Decision
     best: Result
     runs: list[Result]
-    floored: bool
     contributions: Floats  # of every feature to the projections: its weight times its spread
+    variance_left: float  # of a class along the direction, as a part of what its features bring along; the smaller
+    floored: bool
+
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether a class hardly varies along the direction, be it that its features cancel each other."""
+        return self.floored or self.variance_left < _CANCELLED
 
 
 # Hears of every run, and gets a function that makes the projection of the best run so far; may ask for no more runs by
@@ -81,25 +92,36 @@ def learn_projection(
     _check_scale(scale)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, scale)
     starts = [known] if known is not None else starting_directions(sample, settings.n_init, scale, rng)
+    centre = far_centre(sample, scale)
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
-        decision, direction, floored = describe(rows, settings.gamma, shrinkage, log_prior_ratio, best.direction)
-        contributions = np.abs(direction) * np.where(np.isfinite(scale), scale, 0.0)
-        return Projection(direction, decision, best, runs, floored, contributions)
+        line = describe(rows, settings.gamma, shrinkage, log_prior_ratio, best.direction)
+        contributions = np.abs(line.direction) * np.where(np.isfinite(scale), scale, 0.0)
+        left = _variance_left(sample, line)
+        return Projection(line.direction, line.decision, best, runs, contributions, left, line.floored)
 
     def heard(run: Result) -> bool:
         finished.append(run)
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
-    return projection(*search(rows, settings.problem(scale, shrinkage), starts, rng, heard))
+    with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
+        found = search(near, settings.problem(scale, shrinkage), starts, rng, heard)
+    return projection(*found)
 
 
-def describe(
-    rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats
-) -> tuple[Decision, Floats, bool]:
-    """The densities and thresholds along a direction, that direction turned so that the second class lies higher, and
-    whether a class does not vary along it."""
+@dataclass(frozen=True)
+class Line:
+    """The densities and thresholds along a direction, which is turned so that the second class lies higher."""
+
+    direction: Floats
+    decision: Decision
+    variances: tuple[float, float]  # of the classes, shrunk
+    floored: bool
+
+
+def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats) -> Line:
+    """What there is to see along a direction."""
     z = rows.project(direction)
     members = [rows.members(c) for c in (0, 1)]
     weights = [rows.weights_of(m) for m in members]
@@ -110,7 +132,19 @@ def describe(
     variances = kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)
     first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
     decision = decide((first, second), log_prior_ratio).counted(points, weights)
-    return decision, sign * direction, is_floored(spread, shrunk, VARIANCE_FLOOR)
+    floored = is_floored(spread, shrunk, VARIANCE_FLOOR)
+    return Line(sign * direction, decision, shrunk_variances(spread, shrunk), floored)
+
+
+def _variance_left(sample: Rows, line: Line) -> float:
+    """The variance of a class over the sum of its features' own, each times its weight; the smaller of two classes."""
+    weights, left = sample.all_weights(), []
+    for c in (0, 1):
+        members = sample.members(c)
+        _, deviation = mean_and_deviation(sample.X[members], weights[members])
+        size = float(np.linalg.norm(line.direction * deviation))
+        left.append(line.variances[c] / size**2 if size**2 > 0 else 0.0)
+    return min(left)
 
 
 def _check_scale(scale: Floats) -> None:

@@ -89,14 +89,24 @@ class Rows:
 
     X is used as it is: dense in any order and float type, read-only, memory-mapped, or sparse; never copied,
     and never split by class. All sums are accumulated in float64.
+
+    With a ``centre``, every product is with X − centre, taken block by block, unless X is sparse.
     """
 
-    def __init__(self, X: Any, codes: NDArray[np.int8], weights: Floats | None = None, n_threads: int = 1) -> None:
+    def __init__(
+        self,
+        X: Any,
+        codes: NDArray[np.int8],
+        weights: Floats | None = None,
+        n_threads: int = 1,
+        centre: Floats | None = None,
+    ) -> None:
         self.X = X
+        self.centre = None if sparse.issparse(X) else centre
         self.codes = codes
         self.weights = weights
         self.n_threads = n_threads
-        self._products = _products_with(X)
+        self._products = _products_with(X, self.centre)
         self.together: Together | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._z = np.empty(0)
@@ -206,7 +216,8 @@ class Rows:
         """Up to ``size`` rows of a class, evenly spread over the data, and their weights."""
         members = self.members(code)
         chosen = members[np.linspace(0, len(members) - 1, min(size, len(members))).astype(int)]
-        return self.X[chosen], self.weights_of(chosen)
+        X = self.X[chosen] if self.centre is None else self.X[chosen] - self.centre
+        return X, self.weights_of(chosen)
 
     def sample(self, size: int, rng: np.random.RandomState) -> "Rows":
         """Up to ``size`` rows in their order, or all of these rows if there are no more.
@@ -218,7 +229,7 @@ class Rows:
             return self
         chosen = np.sort(np.concatenate([self._draw(c, size, rng) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        return Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads)
+        return Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
 
     def _draw(self, code: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
         members = self.members(code)
@@ -293,6 +304,12 @@ class Rows:
         size = block * max(1, _CACHED_NUMBERS // self.n_features // block)
         return [(c, min(c + size, b)) for a, b in whole for c in range(a, b, size)]
 
+    def around(self, centre: Floats) -> "Rows":
+        """The same rows relative to a point."""
+        moved = Rows(self.X, self.codes, self.weights, self.n_threads, centre)
+        moved.together = self.together
+        return moved
+
     def relabelled(self, codes: NDArray[np.int8]) -> "Rows":
         """The same rows with other classes."""
         return Rows(self.X, codes, self.weights, self.n_threads)
@@ -314,11 +331,17 @@ class _Products:
     block_rows: int = 1  # rows that are multiplied at once
 
 
-def _products_with(X: Any) -> _Products:
+def _products_with(X: Any, centre: Floats | None) -> _Products:
     """The kernels that read X as it lies in memory."""
     if sparse.issparse(X):
         return _sparse_products(X)
     X = np.asarray(X)  # a memory map by its plain name
+    if centre is not None:
+        return _Products(
+            lambda v, a, b, z: kernels.project_centred(X, centre, v, a, b, z),
+            lambda w, a, b, gradient: kernels.pull_centred(X, centre, w, a, b, gradient),
+            block_rows=kernels.blas_block_rows(X.shape[1]),
+        )
     if X.flags.c_contiguous and X.dtype == np.float64:
         return _Products(
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),

@@ -12,6 +12,8 @@ from melc.rows import Rows
 
 # A spread below this part of a feature's size is what rounding leaves of a constant.
 _ROUNDING = 1e-12
+# Offsets beyond this many spreads cost more digits than a search can spare.
+_FAR = 1e4
 # Eigenvalues of the features' correlations below this part of the largest belong to directions without rows.
 _NO_VARIANCE = 1e-10
 # Decomposing a matrix of this size takes a second.
@@ -28,6 +30,12 @@ def feature_scale(sample: Rows, is_all: bool = True) -> Floats:
     mean, deviation = mean_and_deviation(sample.X, sample.all_weights())
     size = np.abs(mean)
     return np.where(deviation > _ROUNDING * size, deviation, np.inf if is_all else np.where(size > 0, size, 1.0))
+
+
+def far_centre(sample: Rows, scale: Floats) -> Floats | None:
+    """The mean, if it is so far out that products with the features lose digits of their spread."""
+    mean, _ = mean_and_deviation(sample.X, sample.all_weights())
+    return mean if np.any(np.abs(mean) > _FAR * scale) else None
 
 
 def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:

@@ -194,10 +194,11 @@ def _blocks(least, n_blocks, differences, width, variance, nearest):
 
 
 @njit(**COMPILE)
-def pair_errors(least, n_blocks, hermite, width, variance, log_factor):
+def pair_errors(least, n_blocks, hermite, width, variance):
     """Largest error of one pair of points in bins ``least``, ``least + 1``, … apart: see melc.sums.bounds.
 
-    ``hermite`` holds the coefficients of He⁺_P, from the constant up.
+    ``hermite`` holds the coefficients of He⁺_P, from the constant up. The errors are multiplied by exp(d²/2V), d the
+    least distance of points in the first of these pairs of bins.
     """
     order = len(hermite) - 1
     sigma = np.sqrt(variance)
@@ -208,16 +209,19 @@ def pair_errors(least, n_blocks, hermite, width, variance, log_factor):
         log_factorial += np.log(float(k))
     log_nodes = order * np.log(width / (4 * sigma)) - log_factorial
     errors = np.empty(n_blocks)
+    nearest = max(least - 1, 0)
     for o in range(n_blocks):
-        near = max(least + o - 1, 0) * (width / sigma)
+        between = max(least + o - 1, 0)
         far = (least + o + 1) * (width / sigma)
         polynomial = 0.0
         for j in range(order, -1, -1):
             polynomial = polynomial * far + hermite[j]
-        cramer = 0.5 * log_factorial - near * near / 4
-        absolute = np.log(polynomial) - near * near / 2
-        exponent = min(cramer, absolute) + log_nodes + log_factor
-        errors[o] = 2 * (1 + angles / order) * np.exp(min(exponent, 700.0))
+        # Of classes far apart the squares agree in every digit: whole numbers of bins are compared before.
+        beyond = float(nearest - between) * (nearest + between) * (width / sigma) ** 2
+        cramer = 0.5 * log_factorial + (beyond + (nearest * (width / sigma)) ** 2) / 4
+        absolute = np.log(polynomial) + beyond / 2
+        exponent = min(cramer, absolute) + log_nodes
+        errors[o] = 2 * (1 + angles / order) * np.exp(exponent)
     return errors
 
 
@@ -377,7 +381,7 @@ def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n
     """
     charges = _charges(moments, lagrange)
     blocks, slopes = _blocks(0, n_blocks, differences, width, variance, 0.0)
-    errors = pair_errors(0, n_blocks, hermite, width, variance, 0.0)
+    errors = pair_errors(0, n_blocks, hermite, width, variance)
     potential = np.zeros(moments.shape)
     mass = moments[:, :1]
     total, slope, error = _potentials_within(keys, charges, mass, blocks, slopes, errors, potential)
@@ -445,7 +449,7 @@ def sum_across(
     """
     nearest = max(least - 1, 0) * width
     blocks, slopes = _blocks(least, n_blocks, differences, width, variance, nearest)
-    errors = pair_errors(least, n_blocks, hermite, width, variance, nearest * nearest / (2 * variance))
+    errors = pair_errors(least, n_blocks, hermite, width, variance)
     phi_x, phi_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
     mass_x, mass_y = moments_x[:, :1], moments_y[:, :1]
     total, slope, error = _potentials_across(

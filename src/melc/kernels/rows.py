@@ -2,6 +2,7 @@
 
 Three forms, for the three ways in which features lie in memory: ``rows`` (float64, row after row: BLAS as it is),
 ``mixed`` (any other type or stride: blocks are converted on the way), ``columns`` (column after column; takes Xᵀ).
+A fourth, ``centred``, takes rows relative to a point, for features whose offset would cost the digits of their spread.
 
 BLAS works on blocks below the size at which it would start threads of its own: threads belong to the caller,
 and the result is the same bits whatever their number.
@@ -68,6 +69,26 @@ def pull_mixed(X, w, start, stop, gradient):
     for a in range(start, stop, size):
         b = min(a + size, stop)
         scratch[: b - a] = X[a:b]
+        gradient += np.dot(w[a - start : b - start], scratch[: b - a])
+
+
+@njit(**COMPILE)
+def project_centred(X, centre, v, start, stop, z):
+    size = blas_block_rows(X.shape[1])
+    scratch = np.empty((size, X.shape[1]))
+    for a in range(start, stop, size):
+        b = min(a + size, stop)
+        scratch[: b - a] = X[a:b] - centre
+        np.dot(scratch[: b - a], v, z[a:b])
+
+
+@njit(**COMPILE)
+def pull_centred(X, centre, w, start, stop, gradient):
+    size = blas_block_rows(X.shape[1])
+    scratch = np.empty((size, X.shape[1]))
+    for a in range(start, stop, size):
+        b = min(a + size, stop)
+        scratch[: b - a] = X[a:b] - centre
         gradient += np.dot(w[a - start : b - start], scratch[: b - a])
 
 

@@ -137,9 +137,7 @@ def lebesgue_constant(order: int) -> float:
     return float(np.sum(1 / np.tan(angles)) / order)
 
 
-def moment_bin_error(
-    order: int, width: float, variance: float, least: int = 0, n: int = 1, log_factor: float = 0.0
-) -> NDArray[np.float64]:
+def moment_bin_error(order: int, width: float, variance: float, least: int = 0, n: int = 1) -> NDArray[np.float64]:
     """Largest error of one pair whose points are interpolated in moment bins ``least``, ``least + 1``, … apart.
 
     Statement: let g(t) = exp(−t²/2V), s = √V, and let ĝ interpolate g(x − y) at the P Chebyshev nodes of the bin
@@ -156,8 +154,8 @@ def moment_bin_error(
     e^(−d²/4V); and |He_P(x)| ≤ He⁺_P(|x|), which grows with |x|, gives the other bound: weaker near zero,
     but of the order of g itself far away, which is what keeps a *relative* error for classes that are apart.
 
-    Returns the bounds of ``n`` offsets, multiplied by exp(log_factor) for sums whose common exponent has been
-    taken out.
+    Returns the bounds of ``n`` offsets, multiplied by exp(d²/2V) with the d of the first: from sums over classes that
+    are apart this common exponent has been taken out.
 
     Examples
     --------
@@ -165,7 +163,7 @@ def moment_bin_error(
     >>> f"{bounds.moment_bin_error(8, 0.5, 1.0)[0]:.1e}"
     '2.0e-09'
     """
-    return kernels.pair_errors(least, n, positive_hermite(order), width, variance, log_factor)
+    return kernels.pair_errors(least, n, positive_hermite(order), width, variance)
 
 
 def moment_bin_width(order: int, variance: float, eps: float) -> float:

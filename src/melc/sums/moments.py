@@ -137,7 +137,7 @@ def log_pairs(x: Bins, y: Bins) -> float:
 def _binned_sum(
     value: float, slope: float, error: float, log_factor: float, polynomials: tuple[Floats, ...], count: int
 ) -> BinnedSum:
-    if not value > error:  # the sum may be anything; bins this wide do not tell
+    if not error < value < math.inf:  # the sum may be anything; bins this wide do not tell
         return BinnedSum(-math.inf, 0.0, polynomials, math.inf, count)
     log_error = -math.log1p(-error / value)
     return BinnedSum(math.log(value) - log_factor, slope / value, polynomials, log_error, count)
