@@ -450,10 +450,18 @@ def iris(request):
     labels = np.array(["setosa", "versicolor", "virginica"])[species]
     keep = np.arange(150) % 4 != 2 * species  # unequal classes, so that priors matter
     fitted = MELC(n_init=2, tol=1e-3, random_state=0, priors=request.param).fit(frame[keep], labels[keep])
-    rng = np.random.default_rng(0)
-    low, high = frame.min().to_numpy(), frame.max().to_numpy()
-    rows = rng.uniform(low - 0.3 * (high - low), high + 0.3 * (high - low), size=(100_000, 4))
-    return fitted, pd.DataFrame(rows, columns=frame.columns)
+    return fitted, pd.DataFrame(around(frame.to_numpy(), 100_000), columns=frame.columns)
+
+
+def around(X, n, seed=0):
+    """Rows among the data, and every fourth one far outside: up to 1e8 times their range, and beyond 1e100 times."""
+    rng = np.random.default_rng(seed)
+    low, high = X.min(axis=0), X.max(axis=0)
+    rows = rng.uniform(low - 0.3 * (high - low), high + 0.3 * (high - low), size=(n, X.shape[1]))
+    far = np.arange(n) % 4 == 0
+    exponents = np.where(rng.random(n) < 0.8, rng.uniform(0, 8, n), rng.uniform(100, 155, n))
+    rows[far] *= 10 ** exponents[far, None]
+    return rows
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
