@@ -262,3 +262,15 @@ def thresholds_on_grid(grid, classes, variances, log_prior_ratio=0.0):
 def classify(z, classes, variances, log_prior_ratio=0.0):
     """The class of the larger density, 0 or 1."""
     return (log_ratio(z, classes, variances, log_prior_ratio) > 0).astype(int)
+
+
+def log_odds(t, classes, variances, log_prior_ratio=0.0):
+    """log (p₊f₊ + b) − log (p₋f₋ + b), b a Cauchy density of weight 1e-12 three times as wide as the classes."""
+    t, (low, high) = _wide(t), [_wide(points) for points in classes]
+    centre = (low.mean() + high.mean()) / 2
+    squares = [np.mean((points - centre) ** 2) + V for points, V in zip((low, high), variances, strict=True)]
+    scale = 3 * np.sqrt((squares[0] + squares[1]) / 2)
+    background = np.longdouble(1e-12) / (np.longdouble(np.pi) * scale * (1 + ((t - centre) / scale) ** 2))
+    share = 1 / (1 + np.exp(-np.longdouble(log_prior_ratio)))
+    f = [np.exp(log_density(t, points, V)) for points, V in zip((low, high), variances, strict=True)]
+    return np.log1p(share * f[1] / background) - np.log1p((1 - share) * f[0] / background)

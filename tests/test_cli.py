@@ -7,6 +7,7 @@ import os
 import pty
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from melc.cli import main
 from melc.commands import app
 from melc.export import from_json
 from melc.tables import table_model_from_json
+from sqlite_mathematics import needs_sqlite_mathematics
 
 # The installed program where there is one, else the same by its module.
 _SCRIPT = Path(sys.executable).with_name("melc")
@@ -424,8 +426,22 @@ class TestSeveralClasses:
     def test_plot_and_explain(self, iris):
         assert call("plot", iris / "m", iris / "iris.csv", "--class", "b", "-o", iris / "b.html").exit_code == 0
         assert call("explain", iris / "m").stdout.count("against the rest") == 3
-        refused = call("explain", iris / "m", "--format", "sql")
-        assert (refused.exit_code, "two classes" in refused.stderr) == (1, True)
+        assert "--odds" in call("explain", iris / "m").stdout
+        full = call("explain", iris / "m", "--odds", "--digits", 17).stdout
+        model = table_model_from_json((iris / "m").read_text()).model
+        for decision in model.decisions_:
+            assert f"  class variance  {decision.densities[1].variance:.17g}\n" in full
+
+    @needs_sqlite_mathematics
+    def test_sql(self, iris):
+        query = call("explain", iris / "m", "--format", "sql", "--table", "flowers").stdout
+        frame = pd.read_csv(iris / "iris.csv")
+        with sqlite3.connect(":memory:") as connection:
+            frame.to_sql("flowers", connection, index=False)
+            found = [row[-1] for row in connection.execute(query)]
+        connection.close()
+        expected = call("predict", iris / "m", iris / "iris.csv").stdout.splitlines()[1:]
+        assert found == expected
 
     def test_evaluate(self, iris):
         done = call("evaluate", iris / "iris.csv", "-t", "species", "--n-init", 1, "--cv", 2, "--compare", "--json")

@@ -211,6 +211,25 @@ def test_odds_are_those_of_the_densities_near_the_data_and_even_far_away(log_pri
     np.testing.assert_array_equal(ratio > 0, decision.classify(far) == 1)
 
 
+@pytest.mark.parametrize("log_prior_ratio", [0.0, -1.5])
+def test_odds_are_precise_down_to_the_smallest_that_a_probability_shows(log_prior_ratio):
+    rng = np.random.default_rng(1)
+    classes = [rng.normal(size=80), rng.normal(1, 2, size=70)]
+    variances = [silverman(c) for c in classes]
+    decision = decide(densities(classes, variances), log_prior_ratio)
+    z = np.linspace(-15, 15, 3001)
+    expected = naive.log_odds(z, classes, variances, log_prior_ratio).astype(float)
+    ratio = naive.log_ratio(z, classes, variances, log_prior_ratio).astype(float)
+    least = 1e-15 * (1 + np.log1p(np.abs(ratio)))
+    faint = np.abs(expected) < least
+    assert 0.05 < faint.mean() < 0.5
+    assert np.any(~faint & (np.abs(expected) < 1e-13))
+    found = decision.log_odds(z)
+    clear = np.abs(ratio) > 1e-3  # where two densities are equal, only the sign is certain
+    np.testing.assert_allclose(found[clear & ~faint], expected[clear & ~faint], rtol=1e-9)
+    np.testing.assert_allclose(found[faint], np.sign(ratio[faint]) * least[faint], rtol=1e-9)
+
+
 def test_a_prior_of_almost_nothing_leaves_odds_finite():
     rng = np.random.default_rng(2)
     classes = [rng.normal(size=80), rng.normal(1, 2, size=70)]

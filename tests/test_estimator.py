@@ -6,11 +6,14 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 
+import naive
 from melc import MELC, classifier
+from melc.density import Density, decide
 
 
 def make(n=240, d=3, n_classes=3, seed=0):
@@ -96,14 +99,61 @@ def test_two_classes_stay_one_projection():
     assert model.transform(X).shape == (len(X), 1)
 
 
-def test_the_predicted_class_has_the_highest_probability_wherever_one_looks():
-    X, y = make(n_classes=4)
-    model = settle().fit(X, y)
-    rng = np.random.default_rng(1)
-    new = rng.normal(size=(20_000, 3)) * 10 ** rng.uniform(-2, 14, size=(20_000, 1))
-    probability = model.predict_proba(new)
-    found = np.searchsorted(model.classes_, model.predict(new))
-    np.testing.assert_array_equal(probability[np.arange(len(new)), found], probability.max(axis=1))
+def anywhere(X, n, seed=0):
+    """Rows near the data, between and far outside them: from a thousandth of their spread to 1e155 times it."""
+    rng = np.random.default_rng(seed)
+    exponents = np.concatenate([rng.uniform(-3, 2, n), rng.uniform(0, 8, n), rng.uniform(100, 155, n)])
+    steps = rng.normal(size=(3 * n, X.shape[1])) * X.std(axis=0) * 10 ** exponents[:, None]
+    return X[rng.integers(len(X), size=3 * n)] + steps
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 10])
+@pytest.mark.parametrize("priors", [None, "empirical"])
+def test_labels_probabilities_and_decisions_name_the_same_class_wherever_one_looks(n_classes, priors):
+    X, y = load_digits(return_X_y=True) if n_classes == 10 else make(n_classes=n_classes)
+    model = settle(n_init=1, priors=priors, tol=1e-2).fit(X, y)
+    rows = anywhere(X, 2_000 if n_classes == 10 else 20_000)
+    found = np.searchsorted(model.classes_, model.predict(rows))
+    probability, decision = model.predict_proba(rows), model.decision_function(rows)
+    np.testing.assert_array_equal(probability.argmax(axis=1), found)
+    np.testing.assert_array_equal(decision > 0 if n_classes == 2 else decision.argmax(axis=1), found)
+    assert probability.min() >= 0
+    assert probability.max() <= 1
+    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-14)
+
+
+def model_of_three_equal_decisions(densities):
+    """Three features, each a projection with the same two densities along it."""
+    model = settle(n_init=1).fit(*make())
+    model.coef_, model.decisions_ = np.eye(3), [decide(densities)] * 3
+    return model
+
+
+def test_the_best_odds_win_also_where_rounding_makes_probabilities_equal():
+    model = model_of_three_equal_decisions((normal_density(0.0), normal_density(9.0)))
+    rows = 9 + 1e-3 * np.random.default_rng(0).normal(size=(1000, 3))  # odds of 1e12 and nearly the same
+    odds = model.decision_function(rows)
+    rounded = expit(odds)
+    assert np.any(rounded.argmax(axis=1) != odds.argmax(axis=1))
+    np.testing.assert_array_equal(model.predict_proba(rows).argmax(axis=1), odds.argmax(axis=1))
+    np.testing.assert_array_equal(model.predict(rows), model.classes_[odds.argmax(axis=1)])
+    np.testing.assert_allclose(model.predict_proba(rows), 1 / 3, atol=1e-9)
+
+
+def normal_density(mean, variance=1.0):
+    return Density(np.array([mean]), np.ones(1), variance)
+
+
+@pytest.mark.parametrize("distance", [50.0, 1e3, 1e6, 1e30, 1e149])
+@pytest.mark.parametrize("variances", [(1.0, 1.5), (1.5, 1.0)])
+def test_far_from_all_data_the_tails_decide(distance, variances):
+    """Odds are even there for all that one can bet; yet the class that wins has the thickest tail beside its rest."""
+    model = model_of_three_equal_decisions((normal_density(0.0, variances[0]), normal_density(1.0, variances[1])))
+    rows = distance * np.random.default_rng(0).uniform(1, 2, size=(1000, 3)) * [[1, -1, 1]]
+    tails = [naive.log_ratio(z, [[0.0], [1.0]], variances) for z in rows.T]
+    assert len(np.unique(np.argmax(tails, axis=0))) == 3
+    np.testing.assert_array_equal(model.predict(rows), model.classes_[np.argmax(tails, axis=0)])
+    np.testing.assert_allclose(model.predict_proba(rows), 1 / 3, atol=1e-12)
 
 
 # ------------------------------------------------------------------------------------- weights and priors

@@ -15,11 +15,12 @@ import pytest
 import skops.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 
 from melc import MELC
 from melc.export import export_text, from_json, to_json, to_onnx, to_sql
+from sqlite_mathematics import needs_sqlite_mathematics
 
 AWKWARD_NAMES = ['"; DROP TABLE "data"; --', "it's", "näme with space", "x * 2), (", "1 < 2", "[a]"]
 
@@ -45,15 +46,71 @@ def many_rows():
 def apply_text_rule(text, frame):
     """Evaluate a rule from its printed form alone."""
     weights_part, rule_part = text.split("class by the interval of z, with the training rows in it:\n")
-    z = np.zeros(len(frame))
-    for line in weights_part.splitlines()[1:]:
-        number, name = line.strip().split("  ", 1)
-        z += float(number) * frame[_unquote(name)].to_numpy()
+    z = _text_projection(weights_part, frame)
     labels = np.full(len(frame), None, dtype=object)
     for line in rule_part.splitlines():
         interval, rest = re.fullmatch(r"  (\S.*?)\s{3,}(.*)", line).groups()
         labels[_inside(interval, z)] = _leading_label(rest)
     return labels
+
+
+def _text_projection(weights_part, frame):
+    z = np.zeros(len(frame))
+    for line in weights_part.splitlines()[1:]:
+        number, name = line.strip().split("  ", 1)
+        z += float(number) * frame[_unquote(name)].to_numpy()
+    return z
+
+
+def apply_text_with_odds(text, frame):
+    """The class of every row among several, from nothing but what is printed."""
+    *blocks, closing = text.split("\n\n")
+    least = float(re.search(r"(\S+) × \(1 \+ log\(1 \+ \|log f1 - log f0\|\)\)", closing)[1])
+    titles, rest = zip(*(block.split("\n", 1) for block in blocks), strict=True)
+    labels = [_unquote(title.removeprefix("Class ").removesuffix(" against the rest")) for title in titles]
+    rules, numbers = zip(*(part.split("\nodds of the class:\n") for part in rest), strict=True)
+    named = np.array([apply_text_rule(rule, frame) != "rest" for rule in rules])
+    best = np.argmax(named, axis=0)
+    unclear = np.sum(named, axis=0) != 1
+    weights = [rule.split("\nclass by the interval")[0] for rule in rules]
+    odds = [
+        _text_odds(numbers[k], _text_projection(weights[k], frame[unclear]), 2 * named[k][unclear] - 1, least)
+        for k in range(len(labels))
+    ]
+    best[unclear] = np.argmax(odds, axis=0)
+    return np.array(labels)[best]
+
+
+def _text_odds(numbers, z, s, least):
+    """The formulas at the end of the text."""
+    head, rest, own = re.split(r"\n(?=  rest log prior|  class log prior)", numbers)
+    value, points = {}, {}
+    for whose, part in (("", head), ("rest", rest), ("class", own)):
+        named, _, pairs = part.partition(" places and weights:\n")
+        lines = [line.strip().rsplit("  ", 1) for line in named.splitlines() if line.strip() != whose]
+        value |= {name: float(number) for name, number in lines}
+        points[whose] = [[float(number) for number in line.split()] for line in pairs.splitlines()]
+    t = np.clip(z, value["lowest t"], value["highest t"])
+    log_f1, log_f0 = (
+        value[f"{each} log prior"]
+        - np.log(2 * np.pi * value[f"{each} variance"]) / 2
+        + _log_sum(np.array(points[each]), t, value[f"{each} variance"])
+        for each in ("class", "rest")
+    )
+    distance = (t - value["background centre"]) / value["background scale"]
+    log_b = value["background log height"] - np.log(1 + distance**2)
+    plain = np.logaddexp(0, log_f1 - log_b) - np.logaddexp(0, log_f0 - log_b)
+    return s * np.maximum(s * plain, least * (1 + np.log(1 + np.abs(log_f1 - log_f0))))
+
+
+def _log_sum(points, t, variance):
+    place, weight = points.T
+    sums = []
+    for part in np.array_split(t, len(t) * len(place) // 1_000_000 + 1):
+        exponents = -((part[:, None] - place) ** 2) / (2 * variance)
+        largest = exponents.max(axis=1)
+        sums.append(largest + np.log(np.exp(exponents - largest[:, None]) @ weight))
+    return np.concatenate(sums)
 
 
 def _inside(interval, z):
@@ -450,10 +507,18 @@ def iris(request):
     labels = np.array(["setosa", "versicolor", "virginica"])[species]
     keep = np.arange(150) % 4 != 2 * species  # unequal classes, so that priors matter
     fitted = MELC(n_init=2, tol=1e-3, random_state=0, priors=request.param).fit(frame[keep], labels[keep])
-    rng = np.random.default_rng(0)
-    low, high = frame.min().to_numpy(), frame.max().to_numpy()
-    rows = rng.uniform(low - 0.3 * (high - low), high + 0.3 * (high - low), size=(100_000, 4))
-    return fitted, pd.DataFrame(rows, columns=frame.columns)
+    return fitted, pd.DataFrame(around(frame.to_numpy(), 100_000), columns=frame.columns)
+
+
+def around(X, n, seed=0):
+    """Rows among the data, and every fourth one far outside: up to 1e8 times their range, and beyond 1e100 times."""
+    rng = np.random.default_rng(seed)
+    low, high = X.min(axis=0), X.max(axis=0)
+    rows = rng.uniform(low - 0.3 * (high - low), high + 0.3 * (high - low), size=(n, X.shape[1]))
+    far = np.arange(n) % 4 == 0
+    exponents = np.where(rng.random(n) < 0.8, rng.uniform(0, 8, n), rng.uniform(100, 155, n))
+    rows[far] *= 10 ** exponents[far, None]
+    return rows
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
@@ -481,21 +546,129 @@ class TestSeveralClasses:
         fitted, rows = iris
         *blocks, closing = export_text(fitted).split("\n\n")
         assert len(blocks) == 3
-        assert "best odds" in closing
+        assert closing.startswith("Where one rule alone names its class, that class is predicted. Where none or")
+        assert "odds=True" in closing
         named = [apply_text_rule(block.split("\n", 1)[1], rows) != "rest" for block in blocks]
         alone = np.sum(named, axis=0) == 1
         assert alone.mean() > 0.2
         expected = fitted.classes_[np.argmax(named, axis=0)]
         np.testing.assert_array_equal(fitted.predict(rows)[alone], expected[alone])
 
-    def test_sql_is_refused(self, iris):
-        with pytest.raises(ValueError, match="two classes; this one has 3"):
-            to_sql(iris[0])
+    def test_text_with_odds_decides_as_predict(self, iris):
+        fitted, rows = iris
+        text = export_text(fitted, odds=True)
+        np.testing.assert_array_equal(apply_text_with_odds(text, rows), fitted.predict(rows))
+        assert "odds=True" not in text
+
+    def test_a_class_called_rest_is_told_from_the_rest(self):
+        X, y = load_iris(return_X_y=True)
+        fitted = MELC(n_init=1, tol=1e-2, random_state=0).fit(X, np.array(["rest", "b", "c"])[y])
+        assert '\nClass "rest" against the rest\n' in export_text(fitted)
+        assert re.search(r'<=? z.*   "rest"  \(\d+ rest, \d+ "rest"\)', export_text(fitted))
+
+    def test_odds_add_nothing_to_two_classes(self, model):
+        assert export_text(model, odds=True) == export_text(model)
+
+    @needs_sqlite_mathematics
+    def test_sql(self, iris):
+        fitted, rows = iris
+        rows = rows[:2000]
+        found = run_sql(to_sql(fitted), rows)
+        assert [row[-1] for row in found] == fitted.predict(rows).tolist()
+        near = np.abs(rows).max(axis=1) < 100
+        projections = np.array([row[-4:-1] for row in found])
+        np.testing.assert_allclose(projections[near], fitted.transform(rows)[near], atol=1e-12)
 
     def test_pickle_and_skops(self, iris):
         fitted, rows = iris
         for again in (pickle.loads(pickle.dumps(fitted)), _through_skops(fitted)):
             np.testing.assert_array_equal(again.predict(rows[:5000]), fitted.predict(rows[:5000]))
+
+
+# With the number of rows that SQLite can classify in no time.
+OTHERS = {"wine": (load_wine, 2000), "digits": (load_digits, 60)}
+
+
+@pytest.fixture(scope="module", params=OTHERS)
+def other(request):
+    load, n_rows = OTHERS[request.param]
+    X, y = load(return_X_y=True)
+    frame = pd.DataFrame(around(X, 10_000), columns=[f"x{i}" for i in range(X.shape[1])])
+    return MELC(n_init=1, tol=1e-2, random_state=0).fit(X[::2], y[::2]), frame, n_rows
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
+class TestMoreFeaturesAndClasses:
+    """Wine and digits: dozens of features, up to ten classes, whole numbers as labels."""
+
+    def test_text_with_odds(self, other):
+        fitted, rows, _ = other
+        found = apply_text_with_odds(export_text(fitted, odds=True), rows)
+        np.testing.assert_array_equal(found.astype(int), fitted.predict(rows.to_numpy()))
+
+    def test_onnx(self, other):
+        fitted, rows, _ = other
+        session = TestOnnx().session(fitted)
+        for start in range(0, len(rows), 2000):
+            part = rows[start : start + 2000].to_numpy()
+            np.testing.assert_array_equal(session.run(["label"], {"X": part})[0], fitted.predict(part))
+
+    @needs_sqlite_mathematics
+    def test_sql(self, other):
+        fitted, rows, n = other
+        expected = fitted.predict(rows[:n].to_numpy())
+        assert len(np.unique(expected)) > 2
+        assert [row[-1] for row in run_sql(to_sql(fitted), rows[:n])] == expected.tolist()
+
+
+@needs_sqlite_mathematics
+class TestSqlOfSeveralClasses:
+    def fit(self, labels, columns=("a", "b", "c")):
+        """Few rows, so that the query is quick."""
+        rng = np.random.default_rng(0)
+        y = np.arange(10 * len(columns)) % 3
+        X = pd.DataFrame(rng.normal(size=(len(y), len(columns))) + 2 * y[:, None], columns=columns)
+        return MELC(n_init=1, random_state=0).fit(X, np.array(labels)[y]), X
+
+    def test_a_hundred_thousand_rows(self):
+        fitted, X = self.fit(["low", "middle", "high"])
+        rows = pd.DataFrame(around(X.to_numpy(), 100_000), columns=X.columns)
+        np.testing.assert_array_equal([row[-1] for row in run_sql(to_sql(fitted), rows)], fitted.predict(rows))
+
+    @pytest.mark.parametrize("labels", [[3, 5, 11], [1.0, 2.0, 3.0], ["'; DROP TABLE data; --", "O\"Neil's", ""]])
+    def test_labels(self, labels):
+        fitted, X = self.fit(labels)
+        assert [row[-1] for row in run_sql(to_sql(fitted), X)] == fitted.predict(X).tolist()
+
+    @pytest.mark.parametrize("table", ['odd "table"; DROP TABLE x', "melc0_0", "MELC_0_0", "p", "z0"])
+    def test_names(self, table):
+        fitted, X = self.fit(["a", "b", "c"], [*AWKWARD_NAMES, "z0", "c0", "own", "place", "p"])
+        assert [row[-1] for row in run_sql(to_sql(fitted, table), X, table)] == fitted.predict(X).tolist()
+
+    def test_null_in_null_out(self):
+        fitted, _ = self.fit(["a", "b", "c"])
+        rows = run_sql(to_sql(fitted), pd.DataFrame({"a": [None], "b": [1.0], "c": [2.0]}, dtype=object))
+        assert rows[0][-1] is None
+
+    def test_a_class_that_no_interval_belongs_to(self):
+        """Priors that leave a class without any threshold."""
+        fitted, X = self.fit(["a", "b", "c"])
+        document = json.loads(to_json(fitted))
+        document["decisions"][1] |= {"thresholds": [], "codes": [0], "counts": None}
+        changed = from_json(json.dumps(document))
+        assert [row[-1] for row in run_sql(to_sql(changed), X)] == changed.predict(X).tolist()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"prediction": "projection1"}, "need different names"),
+            ({"feature_names": ["a", "b", "Projection2"]}, "'projection2' is also a feature"),
+        ],
+    )
+    def test_faults(self, arguments, message):
+        fitted, _ = self.fit(["a", "b", "c"])
+        with pytest.raises(ValueError, match=message):
+            to_sql(fitted, **arguments)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")

@@ -286,7 +286,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         if len(self.decisions_) == 1:
             return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
         proba = expit(odds)
-        return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+        proba /= proba.sum(axis=1, keepdims=True)
+        return _highest_at(np.argmax(odds, axis=1), proba)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of ``predict_proba``."""
@@ -359,6 +360,14 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
     shown["decisions_"] = [p.decision for p in projections]
     shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
     return shown
+
+
+def _highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
+    """Probabilities of which the best class has the highest, also where rounding made two of them equal."""
+    found = np.argmax(proba, axis=1)
+    merged = np.flatnonzero(found != best)
+    proba[merged, best[merged]] = np.nextafter(proba[merged, found[merged]], 1)
+    return proba
 
 
 @contextlib.contextmanager

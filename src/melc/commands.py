@@ -171,7 +171,8 @@ def predict(
 def explain(
     model: ModelFile,
     format: Annotated[RuleFormat, typer.Option("--format", help="What to write.")] = RuleFormat.text,
-    digits: Annotated[int, typer.Option(min=1, help="Significant digits of the text.")] = 5,
+    digits: Annotated[int, typer.Option(min=1, help="Significant digits of the text; 17 are all.")] = 5,
+    odds: Annotated[bool, typer.Option("--odds", help="Of several classes, also what their odds are made of.")] = False,
     table: Annotated[str, typer.Option(help="Name of the table in SQL.")] = "data",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output if not given.")] = None,
     force: Force = False,
@@ -184,7 +185,7 @@ def explain(
     fitted = _load(model)
     if output is not None:
         _check_free(output, force)
-    content = _explained(fitted, format, digits, table)
+    content = _explained(fitted, format, digits, odds, table)
     if output is not None:
         _write(output, content)
     elif isinstance(content, bytes):
@@ -392,11 +393,11 @@ def _write(path: Path, content: str | bytes) -> None:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _explained(fitted: Any, format: RuleFormat, digits: int, table: str) -> str | bytes:
+def _explained(fitted: Any, format: RuleFormat, digits: int, odds: bool, table: str) -> str | bytes:
     from melc.export.onnx_graph import to_onnx
 
     if format is RuleFormat.text:
-        return str(fitted.to_text(digits=digits))
+        return str(fitted.to_text(digits=digits, odds=odds))
     if format is RuleFormat.json:
         return str(fitted.to_json(indent=2))
     if format is RuleFormat.sql:

@@ -36,7 +36,8 @@ _REACH = 1e150
 # Weight of the background under both densities in probabilities.
 _BACKGROUND = 1e-12
 
-# What |decision| is at least, so that its sign and the thresholds always tell the same class.
+# What |decision| is at least, so that its sign and the thresholds always tell the same class: enough to show in a
+# probability next to one half.
 SMALLEST_DECISION = 1e-15
 
 
@@ -151,26 +152,42 @@ class Decision:
 
     def log_ratio(self, z: Floats) -> Floats:
         """log f₊ − log f₋ (plus that of the priors), with the sign that the thresholds give."""
-        return self._with_sign(log_ratio(self.densities, self.log_prior_ratio, z), z)
+        return self._with_sign(log_ratio(self.densities, self.log_prior_ratio, z), SMALLEST_DECISION, z)
 
     def log_odds(self, z: Floats) -> Floats:
         """Log odds of class 1 against class 0, for somebody who has to bet on them.
 
-        Both densities get the same faint background that reaches everywhere. It changes next to nothing where the
-        data are, and not the decision anywhere, but far outside, where the densities only compare which of two tails
-        is the thicker, it takes the odds to one: nothing is known there.
-        """
-        near = _within_reach(self.densities, z)
-        first, second = (density.log(near) for density in self.densities)
-        background = self.background().log(near)
-        with_second = np.logaddexp(second + log_expit(self.log_prior_ratio), background)
-        with_first = np.logaddexp(first + log_expit(-self.log_prior_ratio), background)
-        return self._with_sign(with_second - with_first, z)
+        Both densities f get the same faint background b that reaches everywhere:
+        ``log(1 + f₁/b) − log(1 + f₀/b)``. It changes next to nothing where the data are, and not the decision
+        anywhere, but far outside, where the densities only compare which of two tails is the thicker, it takes the
+        odds to one: nothing is known there.
 
-    def _with_sign(self, values: Floats, z: Floats) -> Floats:
-        """Values whose sign follows the thresholds to the last digit."""
+        Their size is at least ``1e-15 (1 + log(1 + |log f₁ − log f₀|))``. Next to nothing as well, but where nothing
+        is known along several lines, it still tells for which of them the tails speak most.
+        """
+        near = np.clip(z, *self.reach)
+        background = self.background().log(near)
+        first, second = (
+            density.log(near) + log_prior - background
+            for density, log_prior in zip(self.densities, self.log_priors, strict=True)
+        )
+        least = SMALLEST_DECISION * (1 + np.log1p(np.abs(second - first)))
+        return self._with_sign(np.logaddexp(0, second) - np.logaddexp(0, first), least, z)
+
+    def _with_sign(self, values: Floats, least: Floats | float, z: Floats) -> Floats:
+        """Values of at least that size whose sign follows the thresholds to the last digit."""
         sign = 2.0 * self.classify(z) - 1
-        return np.asarray(sign * np.maximum(sign * values, SMALLEST_DECISION))
+        return np.asarray(sign * np.maximum(sign * values, least))
+
+    @property
+    def log_priors(self) -> tuple[float, float]:
+        """Logarithms of how likely the two classes are beforehand."""
+        return float(log_expit(-self.log_prior_ratio)), float(log_expit(self.log_prior_ratio))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Between which points the logarithms of both densities are numbers: beyond, the squares in them overflow."""
+        return _reach(self.densities)
 
     def background(self) -> "Background":
         """A Cauchy density as wide as the data, times its small weight."""
@@ -195,15 +212,14 @@ class Background:
 
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:
-    near = _within_reach(densities, t)
+    near = np.clip(np.asarray(t, dtype=np.float64), *_reach(densities))
     return densities[1].log(near) - densities[0].log(near) + log_prior_ratio
 
 
-def _within_reach(densities: tuple[Density, Density], t: ArrayLike) -> Floats:
-    """Points moved to where the logarithms of both densities are numbers: beyond, the squares in them overflow."""
+def _reach(densities: tuple[Density, Density]) -> tuple[float, float]:
     reach = _REACH * min(density.bandwidth for density in densities)
-    lowest, highest = (edge([d.support[end] for d in densities]) for edge, end in ((min, 0), (max, -1)))
-    return np.clip(np.asarray(t, dtype=np.float64), lowest - reach, highest + reach)
+    lowest, highest = (float(edge([d.support[end] for d in densities])) for edge, end in ((min, 0), (max, -1)))
+    return lowest - reach, highest + reach
 
 
 def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> Decision:

@@ -4,12 +4,10 @@ Two classes: project, count the thresholds at or below, look the label up. More:
 the rest, and the largest wins.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from melc._version import __version__
@@ -55,7 +53,8 @@ def to_onnx(model: MELC) -> Any:
     if len(model.decisions_) == 1:
         z = _projection(builder, model, 0)
         code = _interval_code(builder, z, model.decisions_[0])
-        ratio = _with_sign(builder, _log_ratio(builder, z, model.decisions_[0]), code)
+        ratio = _log_ratio(builder, z, model.decisions_[0])
+        ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), code)
         builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
         code = builder.node("Reshape", [code, builder.constant([-1])])
     else:
@@ -133,31 +132,61 @@ def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
     return builder.node("Gather", [builder.constant(codes), interval], axis=0)
 
 
-def _with_sign(builder: _Builder, values: str, code: str) -> str:
-    """Values that are positive where the code is one and negative where it is zero, to the last digit."""
+def _with_sign(builder: _Builder, values: str, least: str, code: str) -> str:
+    """Values of at least that size, positive where the code is one and negative where it is zero."""
     zero_or_one = builder.node("Cast", [code], to=builder.onnx.TensorProto.DOUBLE)
     doubled = builder.node("Mul", [zero_or_one, builder.number(2)])
     sign = builder.node("Sub", [doubled, builder.number(1)])
     towards = builder.node("Mul", [sign, values])
-    return builder.node("Mul", [sign, builder.node("Max", [towards, builder.number(SMALLEST_DECISION)])])
+    return builder.node("Mul", [sign, builder.node("Max", [towards, least])])
+
+
+def _within_reach(builder: _Builder, z: str, decision: Decision) -> str:
+    """z moved to where its squares do not overflow. A column."""
+    low, high = (builder.number(edge) for edge in decision.reach)
+    return builder.node("Min", [builder.node("Max", [z, low]), high])
 
 
 def _log_ratio(builder: _Builder, z: str, decision: Decision) -> str:
     """log f₊ − log f₋ and that of the priors, as a column."""
-    first, second = (_log_density(builder, z, density, 0.0) for density in decision.densities)
+    near = _within_reach(builder, z, decision)
+    first, second = (_log_density(builder, near, density, 0.0) for density in decision.densities)
     return builder.node("Add", [builder.node("Sub", [second, first]), builder.number(decision.log_prior_ratio)])
 
 
 def _odds(builder: _Builder, model: MELC, index: int) -> str:
     """Log odds of a class against the rest, with the background that both densities share. A column."""
     z, decision = _projection(builder, model, index), model.decisions_[index]
-    prior = float(expit(decision.log_prior_ratio))
-    background = _log_background(builder, z, decision)
+    near = _within_reach(builder, z, decision)
+    background = _log_background(builder, near, decision)
     first, second = (
-        _log_sum(builder, [_log_density(builder, z, density, log_prior), background])
-        for density, log_prior in zip(decision.densities, (math.log1p(-prior), math.log(prior)), strict=True)
+        builder.node("Sub", [_log_density(builder, near, density, log_prior), background])
+        for density, log_prior in zip(decision.densities, decision.log_priors, strict=True)
     )
-    return _with_sign(builder, builder.node("Sub", [second, first]), _interval_code(builder, z, decision))
+    odds = builder.node("Sub", [_softplus(builder, second), _softplus(builder, first)])
+    return _with_sign(builder, odds, _least_odds(builder, first, second), _interval_code(builder, z, decision))
+
+
+def _least_odds(builder: _Builder, first: str, second: str) -> str:
+    """1e-15 (1 + log(1 + |second − first|))."""
+    difference = builder.node("Abs", [builder.node("Sub", [second, first])])
+    growing = builder.node("Log", [builder.node("Add", [difference, builder.number(1)])])
+    return builder.node("Mul", [builder.node("Add", [growing, builder.number(1)]), builder.number(SMALLEST_DECISION)])
+
+
+def _softplus(builder: _Builder, x: str) -> str:
+    """log(1 + exp(x)) to the last digits also where it is far below one, as runtimes' own is not.
+
+    It is max(x, 0) + log(1 + t) with t = exp(−|x|). What is added to one in u = 1 + t is not t to the last digit, but
+    log(u) is as far off as u − 1 is: log(1 + t) = log(u) t / (u − 1).
+    """
+    one = builder.number(1)
+    t = builder.node("Exp", [builder.node("Neg", [builder.node("Abs", [x])])])
+    u = builder.node("Add", [t, one])
+    added = builder.node("Sub", [u, one])
+    log = builder.node("Div", [builder.node("Mul", [builder.node("Log", [u]), t]), added])
+    small = builder.node("Where", [builder.node("Equal", [u, one]), t, log])
+    return builder.node("Add", [builder.node("Max", [x, builder.number(0)]), small])
 
 
 def _log_background(builder: _Builder, z: str, decision: Decision) -> str:

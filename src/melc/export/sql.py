@@ -2,10 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from melc.classifier import MELC
+from melc.export.quoting import column, identifier, literal
+from melc.export.sql_odds import class_by_odds, support_tables
 from melc.names import feature_names_of
 
 
@@ -21,15 +22,20 @@ def to_sql(
 
     A row in which a feature is NULL gets NULL. Names and labels are quoted, whatever they contain.
 
+    For two classes it is plain SQL, as fast as the projection. For more, a row that is claimed by no class, or by
+    several, costs an exponential for every support point of every class. SQLite (3.35 or newer) then needs its
+    mathematical functions, as nearly all builds have them; one without says "no such function: exp".
+
     Parameters
     ----------
     model : MELC
-        A fitted model of two classes.
+        A fitted model.
     table : str, default="data"
     feature_names : list of str, default=None
         The columns, in the order of the features; by default the names that the model saw.
     prediction, projection : str
-        Names of the columns added.
+        Names of the columns added, which the table must not have. For more than two classes there is a projection for
+        each, in the order of the classes, with a number after its name: ``projection0``, ``projection1``, ...
 
     Examples
     --------
@@ -60,34 +66,44 @@ def query(
     projection: str = "projection",
 ) -> str:
     """The query for features that are expressions over columns of the table."""
-    if len(model.decisions_) > 1:
-        raise ValueError(
-            f"SQL is written for models of two classes; this one has {len(model.classes_)}. Export it as "
-            "ONNX or JSON, or fit one model a class."
-        )
-    _check_names(columns, prediction, projection)
-    weights = model.coef_[0].tolist()
-    terms = [f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)]
-    inner = f"SELECT *, {_sum(terms)} AS {_identifier(projection)} FROM {_identifier(table)} AS r"
-    z = f"p.{_identifier(projection)}"
+    several = len(model.decisions_) > 1
+    projections = [f"{projection}{k}" for k in range(len(model.decisions_))] if several else [projection]
+    _check_names(columns, prediction, projections)
+    added = [
+        f"{_projection(features, weights)} AS {identifier(name)}"
+        for name, weights in zip(projections, model.coef_.tolist(), strict=True)
+    ]
+    z = [f"p.{identifier(name)}" for name in projections]
+    prefix = _unlike(table)
     return "\n".join(
         [
-            "SELECT *, CASE",
-            f"    WHEN {z} IS NULL THEN NULL",
-            *_branches(model, z),
-            f"  END AS {_identifier(prediction)}",
-            f"FROM ({inner}) AS p",
+            *([support_tables(model, prefix)] if several else []),
+            f"SELECT *, {class_by_odds(model, z, prefix) if several else _class_by_interval(model, z[0])}"
+            f" AS {identifier(prediction)}",
+            f"FROM (SELECT *, {', '.join(added)} FROM {identifier(table)} AS r) AS p",
         ]
     )
 
 
-def _branches(model: MELC, z: str) -> list[str]:
+def _unlike(table: str) -> str:
+    """A beginning for the names of other tables that the table's own name does not have."""
+    prefix = "melc"
+    while table.casefold().startswith(prefix):
+        prefix += "_"
+    return prefix
+
+
+def _projection(features: list[str], weights: list[float]) -> str:
+    return _sum([f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)])
+
+
+def _class_by_interval(model: MELC, z: str) -> str:
     labels = [literal(label) for label in model.interval_classes_.tolist()]
     below = [
         f"    WHEN {z} < {literal(t)} THEN {label}"
         for t, label in zip(model.thresholds_.tolist(), labels, strict=False)
     ]
-    return [*below, f"    ELSE {labels[-1]}"]
+    return "\n".join(["CASE", f"    WHEN {z} IS NULL THEN NULL", *below, f"    ELSE {labels[-1]}", "  END"])
 
 
 def _sum(terms: list[str]) -> str:
@@ -99,48 +115,17 @@ def _sum(terms: list[str]) -> str:
     return "(" + " + ".join(half[0] if len(half) == 1 else _sum(half) for half in halves) + ")"
 
 
-def _check_names(names: list[str], prediction: str, projection: str) -> None:
+def _check_names(names: list[str], prediction: str, projections: list[str]) -> None:
     # SQL tells "A" from "a" nowhere.
     folded = [name.casefold() for name in names]
     if len(set(folded)) < len(folded):
         twice = next(name for name in names if folded.count(name.casefold()) > 1)
         raise ValueError(f"The feature {twice!r} occurs twice among the columns (SQL ignores case).")
-    for added in (prediction, projection):
+    for added in (prediction, *projections):
         if added.casefold() in folded:
             raise ValueError(
                 f"The added column {added!r} is also a feature; choose another name for it by prediction= or "
                 "projection=."
             )
-    if prediction.casefold() == projection.casefold():
+    if prediction.casefold() in [name.casefold() for name in projections]:
         raise ValueError(f"prediction and projection are both {prediction!r}; they need different names.")
-
-
-def column(name: str) -> str:
-    """A column by its quoted name.
-
-    SQLite takes a quoted name that it does not know for a text; with the table's name before it, it is an error,
-    as it should be.
-    """
-    return f"r.{_identifier(name)}"
-
-
-def _identifier(name: str) -> str:
-    _refuse_nul(name)
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, (int, float)):
-        if not np.isfinite(value):
-            raise ValueError(f"{value!r} has no literal in SQL.")
-        return repr(value)
-    text = str(value)
-    _refuse_nul(text)
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _refuse_nul(text: str) -> None:
-    if "\0" in text:
-        raise ValueError(f"{text!r} holds a NUL character, which SQL cannot hold; rename it.")

@@ -1,4 +1,7 @@
-"""A fitted model in words: weights of the features, and the class of every interval between thresholds."""
+"""A fitted model in words: weights of the features, and the class of every interval between thresholds.
+
+For more than two classes, also the numbers that their odds are made of, if wanted.
+"""
 
 import json
 from itertools import pairwise
@@ -8,12 +11,26 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from melc.classifier import MELC
-from melc.density import Decision
+from melc.density import SMALLEST_DECISION, Decision, Density
 from melc.names import feature_names_of
 
+_ALONE = "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide"
+_WITHOUT_ODDS = f"{_ALONE}: odds=True, on the command line --odds, adds what they are made of."
+_WITH_ODDS = f"""{_ALONE}, the first of equals.
+Log odds of a class at its z, with natural logarithms:
+  t is z, but no lower than the lowest t and no higher than the highest
+  log f1 is log prior - log(2 pi variance) / 2 + log(sum of weight × exp(-(t - place)² / (2 variance))) of the class
+  log f0 is the same of the rest
+  log b is log height - log(1 + ((t - centre) / scale)²) of the background
+  s is 1 where the interval of z names the class, and -1 elsewhere
+  log odds = s × max(s × (log(1 + f1 / b) - log(1 + f0 / b)), {SMALLEST_DECISION} × (1 + log(1 + |log f1 - log f0|)))"""
 
-def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = None) -> str:
+
+def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:
     """The rule that a fitted model applies, to read or to apply by hand.
+
+    For two classes that is all there is to know. With more, there is one such rule for every class against the rest.
+    Where exactly one of them names its class, it decides; elsewhere the odds do.
 
     Parameters
     ----------
@@ -24,6 +41,9 @@ def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = 
     digits : int, default=None
         Significant digits of weights and thresholds. All of them by default: the rule as printed then
         decides as the model does.
+    odds : bool, default=False
+        Whether to add, for more than two classes, the numbers and formulas that the odds follow from: one line for
+        every support point of the densities. The prediction then follows from the text alone everywhere.
 
     Examples
     --------
@@ -48,13 +68,12 @@ def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = 
     if len(model.decisions_) == 1:
         labels = [_quoted(str(label)) for label in model.classes_]
         return _block(model, 0, names, labels, digits)
-    parts = [
-        f"Class {_quoted(str(label))} against the rest\n"
-        + _block(model, k, names, ["rest", _quoted(str(label))], digits)
-        for k, label in enumerate(model.classes_)
-    ]
-    closing = "The class predicted is the one with the best odds; where one rule alone names its class, it is that one."
-    return "\n\n".join([*parts, closing])
+    parts = []
+    for k, label in enumerate(model.classes_):
+        name = '"rest"' if str(label) == "rest" else _quoted(str(label))
+        lines = [f"Class {name} against the rest", _block(model, k, names, ["rest", name], digits)]
+        parts.append("\n".join(lines + (_odds_lines(model.decisions_[k], digits) if odds else [])))
+    return "\n\n".join([*parts, _WITH_ODDS if odds else _WITHOUT_ODDS])
 
 
 def _block(model: MELC, index: int, names: list[str], labels: list[str], digits: int | None) -> str:
@@ -91,6 +110,31 @@ def _support(decision: Decision, interval: int, labels: list[str]) -> str:
         return ""
     counts = [f"{count:.6g} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
     return f"  ({', '.join(counts)})"
+
+
+def _odds_lines(decision: Decision, digits: int | None) -> list[str]:
+    background, (lowest, highest) = decision.background(), decision.reach
+    named = {
+        "lowest t": lowest,
+        "highest t": highest,
+        "background centre": background.centre,
+        "background scale": background.scale,
+        "background log height": background.log_height,
+    }
+    lines = ["odds of the class:", *(f"  {name}  {_number(value, digits)}" for name, value in named.items())]
+    for name, density, log_prior in zip(("rest", "class"), decision.densities, decision.log_priors, strict=True):
+        lines += _density_lines(name, density, log_prior, digits)
+    return lines
+
+
+def _density_lines(name: str, density: Density, log_prior: float, digits: int | None) -> list[str]:
+    points = zip(density.support, density.weights, strict=True)
+    return [
+        f"  {name} log prior  {_number(log_prior, digits)}",
+        f"  {name} variance  {_number(density.variance, digits)}",
+        f"  {name} places and weights:",
+        *(f"    {_number(place, digits)}  {_number(weight, digits)}" for place, weight in points),
+    ]
 
 
 def _number(value: float, digits: int | None) -> str:

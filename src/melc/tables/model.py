@@ -13,7 +13,8 @@ from melc.classifier import MELC
 from melc.density import Decision, Density
 from melc.export.document import FORMAT as MODEL_FORMAT
 from melc.export.document import MOST_BYTES, from_document, to_document
-from melc.export.sql import column, literal, query
+from melc.export.quoting import column, literal
+from melc.export.sql import query
 from melc.export.text import export_text
 from melc.names import feature_names_of
 from melc.reading import Reader, parse
@@ -41,8 +42,8 @@ class TableModel:
         }
         return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
 
-    def to_text(self, *, digits: int | None = None) -> str:
-        return export_text(self.model, self.encoding.feature_names, digits=digits)
+    def to_text(self, *, digits: int | None = None, odds: bool = False) -> str:
+        return export_text(self.model, self.encoding.feature_names, digits=digits, odds=odds)
 
     def to_sql(self, table: str = "data") -> str:
         """A query over the raw columns: gaps filled and texts turned into numbers within it."""

@@ -1,0 +1,105 @@
+"""The class of a row among several, in SQL: where no class or more than one claims it, the best odds win.
+
+The odds are those of :meth:`melc.density.Decision.log_odds`. What is used several times gets its name in a query
+without FROM, which SQLite evaluates once; from any other it would copy the expression to every place with the name.
+"""
+
+import math
+
+from melc.classifier import MELC
+from melc.density import SMALLEST_DECISION, Decision, Density
+from melc.export.quoting import literal
+
+
+def support_tables(model: MELC, prefix: str) -> str:
+    """The support points and weights of all densities, each a table of its own."""
+    tables = [
+        f"{prefix}{k}_{code}(place, weight) AS MATERIALIZED (VALUES {_pairs(density)})"
+        for k, decision in enumerate(model.decisions_)
+        for code, density in enumerate(decision.densities)
+    ]
+    return "WITH " + ",\n".join(tables)
+
+
+def _pairs(density: Density) -> str:
+    both = zip(density.support.tolist(), density.weights.tolist(), strict=True)
+    return ", ".join(f"({literal(place)}, {literal(weight)})" for place, weight in both)
+
+
+def class_by_odds(model: MELC, projections: list[str], prefix: str) -> str:
+    """The label as an expression. In it, ``z0``, ... are the projections, and ``c0``, ... tell whose interval it is."""
+    numbers = range(len(model.decisions_))
+    labels = [literal(label) for label in model.classes_.tolist()]
+    alone = " ".join(f"WHEN c{k} = 1 THEN {labels[k]}" for k in numbers)
+    odds = [_odds(k, labels[k], decision, f"{prefix}{k}") for k, decision in enumerate(model.decisions_)]
+    claims = ", ".join(f"{_claim(f'z{k}', decision)} AS c{k}" for k, decision in enumerate(model.decisions_))
+    named = ", ".join(f"{z} AS z{k}" for k, z in enumerate(projections))
+    return "\n".join(
+        [
+            "(SELECT CASE",
+            f"    WHEN {' OR '.join(f'z{k} IS NULL' for k in numbers)} THEN NULL",
+            f"    WHEN {' + '.join(f'c{k}' for k in numbers)} = 1 THEN CASE {alone} END",
+            "    ELSE (SELECT label FROM (",
+            "\n      UNION ALL\n".join(odds),
+            "    ) ORDER BY odds DESC, number LIMIT 1)",
+            f"  END FROM (SELECT *, {claims} FROM (SELECT {named})))",
+        ]
+    )
+
+
+def _claim(z: str, decision: Decision) -> str:
+    """1 in the intervals of the class, 0 in those of the rest."""
+    *below, last = decision.codes.tolist()
+    if not below:
+        return str(last)
+    cases = [
+        f"WHEN {z} < {literal(t)} THEN {code}" for t, code in zip(decision.thresholds.tolist(), below, strict=True)
+    ]
+    return f"CASE {' '.join(cases)} ELSE {last} END"
+
+
+def _odds(k: int, label: str, decision: Decision, support: str) -> str:
+    """A row with number, label and log odds of a class against the rest.
+
+    ``own`` and ``other`` are the logarithms of the two densities over the background.
+    """
+    low, high = (literal(edge) for edge in decision.reach)
+    near = f"min(max(z{k}, {low}), {high})"
+    other, own = (
+        f"{_log_density(near, density, f'{support}_{code}')} + {literal(log_prior)} - {_log_background(near, decision)}"
+        for code, (density, log_prior) in enumerate(zip(decision.densities, decision.log_priors, strict=True))
+    )
+    sign = f"(2 * c{k} - 1)"
+    least = f"{literal(SMALLEST_DECISION)} * (1 + ln(1 + abs(own - other)))"
+    return "\n".join(
+        [
+            f"      SELECT {k} AS number, {label} AS label,",
+            f"        {sign} * max({sign} * ({_softplus('own')} - {_softplus('other')}), {least}) AS odds",
+            f"      FROM (SELECT {own} AS own,",
+            f"        {other} AS other)",
+        ]
+    )
+
+
+def _log_density(z: str, density: Density, support: str) -> str:
+    """log f, with the exponent of the nearest support point taken out first, so that something of the sum is left."""
+    factor = literal(0.5 / density.variance)
+    constant = literal(0.5 * math.log(2 * math.pi * density.variance))
+    square = "(z - place) * (z - place)"
+    nearest = f"SELECT min(z) AS z, min({square}) AS least FROM (SELECT {z} AS z) CROSS JOIN {support}"
+    return (
+        f"(SELECT ln(sum(weight * exp((least - {square}) * {factor}))) - min(least) * {factor} - {constant} "
+        f"FROM ({nearest}) CROSS JOIN {support})"
+    )
+
+
+def _log_background(z: str, decision: Decision) -> str:
+    background = decision.background()
+    u = f"(({z} - {literal(background.centre)}) / {literal(background.scale)})"
+    return f"({literal(background.log_height)} - ln(1 + {u} * {u}))"
+
+
+def _softplus(x: str) -> str:
+    """log(1 + exp(x)) to the last digits, also where it is far below one."""
+    t = f"exp(-abs({x}))"
+    return f"(max({x}, 0) + 2 * atanh({t} / (2 + {t})))"

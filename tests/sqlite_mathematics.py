@@ -1,0 +1,21 @@
+"""Whether the SQLite at hand has exp and ln: builds may leave them out."""
+
+import sqlite3
+
+import pytest
+
+
+def _has_mathematics():
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("SELECT exp(1), ln(2), atanh(0.5)")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+needs_sqlite_mathematics = pytest.mark.skipif(
+    not _has_mathematics(), reason="this SQLite was built without its mathematical functions"
+)
