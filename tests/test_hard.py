@@ -199,6 +199,27 @@ def test_rows_around_a_point_have_the_same_divergence(method):
     np.testing.assert_allclose(two.gradient, one.gradient, atol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["exact", "moments"])
+@pytest.mark.parametrize("length", [2.0**-600, 2.0**600])
+def test_the_length_of_the_direction_does_not_matter(length, method):
+    X, y = overlapping(1000)
+    v = np.array([0.3, -1.0, 2.0, 0.5])
+    plain = cauchy_schwarz_divergence(X, y, v, method=method, eps=1e-6, return_gradient=True)
+    other = cauchy_schwarz_divergence(X, y, length * v, method=method, eps=1e-6, return_gradient=True)
+    assert other[0] == plain[0]
+    np.testing.assert_array_equal(other[1] * length, plain[1])
+
+
+@pytest.mark.parametrize("units", [1e-150, 1e150])
+def test_one_threshold_in_extreme_units(units):
+    X = np.concatenate([np.linspace(0, 1, 30), np.linspace(4, 5, 30)])[:, None] * units
+    y = np.repeat([0, 1], 30)
+    model = fitted(X, y)
+    np.testing.assert_array_equal(model.predict(X), y)
+    assert len(model.thresholds_) == 1
+    assert model.thresholds_[0] == pytest.approx(2.5 * units)
+
+
 @pytest.mark.parametrize("bad", [1e-200, 1e200])
 def test_units_whose_squares_are_no_numbers_are_refused(bad):
     X, y = overlapping()

@@ -228,9 +228,9 @@ def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> 
     def ratio(t: ArrayLike) -> Floats:
         return log_ratio(densities, log_prior_ratio, t)
 
-    roots = _roots(ratio, _search_grid(densities))
-    outside = max(1.0, roots[-1] - roots[0]) if len(roots) else 1.0
-    edges = np.concatenate([[roots[0] - outside], roots, [roots[-1] + outside]]) if len(roots) else np.zeros(2)
+    grid = _search_grid(densities)
+    roots = _roots(ratio, grid)
+    edges = np.concatenate([grid[:1], roots, grid[-1:]])
     codes = (ratio((edges[:-1] + edges[1:]) / 2) > 0).astype(np.int8)
     # A touch that does not cross leaves the same class on both sides: no threshold.
     changes = np.flatnonzero(np.diff(codes))

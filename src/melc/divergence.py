@@ -87,7 +87,8 @@ def cauchy_schwarz_divergence(
     _check_choice(method, eps, gamma)
     rows = _labelled_rows(X, y, sample_weight)
     direction = _direction(v, rows.n_features)
-    evaluation = Objective(rows, gamma=gamma, method=method, eps=eps).evaluate(direction)
+    objective = Objective(rows, gamma=gamma, method=method, eps=eps, scale=_size(rows, direction, method))
+    evaluation = objective.evaluate(direction)
     return (evaluation.divergence, evaluation.gradient) if return_gradient else evaluation.divergence
 
 
@@ -153,6 +154,15 @@ def _direction(v: Any, n_features: int) -> Floats:
     if not np.all(np.isfinite(direction)) or not np.any(direction):
         raise ValueError(f"v={direction!r} is no direction: it must be finite and not zero.")
     return direction
+
+
+def _size(rows: Rows, direction: Floats, method: str) -> Floats | None:
+    """What to divide the direction by, so that squares of projections are numbers; a power of two, so that no digit
+    changes. The paper's two methods take the projections as they are: their eps is absolute."""
+    if method in ("discard", "bin"):
+        return None
+    _, exponent = np.frexp(np.max(np.abs(rows.project(direction))))
+    return np.full(rows.n_features, np.ldexp(1.0, exponent))
 
 
 def _points(points: Any, name: str) -> Floats:
