@@ -220,6 +220,27 @@ def test_one_threshold_in_extreme_units(units):
     assert model.thresholds_[0] == pytest.approx(2.5 * units)
 
 
+@pytest.mark.parametrize("factor", [1e-250, 1e-12, 1e18, 1e200])
+def test_weights_that_cannot_be_counts_are_refused(factor):
+    X, y = overlapping()
+    with pytest.raises(ValueError, match=r"weights of class 0 add up to 1e.*counts as that many rows.*scale"):
+        MELC().fit(X, y, sample_weight=np.full(200, factor))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("factor", [2e-8, 5e12])
+@pytest.mark.parametrize("n", [200, 1200])
+def test_the_smallest_and_largest_weights_that_are_taken(factor, n, method):
+    X, y = overlapping(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = MELC(method=method, eps=1e-4, n_init=1, random_state=0).fit(
+            X, y, sample_weight=np.full(n, factor / n * 200)
+        )
+    assert_sound(model, X)
+
+
 @pytest.mark.parametrize("bad", [1e-200, 1e200])
 def test_units_whose_squares_are_no_numbers_are_refused(bad):
     X, y = overlapping()

@@ -383,6 +383,9 @@ def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
         raise
 
 
+# Rows that a class may count as, by weight.
+_LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
+
 # Features that a warning names.
 _MOST_NAMED = 5
 
@@ -435,12 +438,24 @@ def _check_classes(classes: NDArray[Any], index: NDArray[np.int64], weights: Flo
         )
     counts = np.bincount(index)
     if weights is not None:  # a row of weight two is two rows
-        counts = np.maximum(counts, np.bincount(index, weights))
+        totals = np.bincount(index, weights).astype(np.float64)
+        _check_totals(classes, totals)
+        counts = np.maximum(counts, totals)
     if counts.min() < 2:
         label = classes.tolist()[np.argmin(counts)]
         raise ValueError(
             f"Class {label!r} has 1 row; the width of its density needs at least 2. "
             "Add rows of that class or remove it."
+        )
+
+
+def _check_totals(classes: NDArray[Any], totals: Floats) -> None:
+    absurd = np.flatnonzero((totals < _LEAST_TOTAL) | (totals > _LARGEST_TOTAL))
+    if len(absurd):
+        label, total = classes.tolist()[absurd[0]], totals[absurd[0]]
+        raise ValueError(
+            f"The weights of class {label!r} add up to {total:.3g}. A weight counts as that many rows, and by their "
+            "number goes the width of the densities: scale the weights so that they add up to about the number of rows."
         )
 
 
