@@ -49,8 +49,8 @@ def _run(given: argparse.Namespace) -> int:
     if not failed:
         return 0
     for invariant, each in itertools.groupby(sorted(failed), key=lambda pair: pair[0]):
-        numbers = [number for _, number in each]
-        print(f"{len(numbers):6} × {invariant}: cases {numbers[:10]}")
+        cases = [number for _, number in each]
+        print(f"{len(cases):6} × {invariant}: cases {cases[:10]}")
     number = min(number for _, number in failed)
     print(f"Making case {number} smaller …", flush=True)
     return _tell(draw(given.seed, number), f"case {number} of seed {given.seed}")
