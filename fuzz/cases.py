@@ -202,6 +202,8 @@ def _settings(rng: Rng, n: int, n_classes: int) -> dict[str, Any]:
     }
     if method in ("discard", "bin"):
         settings["eps"] = float(rng.choice([1e-6, 1e-3, 0.1]))
+    if rng.random() < 0.3:
+        settings["shrinkage"] = ["auto", 0.1, 1.0][int(rng.integers(3))]
     if rng.random() < 0.15:
         settings["priors"] = "empirical"
     elif rng.random() < 0.1:

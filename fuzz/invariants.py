@@ -15,13 +15,23 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from fuzz.cases import COSTLY, FORMS, Case, Floats
-from melc import MELC, cauchy_schwarz_divergence, fitting
+from melc import MELC, fitting
 from melc.density import SMALLEST_DECISION, Decision, Density
 from melc.export import from_json, to_json
+from melc.objective import Objective
 from melc.optimize import best_of
+from melc.rows import Rows
+from melc.scaling import feature_scale
+from melc.shrinkage import estimate_shrinkage
 
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
-REFUSALS = ("None of the ", "MELC tells classes apart, but y holds one class only", "Class ")
+REFUSALS = (
+    "None of the ",
+    "No feature varies by more than the rounding",
+    "Feature ",
+    "MELC tells classes apart, but y holds one class only",
+    "Class ",
+)
 WARNINGS = (
     (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),
     (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
@@ -193,8 +203,7 @@ def better_than_starts(case: Case, fit: Fit) -> None:
             continue
         objective = problem.objective(rows, problem.gamma, 0.0)
         for start in starts:
-            u = start * objective.scale
-            begun = objective.evaluate(u / np.linalg.norm(u)).divergence
+            begun = objective.evaluate(objective.searched_from(start)).divergence
             _require(divergence >= begun - 1e-9 * (1 + abs(begun)), f"D = {divergence}, but {begun} at a start")
 
 
@@ -285,11 +294,18 @@ def _small_enough(X: Floats, factor: float) -> bool:
 
 
 def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method: str | None = None) -> float:
-    gamma = case.settings.get("gamma", 1.0)
-    dense = X.toarray() if hasattr(X, "toarray") else X
-    return cauchy_schwarz_divergence(
-        *(dense, codes, v), gamma=gamma, method=method or case.settings["method"], eps=_CERTIFIED, sample_weight=weights
+    """D of a direction as a fit of these rows would see it."""
+    rows = Rows(X, np.asarray(codes).astype(np.int8), weights)
+    scale = feature_scale(rows)
+    objective = Objective(
+        rows,
+        gamma=case.settings["gamma"],
+        method=method or case.settings["method"],
+        eps=_CERTIFIED,
+        scale=scale,
+        shrinkage=estimate_shrinkage(rows, case.settings.get("shrinkage"), scale),
     )
+    return objective.evaluate(objective.searched_from(v)).divergence
 
 
 def _rounding(X: Any, v: Floats, decision: Decision) -> float:
@@ -309,7 +325,8 @@ def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats,
     """D of the directions found on the data and on the same data written otherwise."""
     if len(case.y) > 5_000:
         return
-    codes = [case.y == label for label in fit.model.classes_] if len(fit.searches) > 1 else [case.y]
+    labels = fit.model.classes_ if len(fit.searches) > 1 else fit.model.classes_[1:]
+    codes = [case.y == label for label in labels]
     for (v, decision, divergence, _), each in zip(fit.directions(), codes, strict=True):
         rounding = max(_rounding(case.X, v, decision), _rounding(other.X, v / factors, decision))
         if rounding > 1e-6 or _is_spike(decision):

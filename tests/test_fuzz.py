@@ -9,7 +9,7 @@ from fuzz.shrink import shrink
 
 from melc import MELC
 
-PLAIN = {"method": "moments", "n_init": 1, "max_iter": 100, "random_state": 0, "n_jobs": 1}
+PLAIN = {"method": "moments", "gamma": 1.0, "n_init": 1, "max_iter": 100, "random_state": 0, "n_jobs": 1}
 
 
 def plain_case(n=40, d=3, **settings):
