@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import naive
-from melc import kernels
+from melc import kernels, sums
+from melc.sums import Side
 
 
 def test_exponential_is_accurate_over_its_whole_range():
@@ -157,3 +159,26 @@ def test_log_density_near_and_far():
     true = naive.log_density(t, support, 0.04, weights)
     true += np.log(weights.sum()) + np.log(2 * np.pi * 0.04) / 2
     np.testing.assert_allclose(out, true.astype(float), rtol=1e-13, atol=1e-12)
+
+
+def test_log_density_hears_heavy_points_behind_a_light_one():
+    support, weights = np.array([0.0, 2.0, 2.1]), np.array([1e-12, 1.0, 1.0])
+    t = np.linspace(-8, 1, 50)
+    out = np.empty(50)
+    kernels.log_density(t, support, weights, 0.04, out)
+    squares = np.subtract.outer(t, support) ** 2 / 0.08
+    np.testing.assert_allclose(out, logsumexp(np.log(weights) - squares, axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("reach", [np.inf, 0.5])
+def test_a_sum_in_stretches_is_the_sum(reach, monkeypatch):
+    rng = np.random.default_rng(9)
+    x, y = (Side(np.sort(rng.normal(size=n)), rng.uniform(0.1, 3, size=n)) for n in (60, 41))
+    whole = sums.exact.sum_within(x, 0.3, reach), sums.exact.sum_across(x, y, 0.3, 0.0, reach)
+    monkeypatch.setattr(sums.exact, "_PAIRS_AT_ONCE", 100)
+    parts = sums.exact.sum_within(x, 0.3, reach), sums.exact.sum_across(x, y, 0.3, 0.0, reach)
+    for one, other in zip(whole, parts, strict=True):
+        assert other.n_exponentials == one.n_exponentials
+        assert other.log_value == pytest.approx(one.log_value, rel=1e-14)
+        np.testing.assert_allclose(other.dx, one.dx, rtol=1e-13)
+    np.testing.assert_allclose(parts[1].dy, whole[1].dy, rtol=1e-13)

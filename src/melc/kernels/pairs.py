@@ -228,9 +228,10 @@ def log_density(t, support, weights, variance, out):
     """log Σ_k w_k exp(−(t − s_k)²/2V) for every t; support sorted, weights positive.
 
     Finite everywhere: the exponent of the nearest support point is taken out first, and points whose
-    terms are below 1e-17 of that one are left out.
+    terms are below 1e-17 of that one are left out, be it the lightest of all.
     """
     n = len(support)
+    exponents = 40.0 + np.log(weights.max() / weights.min())
     scale = np.sqrt(0.5 / variance)  # applied before squares are taken, which could overflow
     for i in range(len(t)):
         ti = t[i]
@@ -239,7 +240,7 @@ def log_density(t, support, weights, variance, out):
         if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
             closest = right - 1
         nearest = abs(ti - support[closest])
-        reach = np.sqrt((nearest * scale) ** 2 + 40.0) / scale
+        reach = np.sqrt((nearest * scale) ** 2 + exponents) / scale
         # Far out, reach and nearest agree in every digit: the closest point is kept by name.
         first = min(closest, np.searchsorted(support, ti - reach))
         last = max(closest + 1, np.searchsorted(support, ti + reach, side="right"))
