@@ -8,7 +8,7 @@ FLOOR := .venv-floor
 # The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
 FLOORS = $(shell $(PYTHON) tests/floors.py)
 
-.PHONY: demo test test-floor lint bench paper clean
+.PHONY: demo test test-floor lint bench fuzz paper clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
@@ -43,6 +43,10 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# Random nasty data against what must hold; FUZZ="--minutes 5 --seed 0" or FUZZ="--cases 20000 --seed 1 --jobs 2".
+fuzz: $(INSTALLED)
+	$(BIN)/python -m fuzz $(FUZZ)
 
 clean:
 	rm -rf $(VENV) $(FLOOR) demo-output build dist

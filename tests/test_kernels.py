@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import naive
-from melc import kernels
+from melc import kernels, sums
+from melc.sums import Side
 
 
 def test_exponential_is_accurate_over_its_whole_range():
@@ -106,10 +108,16 @@ def test_moves_are_linear_for_nearly_sorted_input(n):
     assert 0 < moves < 2 * n
 
 
+def bin_means(x, a, origin, inverse_width):
+    weights, means, members = np.empty(len(x)), np.empty(len(x)), np.empty(len(x), dtype=np.int64)
+    n_bins = kernels.bin_means(x, a, origin, inverse_width, weights, means, members)
+    return weights[:n_bins], means[:n_bins], members
+
+
 def test_bin_means_conserve_weight_and_mean():
     rng = np.random.default_rng(7)
     x, a = random_side(rng, 500)
-    weights, means, members = kernels.bin_means(x, a, x.min(), 1 / 0.3)
+    weights, means, members = bin_means(x, a, x.min(), 1 / 0.3)
     keys = np.floor((x - x.min()) / 0.3)
     assert len(weights) == len(np.unique(keys))
     for k in range(len(weights)):
@@ -121,13 +129,13 @@ def test_bin_means_conserve_weight_and_mean():
 
 def test_bin_means_keep_their_digits_far_from_zero():
     x = 1e9 + np.array([0.0, 1e-4, 2e-4])
-    _, means, _ = kernels.bin_means(x, np.ones(3), x.min(), 1.0)
+    _, means, _ = bin_means(x, np.ones(3), x.min(), 1.0)
     assert means[0] - x[0] == pytest.approx(np.mean(x - x[0]), abs=1e-7)
 
 
 def test_bin_means_survive_an_outlier_beyond_the_integers():
     x = np.array([0.0, 0.1, 1e300])
-    weights, means, members = kernels.bin_means(x, np.ones(3), 0.0, 1 / 1e-3)
+    weights, means, members = bin_means(x, np.ones(3), 0.0, 1 / 1e-3)
     assert list(members) == [0, 1, 2]
     np.testing.assert_allclose(means, x)
     np.testing.assert_array_equal(weights, 1)
@@ -135,7 +143,7 @@ def test_bin_means_survive_an_outlier_beyond_the_integers():
 
 def test_one_bin_of_infinite_width():
     x = np.array([3.0, 1.0, 8.0])
-    weights, means, members = kernels.bin_means(x, np.ones(3), 1.0, 1 / np.inf)
+    weights, means, members = bin_means(x, np.ones(3), 1.0, 1 / np.inf)
     assert weights.tolist() == [3]
     assert means.tolist() == [4]
     assert members.tolist() == [0, 0, 0]
@@ -146,7 +154,31 @@ def test_log_density_near_and_far():
     support, weights = random_side(rng, 300)
     support = np.sort(support)
     t = np.concatenate([rng.normal(scale=3, size=500), [-1e3, 1e3, 1e6, -1e12], support])
-    out = kernels.log_density(t, support, weights, 0.04, np.empty(len(t)))
+    out = np.empty(len(t))
+    kernels.log_density(t, support, weights, 0.04, out)
     true = naive.log_density(t, support, 0.04, weights)
     true += np.log(weights.sum()) + np.log(2 * np.pi * 0.04) / 2
     np.testing.assert_allclose(out, true.astype(float), rtol=1e-13, atol=1e-12)
+
+
+def test_log_density_hears_heavy_points_behind_a_light_one():
+    support, weights = np.array([0.0, 2.0, 2.1]), np.array([1e-12, 1.0, 1.0])
+    t = np.linspace(-8, 1, 50)
+    out = np.empty(50)
+    kernels.log_density(t, support, weights, 0.04, out)
+    squares = np.subtract.outer(t, support) ** 2 / 0.08
+    np.testing.assert_allclose(out, logsumexp(np.log(weights) - squares, axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("reach", [np.inf, 0.5])
+def test_a_sum_in_stretches_is_the_sum(reach, monkeypatch):
+    rng = np.random.default_rng(9)
+    x, y = (Side(np.sort(rng.normal(size=n)), rng.uniform(0.1, 3, size=n)) for n in (60, 41))
+    whole = sums.exact.sum_within(x, 0.3, reach), sums.exact.sum_across(x, y, 0.3, 0.0, reach)
+    monkeypatch.setattr(sums.exact, "_PAIRS_AT_ONCE", 100)
+    parts = sums.exact.sum_within(x, 0.3, reach), sums.exact.sum_across(x, y, 0.3, 0.0, reach)
+    for one, other in zip(whole, parts, strict=True):
+        assert other.n_exponentials == one.n_exponentials
+        assert other.log_value == pytest.approx(one.log_value, rel=1e-14)
+        np.testing.assert_allclose(other.dx, one.dx, rtol=1e-13)
+    np.testing.assert_allclose(parts[1].dy, whole[1].dy, rtol=1e-13)

@@ -31,6 +31,13 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     n_rows, n_features = X.shape
     if n_rows * n_features > _MOST_NUMBERS:
         return X, index, weights
-    keys = np.column_stack([index, X.toarray() if sparse.issparse(X) else X])
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return X[first], index[first], np.bincount(inverse.ravel(), weights).astype(np.float64)
+    mass = np.ones(n_rows) if weights is None else weights
+    values = X.toarray() if sparse.issparse(X) else X
+    # The weights of equal rows in ascending order too: their sum depends on it, if only in the last digit.
+    order = np.lexsort([mass, *values.T[::-1], index])
+    keys = np.column_stack([index, values])[order]
+    first = np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
+    chosen = X[order[first]]
+    if sparse.issparse(chosen):
+        chosen.sort_indices()  # products add up in the order of what is stored
+    return chosen, index[order[first]], np.add.reduceat(mass[order], first)

@@ -41,6 +41,9 @@ _BACKGROUND = 1e-12
 SMALLEST_DECISION = 1e-15
 
 
+_POINTS_AT_ONCE = 1 << 16
+
+
 @dataclass(frozen=True)
 class Density:
     """``f(t) = Σ_k weights_k N(t; support_k, variance)``: support sorted, weights positive with sum one."""
@@ -53,12 +56,19 @@ class Density:
         """log f, finite at any distance from the data."""
         points = np.ascontiguousarray(t, dtype=np.float64)
         out = np.empty(points.shape)
-        kernels.log_density(points.ravel(), self.support, self.weights, self.variance, out.ravel())
+        flat, values = points.ravel(), out.ravel()
+        for part in _stretches(len(flat)):
+            kernels.log_density(flat[part], self.support, self.weights, self.variance, values[part])
         return out - 0.5 * math.log(2 * math.pi * self.variance)
 
     @property
     def bandwidth(self) -> float:
         return math.sqrt(self.variance)
+
+
+def _stretches(n: int) -> list[slice]:
+    """Points that one compiled call takes; between two of them Python hears of an interrupt."""
+    return [slice(start, start + _POINTS_AT_ONCE) for start in range(0, n, _POINTS_AT_ONCE)]
 
 
 def estimate_density(points: Floats, weights: Floats, variance: float) -> Density:
@@ -143,7 +153,8 @@ class Decision:
     def interval(self, z: Floats) -> NDArray[np.int64]:
         """The number of the interval that every point lies in."""
         counts = np.empty(len(z), dtype=np.int64)
-        kernels.count_not_above(z, self.thresholds, counts)
+        for part in _stretches(len(z)):
+            kernels.count_not_above(z[part], self.thresholds, counts[part])
         return counts
 
     def classify(self, z: Floats) -> NDArray[np.int8]:

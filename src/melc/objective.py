@@ -25,10 +25,12 @@ from melc.evaluation import Divergence, Evaluation
 from melc.pairwise import ExactDivergence, PairwiseDivergence
 from melc.rows import Rows
 from melc.shrinkage import Shrinkage
-from melc.sums import Bin, Discard
+from melc.sums import Bin, Discard, Exact
 
 # Up to this many rows the compiled sum over all pairs is faster than any detour.
 _FEW_ROWS = 700
+# Up to this many rows one compiled call for everything is over in a moment; beyond, it comes in stretches.
+_A_MOMENT = 20_000
 
 METHODS: dict[str, Callable[[Rows, float, float, Shrinkage | None], Divergence]] = {
     "moments": lambda rows, gamma, eps, shrinkage: (
@@ -36,7 +38,11 @@ METHODS: dict[str, Callable[[Rows, float, float, Shrinkage | None], Divergence]]
         if rows.n_rows <= _FEW_ROWS
         else BinnedDivergence(rows, gamma, eps, shrinkage)
     ),
-    "exact": lambda rows, gamma, eps, shrinkage: ExactDivergence(rows, gamma, shrinkage),
+    "exact": lambda rows, gamma, eps, shrinkage: (
+        ExactDivergence(rows, gamma, shrinkage)
+        if rows.n_rows <= _A_MOMENT
+        else PairwiseDivergence(rows, gamma, Exact(), shrinkage)
+    ),
     "discard": lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, Discard(eps), shrinkage),
     "bin": lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, Bin(eps), shrinkage),
 }

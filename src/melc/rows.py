@@ -108,6 +108,7 @@ class Rows:
         self.n_threads = n_threads
         self._products = _products_with(X, self.centre)
         self.together: Together | None = None
+        self.watched: Together | None = None  # a sample makes its passes alone, but ends with the others
         self._pool: ThreadPoolExecutor | None = None
         self._z = np.empty(0)
         self._members: dict[int, NDArray[np.int64]] = {}
@@ -229,7 +230,9 @@ class Rows:
             return self
         chosen = np.sort(np.concatenate([self._draw(c, size, rng) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        return Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
+        drawn = Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
+        drawn.watched = self.together
+        return drawn
 
     def _draw(self, code: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
         members = self.members(code)
@@ -250,6 +253,8 @@ class Rows:
 
     def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
+        if self.watched is not None:
+            self.watched.check()
         if self.together is None and self.n_rows <= _STRETCH:  # small data have no time for more
             something = begin()
             step(something, 0, self.n_rows)
@@ -267,6 +272,8 @@ class Rows:
         def work(start: int, stop: int) -> list[Any]:
             begun = [each.begin() for each in passes]
             for a, b in self._stretches(start, stop, len(passes)):
+                if self.together is not None:
+                    self.together.check()
                 for each, something in zip(passes, begun, strict=True):
                     each.step(something, a, b)
             return begun

@@ -19,6 +19,8 @@ _NO_VARIANCE = 1e-10
 # Decomposing a matrix of this size takes a second.
 _MOST_DECOMPOSED = 1000
 _MOST_DENSE_FEATURES = 500
+# Numbers that a sparse matrix may well hold as a dense one.
+_FEW_NUMBERS = 200_000
 
 
 def feature_scale(sample: Rows, is_all: bool = True) -> Floats:
@@ -61,8 +63,11 @@ def standardised(X: Any, weights: Floats, scale: Floats) -> Floats:
 
 
 def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
-    """The products ZZᵀ of all pairs of standardised rows; sparse rows stay sparse."""
-    if not sparse.issparse(X):
+    """The products ZZᵀ of all pairs of standardised rows; sparse rows stay sparse, if they are many numbers.
+
+    Sparse rows cannot be centred before they are multiplied, which costs digits where their mean is large.
+    """
+    if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= _FEW_NUMBERS:
         rows = standardised(X, weights, scale)
         return np.asarray(rows @ rows.T)
     share = weights / weights.sum()

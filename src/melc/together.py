@@ -37,8 +37,7 @@ class Together:
     def run(self, wish: Pass, make: Callable[[list[Pass]], None]) -> list[Any]:
         """Wait for the others, then have all passes made (by ``make``, in whichever thread comes last)."""
         with self._changed:
-            if self._broken:
-                raise BrokenOff
+            self.check()
             self._waiting.append(wish)
             self._make = make
             self._go_if_complete()
@@ -53,10 +52,15 @@ class Together:
             self._active -= 1
             self._go_if_complete()
 
+    def check(self) -> None:
+        """Raises an error if the problems are to end."""
+        if self._broken:
+            raise BrokenOff
+
     def break_off(self) -> None:
         """Whoever waits, or wants to, is to end at once."""
+        self._broken = True  # before the lock, which whoever makes the passes holds: this ends them too
         with self._changed:
-            self._broken = True
             self._waiting = []
             self._changed.notify_all()
 

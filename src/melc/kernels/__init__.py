@@ -27,6 +27,8 @@ from melc.kernels.formulas import (
     variance_pull,
 )
 from melc.kernels.pairs import (
+    add_cross_pairs,
+    add_self_pairs,
     bin_means,
     count_not_above,
     cross_sum,
@@ -55,7 +57,9 @@ __all__ = [
     "COLUMN_BLOCK",
     "Shrunk",
     "Spread",
+    "add_cross_pairs",
     "add_point_moments",
+    "add_self_pairs",
     "assemble_divergence",
     "bin_means",
     "bin_points",

@@ -16,6 +16,7 @@ from melc.kernels.formulas import (
 _LOG2_E = 1.4426950408889634
 _LN_2 = 0.6931471805599453
 _INTEGER_BITS = 6755399441055744.0  # 1.5 · 2^52: adding it leaves an integer in the low bits of a float
+_WITHOUT_END = 1 << 62
 _LOWEST = -708.0  # exp of anything below is subnormal; the shift by 2^k would wrap around
 
 
@@ -56,22 +57,17 @@ def exponentials(x):
 
 
 @njit(**COMPILE)
-def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
-    """Σ a_i b_j exp(−((x_i − y_j)² − nearest²) / 2V) over the pairs with |x_i − y_j| ≤ reach.
+def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy):
+    """A stretch of cross_sum: from ``place`` on, until ``budget`` exponentials are spent.
 
-    Taking out the exponent of the nearest pair keeps the sum near one where it would underflow.
-    The derivatives of the sum are written to dx and dy. Where ``reach`` is finite, x and y must be
-    sorted; with an infinite reach every pair counts in any order. Returns the sum and its number of
-    exponentials.
+    ``place`` holds the next x, and the window of y around it; it moves on. dy lacks its factor b_j/V yet.
     """
     scale = 0.5 / variance
     total = 0.0
     count = 0
-    first = 0
-    last = 0
+    i, first, last = place
     m = len(y)
-    dy[:] = 0.0
-    for i in range(len(x)):
+    while i < len(x) and count < budget:
         xi = x[i]
         while first < m and xi - y[first] > reach:
             first += 1
@@ -92,24 +88,38 @@ def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
         total += ai * value
         dx[i] = -2.0 * scale * ai * slope
         count += last - first
-    for j in range(m):
-        dy[j] *= 2.0 * scale * b[j]
+        i += 1
+    place[:] = i, first, last
     return total, count
 
 
 @njit(**COMPILE)
-def self_sum(x, a, variance, reach, dx):
-    """Σ a_i a_j exp(−(x_i − x_j)² / 2V) over all ordered pairs within reach, i = j among them.
+def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
+    """Σ a_i b_j exp(−((x_i − y_j)² − nearest²) / 2V) over the pairs with |x_i − y_j| ≤ reach.
 
-    Each unordered pair is computed once and counted twice; the diagonal needs no exponential.
+    Taking out the exponent of the nearest pair keeps the sum near one where it would underflow.
+    The derivatives of the sum are written to dx and dy. Where ``reach`` is finite, x and y must be
+    sorted; with an infinite reach every pair counts in any order. Returns the sum and its number of
+    exponentials.
     """
+    dy[:] = 0.0
+    total, count = add_cross_pairs(
+        x, a, y, b, variance, nearest, reach, np.zeros(3, np.int64), _WITHOUT_END, dx, dy
+    )  # fmt: skip
+    for j in range(len(y)):
+        dy[j] *= b[j] / variance
+    return total, count
+
+
+@njit(**COMPILE)
+def add_self_pairs(x, a, variance, reach, place, budget, dx):
+    """A stretch of self_sum: as add_cross_pairs. Each unordered pair is computed once; dx lacks its factor 2a_i/V."""
     scale = 0.5 / variance
     twice = 0.0
     diagonal = 0.0
     count = 0
-    first = 0
-    dx[:] = 0.0
-    for i in range(len(x)):
+    i, first = place
+    while i < len(x) and count < budget:
         xi = x[i]
         while xi - x[first] > reach:
             first += 1
@@ -127,9 +137,22 @@ def self_sum(x, a, variance, reach, dx):
         dx[i] -= slope
         diagonal += ai * ai
         count += i - first
-    for i in range(len(x)):
-        dx[i] *= 4.0 * scale * a[i]
+        i += 1
+    place[:] = i, first
     return 2.0 * twice + diagonal, count
+
+
+@njit(**COMPILE)
+def self_sum(x, a, variance, reach, dx):
+    """Σ a_i a_j exp(−(x_i − x_j)² / 2V) over all ordered pairs within reach, i = j among them.
+
+    Each unordered pair is computed once and counted twice; the diagonal needs no exponential.
+    """
+    dx[:] = 0.0
+    total, count = add_self_pairs(x, a, variance, reach, np.zeros(2, np.int64), _WITHOUT_END, dx)
+    for i in range(len(x)):
+        dx[i] *= 2.0 * a[i] / variance
+    return total, count
 
 
 @njit(cache=True, nogil=True)
@@ -172,8 +195,8 @@ def insertion_sort(values, order, budget):
 
 
 @njit(cache=True, nogil=True)
-def bin_means(x, a, origin, inverse_width):
-    """Weight and weighted mean of every occupied bin, and the bin of every point.
+def bin_means(x, a, origin, inverse_width, weights, means, members):
+    """Weight and weighted mean of every occupied bin, and the bin of every point; returns the number of bins.
 
     Bin k holds the x with floor((x − origin) · inverse_width) = k; empty bins take no place in the result.
     """
@@ -182,9 +205,8 @@ def bin_means(x, a, origin, inverse_width):
     for i in range(n):
         keys[i] = np.floor((x[i] - origin) * inverse_width)
     order = np.argsort(keys)
-    members = np.empty(n, np.int64)
-    weights = np.zeros(n)
-    means = np.zeros(n)
+    weights[:] = 0.0
+    means[:] = 0.0
     k = -1
     anchor = 0.0
     for r in range(n):
@@ -198,7 +220,7 @@ def bin_means(x, a, origin, inverse_width):
         weights[k] += a[i]
         means[k] += a[i] * (x[i] - anchor)  # relative to a member: no cancellation far from zero
     means[k] = anchor + means[k] / weights[k]
-    return weights[: k + 1].copy(), means[: k + 1].copy(), members
+    return k + 1
 
 
 @njit(**COMPILE)
@@ -206,9 +228,10 @@ def log_density(t, support, weights, variance, out):
     """log Σ_k w_k exp(−(t − s_k)²/2V) for every t; support sorted, weights positive.
 
     Finite everywhere: the exponent of the nearest support point is taken out first, and points whose
-    terms are below 1e-17 of that one are left out.
+    terms are below 1e-17 of that one are left out, be it the lightest of all.
     """
     n = len(support)
+    exponents = 40.0 + np.log(weights.max() / weights.min())
     scale = np.sqrt(0.5 / variance)  # applied before squares are taken, which could overflow
     for i in range(len(t)):
         ti = t[i]
@@ -217,7 +240,7 @@ def log_density(t, support, weights, variance, out):
         if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
             closest = right - 1
         nearest = abs(ti - support[closest])
-        reach = np.sqrt((nearest * scale) ** 2 + 40.0) / scale
+        reach = np.sqrt((nearest * scale) ** 2 + exponents) / scale
         # Far out, reach and nearest agree in every digit: the closest point is kept by name.
         first = min(closest, np.searchsorted(support, ti - reach))
         last = max(closest + 1, np.searchsorted(support, ti + reach, side="right"))
@@ -227,7 +250,6 @@ def log_density(t, support, weights, variance, out):
             far = abs(ti - near[k])
             total += near_weights[k] * exp_negative(-((far - nearest) * scale) * ((far + nearest) * scale))
         out[i] = np.log(total) - (nearest * scale) ** 2
-    return out
 
 
 @njit(**COMPILE)

@@ -55,5 +55,8 @@ class Bin:
 
     def _bin(self, side: Side, variance: float, origin: float) -> _Binned:
         width = bounds.bin_width(variance, self.eps)
-        weights, means, members = kernels.bin_means(side.values, side.weights, origin, 1 / width)
+        n = len(side.values)
+        weights, means, members = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+        n_bins = kernels.bin_means(side.values, side.weights, origin, 1 / width, weights, means, members)
+        weights, means = weights[:n_bins], means[:n_bins]
         return _Binned(Side(means, weights), members, side.weights / weights[members])

@@ -69,7 +69,8 @@ def bin_width(variance: float, eps: float) -> float:
     fraction = eps * math.sqrt(2 * math.pi * variance)
     if fraction >= 1:
         return math.inf
-    return math.sqrt(-2 * variance * math.log1p(-fraction))
+    # Two roots: their product would underflow under one.
+    return math.sqrt(2 * variance) * math.sqrt(-math.log1p(-fraction))
 
 
 def mean_bin_error(variance: float, width: float) -> float:

@@ -1,12 +1,17 @@
 """The double sum over all pairs, in memory proportional to the points."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc import kernels
 from melc.arrays import Floats
 from melc.sums.base import DoubleSum, Side
+
+# Pairs that one compiled call sums: some tenths of a second.
+_PAIRS_AT_ONCE = 200_000_000
 
 
 class Exact:
@@ -25,17 +30,36 @@ class Exact:
 
 def sum_within(x: Side, variance: float, reach: float = math.inf) -> DoubleSum:
     """The pairs of one class that lie within ``reach`` (sorted values, unless it is infinite)."""
-    dx = np.empty(len(x.values))
-    total, count = kernels.self_sum(x.values, x.weights, variance, reach, dx)
-    dx /= total
+    dx, place = np.zeros(len(x.values)), np.zeros(2, dtype=np.int64)
+    total, count = _stretch_by_stretch(
+        place, len(dx), lambda: kernels.add_self_pairs(x.values, x.weights, variance, reach, place, _PAIRS_AT_ONCE, dx)
+    )
+    dx *= x.weights * (2 / (variance * total))
     return DoubleSum(math.log(total), x.restore(dx), None, count)
 
 
 def sum_across(x: Side, y: Side, variance: float, nearest: float, reach: float = math.inf) -> DoubleSum:
     """The pairs of two classes within ``reach``; ``nearest`` is the smallest distance of any pair."""
-    dx, dy = np.empty(len(x.values)), np.empty(len(y.values))
-    total, count = kernels.cross_sum(x.values, x.weights, y.values, y.weights, variance, nearest, reach, dx, dy)
+    dx, dy, place = np.empty(len(x.values)), np.zeros(len(y.values)), np.zeros(3, dtype=np.int64)
+    sides = x.values, x.weights, y.values, y.weights
+    total, count = _stretch_by_stretch(
+        place,
+        len(dx),
+        lambda: kernels.add_cross_pairs(*sides, variance, nearest, reach, place, _PAIRS_AT_ONCE, dx, dy),
+    )
     dx /= total
-    dy /= total
+    dy *= y.weights / (variance * total)
     log_value = math.log(total) - 0.5 * nearest * nearest / variance
     return DoubleSum(log_value, x.restore(dx), y.restore(dy), count)
+
+
+def _stretch_by_stretch(
+    place: NDArray[np.int64], end: int, advance: Callable[[], tuple[float, int]]
+) -> tuple[float, int]:
+    """Sum and exponentials of all stretches; between two of them Python hears of an interrupt."""
+    total, count = 0.0, 0
+    while place[0] < end:
+        value, spent = advance()
+        total += value
+        count += spent
+    return total, count

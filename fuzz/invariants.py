@@ -1,0 +1,369 @@
+"""What must hold of every fit, whatever the data."""
+
+import pickle
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from fuzz.cases import COSTLY, FORMS, Case, Floats
+from melc import MELC, fitting
+from melc.density import SMALLEST_DECISION, Decision, Density
+from melc.export import from_json, to_json
+from melc.objective import Objective
+from melc.optimize import best_of
+from melc.rows import Rows
+from melc.scaling import feature_scale
+from melc.shrinkage import estimate_shrinkage
+
+# Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
+REFUSALS = (
+    "None of the ",
+    "No feature varies by more than the rounding",
+    "Feature ",
+    "MELC tells classes apart, but y holds one class only",
+    "Class ",
+)
+WARNINGS = (
+    (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),
+    (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
+)
+
+# Methods whose result does not depend on the units; the error of the others is one of the data's.
+_FREE_OF_SCALE = ("moments", "exact")
+_CERTIFIED = 1e-6
+# Kernel widths beyond which squares leave the range of floats; there the model compares at this distance.
+_FAR = 1e100
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Which invariant failed (the same bug keeps its name while a case shrinks), and how."""
+
+    invariant: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, what every search had to begin with, and whether a class has no width."""
+
+    model: MELC
+    searches: list[tuple[Any, ...]]
+
+    def directions(self) -> Iterator[tuple[Floats, Decision, float, Any]]:
+        """Direction, decision, divergence and rows, one for every pair of classes."""
+        divergences = np.atleast_1d(self.model.divergence_).tolist()
+        every = zip(self.model.coef_, self.model.decisions_, divergences, self.searches, strict=True)
+        return ((v, decision, divergence, search[0]) for v, decision, divergence, search in every)
+
+
+def check(case: Case) -> Failure | None:
+    """The first invariant that fails on a case, if any does."""
+    with _only_documented_warnings():
+        try:
+            fit = fitted(case)
+        except Exception as error:
+            refused = isinstance(error, ValueError) and str(error).startswith(REFUSALS)
+            return None if refused else _crash("fit", error)
+        for name, invariant in INVARIANTS.items():
+            if name in COSTLY and name not in case.checks:
+                continue
+            try:
+                invariant(case, fit)
+            except Violation as violation:
+                return Failure(name, str(violation))
+            except Exception as error:
+                return _crash(name, error)
+    return None
+
+
+def _crash(name: str, error: Exception) -> Failure:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/melc/" in f.filename or "/fuzz/" in f.filename]
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "?"
+    return Failure(f"{name}: {type(error).__name__} in {where}", f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _only_documented_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for message, category in WARNINGS:
+            warnings.filterwarnings("ignore", message=message, category=category)
+        yield
+
+
+def fitted(case: Case) -> Fit:
+    searches: list[tuple[Any, ...]] = []
+
+    def recorded(*arguments: Any) -> Any:
+        searches.append(arguments)
+        return search(*arguments)
+
+    search = fitting.search
+    with mock.patch.object(fitting, "search", recorded):
+        model = MELC(**case.settings).fit(case.features(), case.y, case.weights)
+    return Fit(model, searches)
+
+
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise Violation(message)
+
+
+def probes(case: Case, fit: Fit) -> Any:
+    """Training rows, rows around them, rows a million bandwidths away, and some at the end of the world."""
+    rng = np.random.default_rng(len(case.X))
+    X = case.X[:: max(1, len(case.X) // 200)]
+    low, high = X.min(axis=0), X.max(axis=0)
+    around = low + (high - low) * rng.uniform(-1, 2, size=(20, X.shape[1]))
+    far = [
+        X.mean(axis=0) + sign * distance * max(d.bandwidth for d in decision.densities) * v
+        for v, decision, *_ in fit.directions()
+        for distance in (30.0, 1e3, 1e6)
+        for sign in (-1, 1)
+    ]
+    everything = np.concatenate([X, around, far])
+    if case.form == "float32":
+        limit = np.finfo(np.float32).max
+        return FORMS[case.form](np.clip(everything, -limit, limit))
+    edge = np.full((1, X.shape[1]), 1e300)
+    return FORMS[case.form](np.concatenate([everything, edge, -edge]))
+
+
+def finite_model(case: Case, fit: Fit) -> None:
+    for v, decision, divergence, _ in fit.directions():
+        _require(np.isfinite(divergence), f"divergence_ = {divergence}")
+        _require(np.isfinite(v).all() and abs(np.linalg.norm(v) - 1) < 1e-12, f"coef_ = {v}")
+        _require(np.isfinite(decision.thresholds).all(), f"thresholds_ = {decision.thresholds}")
+        _require(np.all(np.diff(decision.thresholds) > 0), f"thresholds_ = {decision.thresholds} do not ascend")
+        _require(np.all(np.diff(decision.codes.astype(int)) != 0), f"intervals {decision.codes} do not take turns")
+        for density in decision.densities:
+            good = np.isfinite(density.support).all() and density.variance > 0 and np.isfinite(density.variance)
+            _require(good and np.all(density.weights > 0), f"no density: variance {density.variance}")
+
+
+def predictions_agree(case: Case, fit: Fit) -> None:
+    model, X = fit.model, probes(case, fit)
+    proba, decision, labels = model.predict_proba(X), model.decision_function(X), model.predict(X)
+    _require(np.isfinite(decision).all(), f"decision_function gave {decision[~np.isfinite(decision)][:3]}")
+    _require(np.isfinite(model.transform(X)).all(), "transform is not finite")
+    _require(np.all((proba >= 0) & (proba <= 1)), f"probabilities from {proba.min()} to {proba.max()}")
+    _require(np.allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-12), "probabilities do not add up to one")
+    most_likely = model.classes_[np.argmax(proba, axis=1)]
+    _require(np.array_equal(labels, most_likely), f"predict {labels} is not the most likely {most_likely}")
+    if decision.ndim == 1:
+        by_sign = model.classes_[(decision > 0).astype(int)]
+        _require(np.array_equal(labels, by_sign), "predict is not the sign of decision_function")
+        interval = np.searchsorted(model.thresholds_, model.transform(X)[:, 0], side="right")
+        _require(np.array_equal(labels, model.interval_classes_[interval]), "predict is not what the thresholds say")
+    else:
+        best = model.classes_[np.argmax(decision, axis=1)]
+        _require(np.array_equal(labels, best), "predict is not the class of the best odds")
+
+
+def densities_decide(case: Case, fit: Fit) -> None:
+    """The decision is the log ratio of the model's own densities, written down naively, tails and all."""
+    z = fit.model.transform(probes(case, fit))
+    for column, (_, decision, *_) in enumerate(fit.directions()):
+        narrow = min(d.bandwidth for d in decision.densities)
+        middle = decision.densities[0].support[0]
+        points = z[np.abs(z[:, column] - middle) < _FAR * narrow, column][-60:]
+        first, second = (_naive_log(density, points) for density in decision.densities)
+        expected = second - first + decision.log_prior_ratio
+        found = decision.log_ratio(points)
+        # Logarithms that are large lose digits in their difference.
+        allowed = 1e-9 * (1 + np.abs(first) + np.abs(second)) + SMALLEST_DECISION
+        wrong = np.abs(found - expected) > allowed
+        _require(not wrong.any(), f"log ratio {found[wrong][:3]}, not {expected[wrong][:3]}, at {points[wrong][:3]}")
+
+
+def _naive_log(density: Density, points: Floats) -> Floats:
+    squares = ((points[:, None] - density.support) / density.bandwidth) ** 2
+    return np.asarray(logsumexp(np.log(density.weights) - squares / 2, axis=1) - np.log(density.bandwidth))
+
+
+def better_than_starts(case: Case, fit: Fit) -> None:
+    """D reached is at least that of every start; on samples, that of every direction handed on."""
+    for (_, _, divergence, _), search in zip(fit.directions(), fit.searches, strict=True):
+        rows, problem, starts = search[:3]
+        if rows.n_rows > 20_000:
+            continue
+        objective = problem.objective(rows, problem.gamma, 0.0)
+        for start in starts:
+            begun = objective.evaluate(objective.searched_from(start)).divergence
+            _require(divergence >= begun - 1e-9 * (1 + abs(begun)), f"D = {divergence}, but {begun} at a start")
+
+
+def divergence_is_its_own(case: Case, fit: Fit) -> None:
+    """D as reported is D of the direction as reported, and the best of all runs."""
+    results = fit.model.results_ if len(fit.searches) > 1 else [fit.model.results_]
+    for (v, decision, divergence, rows), runs in zip(fit.directions(), results, strict=True):
+        if rows.n_rows <= 20_000:
+            _require(divergence == best_of(runs).divergence, "divergence_ is not that of the best run")
+        if rows.n_rows > 5_000 or case.settings["method"] not in _FREE_OF_SCALE:
+            continue
+        again = _divergence(rows.X, rows.codes, v, rows.weights, case)
+        tolerance = 2 * _CERTIFIED + _tolerance(rows.X, v, decision, divergence)
+        _require(abs(again - divergence) <= tolerance, f"divergence_ = {divergence}, but D(coef_) = {again}")
+
+
+def saved_and_loaded(case: Case, fit: Fit) -> None:
+    X, model = probes(case, fit), fit.model
+    for name, other in (("JSON", from_json(to_json(model))), ("pickle", pickle.loads(pickle.dumps(model)))):
+        for method in ("predict", "predict_proba", "decision_function", "transform"):
+            same = np.array_equal(getattr(model, method)(X), getattr(other, method)(X))
+            _require(same, f"{method} differs after {name}")
+
+
+def row_order(case: Case, fit: Fit) -> None:
+    order = np.random.default_rng(len(case.y)).permutation(len(case.y))
+    if _is_canonical(case):
+        _same_bits(fit, fitted(case.with_rows(order)))
+    else:
+        _same_divergence(case, fit, case.with_rows(order), 1.0, 1e-10)
+
+
+def repeats(case: Case, fit: Fit) -> None:
+    """Rows that come several times equal rows of that weight."""
+    times = np.random.default_rng(len(case.y)).integers(1, 4, size=len(case.y))
+    several = replace(case.with_rows(np.repeat(np.arange(len(case.y)), times)), weights=None)
+    weighted = replace(case, weights=times.astype(float))
+    if _is_canonical(several):
+        _same_bits(fitted(weighted), fitted(several))
+
+
+def _is_canonical(case: Case) -> bool:
+    return case.X.size <= 200_000
+
+
+def common_scale(case: Case, fit: Fit) -> None:
+    """All features times a number."""
+    if case.settings["method"] in _FREE_OF_SCALE and case.form != "float32" and _small_enough(case.X, 1e5):
+        _same_divergence(case, fit, replace(case, X=case.X * 1e5), 1.0, 1e-9)
+
+
+def units(case: Case, fit: Fit) -> None:
+    """Other units a feature: the divergence of the same projection is the same."""
+    factors = 10 ** np.random.default_rng(len(case.y)).uniform(-5, 5, size=case.X.shape[1])
+    if case.settings["method"] in _FREE_OF_SCALE and case.form != "float32" and _small_enough(case.X, 1e5):
+        _same_divergence(case, fit, replace(case, X=case.X * factors), factors, 1e-9)
+
+
+def translation(case: Case, fit: Fit) -> None:
+    """A translation by as much as the data are wide."""
+    if case.settings["method"] in _FREE_OF_SCALE and case.form != "float32":
+        shift = np.ptp(case.X, axis=0) * np.random.default_rng(len(case.y)).normal(size=case.X.shape[1])
+        _same_divergence(case, fit, replace(case, X=case.X + shift), 1.0, 1e-9)
+
+
+def form(case: Case, fit: Fit) -> None:
+    """X in another form in memory: the divergence of the same direction is the same."""
+    if case.settings["method"] in _FREE_OF_SCALE:
+        _same_divergence(case, fit, replace(case, form="columns"), 1.0, 1e-9)
+
+
+def certificate(case: Case, fit: Fit) -> None:
+    """Moment bins are off by no more than they say; also where fits would not use them yet."""
+    if len(case.y) > 5_000:
+        return
+    for v, decision, divergence, rows in fit.directions():
+        tolerance = _CERTIFIED + _tolerance(rows.X, v, decision, divergence)
+        with mock.patch("melc.objective._FEW_ROWS", 0):
+            found = _divergence(rows.X, rows.codes, v, rows.weights, case, "moments")
+        exact = _divergence(rows.X, rows.codes, v, rows.weights, case, "exact")
+        _require(abs(found - exact) <= tolerance, f"moment bins: {found}, exactly {exact}, allowed {tolerance}")
+
+
+def _small_enough(X: Floats, factor: float) -> bool:
+    """Whether squares of the data, times a factor, are still within the range of floats."""
+    sizes = np.abs(X[X != 0])
+    return bool(np.all((sizes < 1e152 / factor) & (sizes > 1e-140 * factor)))
+
+
+def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method: str | None = None) -> float:
+    """D of a direction as a fit of these rows would see it."""
+    rows = Rows(X, np.asarray(codes).astype(np.int8), weights)
+    scale = feature_scale(rows)
+    objective = Objective(
+        rows,
+        gamma=case.settings["gamma"],
+        method=method or case.settings["method"],
+        eps=_CERTIFIED,
+        scale=scale,
+        shrinkage=estimate_shrinkage(rows, case.settings.get("shrinkage"), scale),
+    )
+    return objective.evaluate(objective.searched_from(v)).divergence
+
+
+def _rounding(X: Any, v: Floats, decision: Decision) -> float:
+    """Rounding of projections, in kernel widths."""
+    dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.max(np.abs(dense) @ np.abs(v)))
+        return 2e-16 * len(v) * size / min(density.bandwidth for density in decision.densities)
+
+
+def _tolerance(X: Any, v: Floats, decision: Decision, divergence: float) -> float:
+    """What rounding of projections may make of D: its slope by a projection is at most of the order of D."""
+    return 1e-9 * (1 + abs(divergence)) * (1 + 1e11 * _rounding(X, v, decision))
+
+
+def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats, tolerance: float) -> None:
+    """D of the directions found on the data and on the same data written otherwise."""
+    if len(case.y) > 5_000:
+        return
+    labels = fit.model.classes_ if len(fit.searches) > 1 else fit.model.classes_[1:]
+    codes = [case.y == label for label in labels]
+    for (v, decision, divergence, _), each in zip(fit.directions(), codes, strict=True):
+        rounding = max(_rounding(case.X, v, decision), _rounding(other.X, v / factors, decision))
+        if rounding > 1e-6 or _is_spike(decision):
+            continue
+        before = _divergence(case.features(), each, v, case.weights, case)
+        after = _divergence(other.features(), each, v / factors, other.weights, case)
+        allowed = (tolerance + 100 * rounding) * (1 + abs(divergence)) + 2 * _CERTIFIED * (len(case.y) > 700)
+        _require(abs(after - before) <= allowed, f"D = {before} became {after}, allowed {allowed}")
+
+
+def _is_spike(decision: Decision) -> bool:
+    """Whether a class is so narrow beside the other that its width is a matter of rounding."""
+    widths = [density.bandwidth for density in decision.densities]
+    return min(widths) < 1e-6 * max(widths)
+
+
+def _same_bits(fit: Fit, other: Fit) -> None:
+    a, b = fit.model, other.model
+    _require(np.array_equal(a.divergence_, b.divergence_), f"D = {a.divergence_} became {b.divergence_}")
+    _require(np.array_equal(a.coef_, b.coef_), f"coef_ {a.coef_} became {b.coef_}")
+    for first, second in zip(a.decisions_, b.decisions_, strict=True):
+        same = np.array_equal(first.thresholds, second.thresholds)
+        _require(same, f"thresholds_ {first.thresholds} became {second.thresholds}")
+
+
+INVARIANTS: dict[str, Callable[[Case, Fit], None]] = {
+    "finite model": finite_model,
+    "predictions agree": predictions_agree,
+    "densities decide": densities_decide,
+    "better than starts": better_than_starts,
+    "own divergence": divergence_is_its_own,
+    "saved and loaded": saved_and_loaded,
+    "row order": row_order,
+    "repeats": repeats,
+    "common scale": common_scale,
+    "units": units,
+    "translation": translation,
+    "form": form,
+    "certificate": certificate,
+}

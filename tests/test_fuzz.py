@@ -1,0 +1,99 @@
+"""The harness finds what is broken and makes it small; and a short run of it finds nothing."""
+
+import numpy as np
+import pytest
+from fuzz import __main__ as command
+from fuzz.cases import Case, draw
+from fuzz.invariants import INVARIANTS, check
+from fuzz.shrink import shrink
+
+from melc import MELC
+
+PLAIN = {"method": "moments", "gamma": 1.0, "n_init": 1, "max_iter": 100, "random_state": 0, "n_jobs": 1}
+
+
+def plain_case(n=40, d=3, **settings):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    return Case(rng.normal(size=(n, d)) + y[:, None], y, None, "rows", {**PLAIN, **settings}, ())
+
+
+def test_no_case_of_a_short_run_fails(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["--cases", "300", "--seed", "8", "--jobs", "1"]) == 0
+
+
+def test_the_same_number_draws_the_same_case():
+    assert draw(3, 17).to_json() == draw(3, 17).to_json() != draw(3, 18).to_json()
+
+
+def test_a_case_survives_json_and_its_snippet_runs():
+    case = draw(0, 2)
+    again = Case.from_json(case.to_json())
+    np.testing.assert_array_equal(case.X, again.X)
+    assert again.to_json() == case.to_json()
+    space: dict = {}
+    exec(plain_case(gamma=0.5).snippet(), space)
+    assert space["model"].gamma == 0.5
+
+
+def test_what_cannot_be_fitted_is_no_failure():
+    case = plain_case()
+    case.X[:] = 1.0
+    assert check(case) is None
+
+
+def broken_transform(self, X):
+    return np.full((len(X), 1), np.nan)
+
+
+def broken_proba(self, X):
+    return np.tile([0.4, 0.6], (len(X), 1))
+
+
+def undocumented_warning(self, X):
+    np.log(np.zeros(1))
+    return np.zeros(1)
+
+
+@pytest.mark.parametrize(
+    ("method", "broken", "invariant"),
+    [
+        ("transform", broken_transform, "predictions agree"),
+        ("predict_proba", broken_proba, "predictions agree"),
+        ("predict_proba", undocumented_warning, "predictions agree: RuntimeWarning"),
+    ],
+)
+def test_a_broken_method_is_found(method, broken, invariant, monkeypatch):
+    assert check(plain_case()) is None
+    monkeypatch.setattr(MELC, method, broken)
+    failure = check(plain_case())
+    assert failure is not None
+    assert failure.invariant.startswith(invariant)
+
+
+def test_a_failing_case_is_made_small_and_replayed(monkeypatch, tmp_path, capsys):
+    """A bug that shows where some number is above a thousand: one such number is left, and as little else as can be."""
+
+    def large_numbers(case, fit):
+        if np.abs(case.X).max() > 1000:
+            raise AssertionError("large")
+
+    monkeypatch.setitem(INVARIANTS, "finite model", large_numbers)
+    monkeypatch.chdir(tmp_path)
+    case = plain_case(n=60, d=4, gamma=0.3, solver="cg")
+    case.X[17, 2] = 12345.678
+    (tmp_path / "case.json").write_text(case.to_json())
+    assert command.main(["--replay", "case.json"]) == 1
+    small = Case.from_json((tmp_path / "fuzz-failure.json").read_text())
+    assert small.X.shape == (4, 1)  # two rows a class
+    assert np.abs(small.X).max() == 10000
+    assert (small.settings["gamma"], small.settings["solver"], small.settings["max_iter"]) == (1.0, "lbfgs", 1)
+    assert "MELC(" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert command.main(["--replay", str(tmp_path / "case.json")]) == 0
+
+
+def test_shrinking_ends_in_time():
+    case = plain_case()
+    assert shrink(case, lambda other: True, seconds=0.0) is case
