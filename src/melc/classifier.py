@@ -398,7 +398,7 @@ def _warn(model: MELC, projection: Projection, whose: str) -> None:
     if best.n_iter >= model.max_iter and not best.converged:
         warnings.warn(
             f"{whose}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
-            f"(now {model.max_iter}) or tol (now {model.tol:g}), or standardise the features.",
+            f"(now {model.max_iter}) or tol (now {model.tol:g}).",
             ConvergenceWarning,
             stacklevel=_FRAMES_TO_CALLER,
         )

@@ -14,7 +14,7 @@ from melc.objective import Objective
 from melc.optimize import Result, best_of
 from melc.pairwise import spread_of
 from melc.rows import Rows
-from melc.scaling import far_centre, feature_scale, mean_and_deviation
+from melc.scaling import far_centre, feature_scale, mean_and_deviation, whitening, within_covariance
 from melc.search import Problem, search
 from melc.shrinkage import Shrinkage, estimate_shrinkage
 from melc.starts import starting_directions
@@ -24,6 +24,9 @@ _SAMPLE_ROWS = 10_000
 
 # Methods whose objective is smooth. The paper's own two jump.
 _SMOOTH = ("moments", "exact")
+
+# More features than this, and the covariance costs more than the steps that it saves.
+_MOST_WHITENED_FEATURES = 200
 
 # A class whose variance is a smaller part of its features' than this does not really vary: random directions leave all
 # of it, real data a hundredth and more.
@@ -47,12 +50,13 @@ class Settings:
     tol: float
     shrinkage: float | str | None = None
 
-    def problem(self, scale: Floats, shrinkage: Shrinkage | None) -> Problem:
+    def problem(self, sample: Rows, scale: Floats, shrinkage: Shrinkage | None) -> Problem:
         def objective(rows: Rows, gamma: float, least_eps: float) -> Objective:
             eps = max(self.eps, least_eps) if self.method == "moments" else self.eps
             return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale, shrinkage=shrinkage)
 
-        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, self.method in _SMOOTH)
+        white = whitening(within_covariance(sample, scale)) if len(scale) <= _MOST_WHITENED_FEATURES else None
+        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, self.method in _SMOOTH, white)
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ def learn_projection(
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
-        found = search(near, settings.problem(scale, shrinkage), starts, rng, heard)
+        found = search(near, settings.problem(sample, scale, shrinkage), starts, rng, heard)
     return projection(*found)
 
 

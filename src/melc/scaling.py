@@ -16,6 +16,8 @@ _ROUNDING = 1e-12
 _FAR = 1e4
 # Eigenvalues of the features' correlations below this part of the largest belong to directions without rows.
 _NO_VARIANCE = 1e-10
+# Part of the largest variance below which a direction is stretched no further.
+_LEAST_STRETCHED = 1e-2
 # Decomposing a matrix of this size takes a second.
 _MOST_DECOMPOSED = 1000
 _MOST_DENSE_FEATURES = 500
@@ -76,6 +78,26 @@ def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
     to_mean = products @ share
     root = np.sqrt(share)
     return np.asarray((products - to_mean - to_mean[:, None] + share @ to_mean) * root * root[:, None])
+
+
+def within_covariance(sample: Rows, scale: Floats) -> Floats:
+    """Covariance of the scaled features within the classes, the mean of the two."""
+    weights = sample.all_weights()
+    covariances = []
+    for code in (0, 1):
+        members = sample.members(code)
+        rows = standardised(sample.X[members], weights[members], scale)
+        covariances.append(rows.T @ rows)
+    return np.asarray(0.5 * (covariances[0] + covariances[1]))
+
+
+def whitening(covariance: Floats) -> Floats:
+    """A matrix R with R Rᵀ about the inverse of a covariance: in p, u = R p, correlated features are no narrow valley.
+
+    Directions with next to no variance are not stretched for ever.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_STRETCHED * values[-1])))
 
 
 def span_projection(sample: Rows, scale: Floats) -> Callable[[Floats], Floats]:

@@ -49,6 +49,7 @@ class Problem:
     max_iter: int
     tol: float
     smooth: bool  # whether curvature means anything: not for objectives that jump
+    whitening: Floats | None = None  # coordinates to search in where no better ones are known
 
     def solve(
         self, objective: Objective, start: Floats, tol: float | None = None, curvature: Floats | None = None
@@ -66,7 +67,7 @@ class Problem:
             max_iter=self.max_iter,
             tol=self.tol if tol is None else max(tol, self.tol),
             progress=_LEAST_PROGRESS if to_the_end else SCIPY_PROGRESS,
-            curvature=curvature,
+            curvature=self.whitening if curvature is None else curvature,
         )
 
     def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:

@@ -1,12 +1,10 @@
 """Where the search begins: the discriminant direction and random ones."""
 
-from typing import Any
-
 import numpy as np
 
 from melc.arrays import Floats, unit
 from melc.rows import Rows
-from melc.scaling import mean_and_deviation, span_projection, standardised
+from melc.scaling import mean_and_deviation, span_projection, within_covariance
 
 # Beyond this many features the discriminant takes the features one by one: a full covariance would cost more
 # than the training that it starts.
@@ -26,29 +24,20 @@ def starting_directions(sample: Rows, n: int, scale: Floats, rng: np.random.Rand
 
 
 def _discriminant(sample: Rows, scale: Floats) -> Floats:
-    """Fisher's direction Σ⁻¹(μ₊ − μ₋) of the scaled features, Σ the covariances of both classes and a little ridge."""
+    """Fisher's direction Σ⁻¹(μ₊ − μ₋) of the scaled features, Σ the covariance within classes and a little ridge."""
     weights = sample.all_weights()
-    spread_of = _covariance if len(scale) <= _FULL_COVARIANCE_FEATURES else _variance
-    first, second = (sample.codes == code for code in (0, 1))
-    (mean, spread), (other_mean, other_spread) = (
-        spread_of(sample.X[members], weights[members], scale) for members in (first, second)
-    )
-    difference, spread = other_mean - mean, spread + other_spread
+    members = [sample.members(code) for code in (0, 1)]
+    (mean, deviation), (other_mean, other_deviation) = (mean_and_deviation(sample.X[m], weights[m]) for m in members)
+    difference = (other_mean - mean) / scale
     if not np.any(difference):  # equal means tell nothing: any direction will do, if not one that no data vary along
         difference = np.random.RandomState(0).normal(size=len(scale))
-    if spread.ndim == 1:
-        return np.asarray(difference / (spread + _RIDGE * max(float(spread.mean()), np.finfo(float).tiny)))
-    ridge = _RIDGE * max(float(np.trace(spread)) / len(scale), np.finfo(float).tiny)
-    return np.asarray(np.linalg.solve(spread + ridge * np.eye(len(scale)), difference), dtype=np.float64)
+    if len(scale) > _FULL_COVARIANCE_FEATURES:
+        variances = ((deviation / scale) ** 2 + (other_deviation / scale) ** 2) / 2
+        return np.asarray(difference / (variances + _ridge(variances)))
+    covariance = within_covariance(sample, scale)
+    ridge = _ridge(np.diagonal(covariance)) * np.eye(len(scale))
+    return np.asarray(np.linalg.solve(covariance + ridge, difference), dtype=np.float64)
 
 
-def _covariance(X: Any, weights: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Mean and covariance of the scaled features of one class."""
-    rows = standardised(X, weights, scale)
-    return mean_and_deviation(X, weights)[0] / scale, rows.T @ rows
-
-
-def _variance(X: Any, weights: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Mean and variances of the scaled features of one class, taken one by one."""
-    mean, deviation = mean_and_deviation(X, weights)
-    return mean / scale, (deviation / scale) ** 2
+def _ridge(variances: Floats) -> float:
+    return _RIDGE * max(float(variances.mean()), np.finfo(float).tiny)
