@@ -220,6 +220,15 @@ def test_one_threshold_in_extreme_units(units):
     assert model.thresholds_[0] == pytest.approx(2.5 * units)
 
 
+def test_a_class_that_does_not_vary_in_the_smallest_units():
+    X = np.array([[3e150, 2e-150], [4e150, 3e-150], [3e150, 2e-150], [1e150, 4e-150]])
+    with pytest.warns(UserWarning, match=DEGENERATE):
+        model = MELC(n_init=2, random_state=555).fit(X, [0, 1, 1, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_sound(model, np.vstack([X, 1e6 * X, -X]))
+
+
 @pytest.mark.parametrize("factor", [1e-250, 1e-12, 1e18, 1e200])
 def test_weights_that_cannot_be_counts_are_refused(factor):
     X, y = overlapping()

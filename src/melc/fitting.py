@@ -35,6 +35,8 @@ _CANCELLED = 1e-8
 # Squares of projections must be numbers.
 _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
+# Less has no reciprocal. Features of the smallest scale come near it where a class hardly varies.
+_LEAST_VARIANCE = 1e-305
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ra
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
     sign = _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread))
     points = [sign * z[m] for m in members]
-    variances = kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)
+    variances = [max(v, _LEAST_VARIANCE) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)]
     first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
     decision = decide((first, second), log_prior_ratio).counted(points, weights)
     floored = is_floored(spread, shrunk, VARIANCE_FLOOR)
