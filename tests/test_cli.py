@@ -467,6 +467,10 @@ BAD_INPUT = {
     "newer model": (["explain", "NEWER"], "Upgrade melc"),
     "missing column": (["predict", "MODEL", "ONE"], "'sex'"),
     "class that is none": (["plot", "MODEL", "--class", "dead", "-o", "NEW.png"], "--class dead is none of"),
+    "senseless shrinkage": (
+        ["fit", "DATA", "-t", "outcome", "--shrinkage", "much", "-o", "NEW"],
+        "--shrinkage much is neither auto nor a number",
+    ),
     "too many folds": (["evaluate", "DATA", "-t", "outcome", "--drop", "id", "--cv", "150"], "too few for 150 folds"),
 }
 

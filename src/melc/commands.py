@@ -57,6 +57,9 @@ Weights = Annotated[str | None, typer.Option(help="Column with the weights of th
 Positive = Annotated[str | None, typer.Option(help="Class to tell from all others together.")]
 Impute = Annotated[Imputation | None, typer.Option(help="Fill gaps: median of numbers, most frequent text.")]
 Gamma = Annotated[float, typer.Option(min=0, help="Kernel width over Silverman's: less for more detail.")]
+ShrinkageOption = Annotated[
+    str | None, typer.Option("--shrinkage", help="For few rows of many features: auto, or a number from 0 to 1.")
+]
 MethodOption = Annotated[Method, typer.Option(help="How sums over pairs of rows are computed.")]
 Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of starts.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
@@ -83,6 +86,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")],
     target: Target = None,
     gamma: Gamma = 1.0,
+    shrinkage: ShrinkageOption = None,
     method: MethodOption = Method.moments,
     n_init: Starts = 10,
     drop: Drop = None,
@@ -111,7 +115,7 @@ def fit(
 
     report = Reporter(quiet)
     _check_free(output, force)
-    model = MELC(gamma=gamma, method=method.value, n_init=n_init, random_state=seed)
+    model = MELC(gamma=gamma, method=method.value, n_init=n_init, shrinkage=_shrinkage(shrinkage), random_state=seed)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     with report.progress(f"reading {data}"):
         problem, name = problem_of(_read(data, format, delimiter), roles)
@@ -232,6 +236,7 @@ def evaluate(
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     compare: Annotated[bool, typer.Option("--compare", help="Beside logistic regression, LDA and SVMs.")] = False,
     gamma: Gamma = 1.0,
+    shrinkage: ShrinkageOption = None,
     method: MethodOption = Method.moments,
     n_init: Starts = 10,
     drop: Drop = None,
@@ -256,7 +261,8 @@ def evaluate(
     report = Reporter(quiet)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     problem, _ = problem_of(_read(data, format, delimiter), roles)
-    models = {"MELC": MELC(gamma=gamma, method=method.value, n_init=n_init, random_state=seed)}
+    wanted = _shrinkage(shrinkage)
+    models = {"MELC": MELC(gamma=gamma, method=method.value, n_init=n_init, shrinkage=wanted, random_state=seed)}
     models |= competitors() if compare else {}
     scores = []
     with report.progress("cross-validation", cv * len(models)) as step, report.warnings_as_notes():
@@ -384,6 +390,18 @@ def _check_free(path: Path, force: bool) -> None:
         raise ValueError(f"{path} is a folder; name a file.")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"{path}: there is no folder {path.absolute().parent}.")
+
+
+def _shrinkage(given: str | None) -> float | str | None:
+    if given is None or given == "auto":
+        return given
+    try:
+        number = float(given)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ValueError(f"--shrinkage {given} is neither auto nor a number from 0 to 1.")
+    return number
 
 
 def _write(path: Path, content: str | bytes) -> None:
