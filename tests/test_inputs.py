@@ -75,6 +75,18 @@ def test_sparse_and_dense_fits_agree(n, d, density, container):
     assert np.mean(thin.predict(container(X)) == dense.predict(X.toarray())) > 0.999
 
 
+@pytest.mark.parametrize(
+    ("n", "d", "density", "seed"), [(3000, 600, 0.3, 1), (2000, 1000, 0.01, 0), (483, 371, 0.3, 553)]
+)
+def test_sparse_and_dense_fits_agree_after_many_iterations(n, d, density, seed):
+    """So many that rounding would lead them to ends some 1e-6 apart."""
+    X, y = make_sparse(n, d, density, seed)
+    dense, *thin = (settle(n_init=1).fit(each, y) for each in (X.toarray(), X, X.tocsc()))
+    assert dense.n_iter_ > 100
+    for model in thin:
+        assert np.linalg.norm(model.coef_ - dense.coef_) < 1e-7
+
+
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix])
 def test_a_hundred_thousand_columns_stay_sparse(container):
     few, y = make_sparse(2000, 30, 0.5)

@@ -9,7 +9,7 @@ import pytest
 import naive
 from melc.evaluation import Evaluation
 from melc.objective import Objective
-from melc.optimize import best_of, maximise
+from melc.optimize import best_of, maximise, sharpen
 from melc.rows import Rows
 from melc.scaling import feature_scale
 from melc.starts import starting_directions
@@ -249,3 +249,67 @@ def test_a_constant_feature_takes_no_part_and_one_of_a_sample_counts_by_its_size
     spread = np.std(np.arange(50.0))
     np.testing.assert_allclose(feature_scale(rows), [np.inf, np.inf, spread, np.inf])
     np.testing.assert_allclose(feature_scale(rows, is_all=False), [0.1, 1e8, spread, 1])
+
+
+# ------------------------------------------------------------------------------------------ to more digits
+
+
+@pytest.fixture(scope="module")
+def long_run():
+    """The objective, and a run of many iterations that ends somewhere within a loose tolerance."""
+    rows = make(seed=2, n=400, d=60)
+    objective = Objective(rows, scale=feature_scale(rows))
+    return objective, maximise(objective, random_starts(60, 1)[0], max_iter=1000, tol=1e-4, progress=0.0)
+
+
+def gradient_at(objective, result):
+    u = result.norm * objective.searched_from(result.direction)
+    return objective.penalise(u, objective.evaluate(u))[1]
+
+
+def test_a_long_run_is_sharpened(long_run):
+    objective, found = long_run
+    assert found.converged
+    assert found.n_iter >= 60
+    evaluations, exponentials = objective.n_evaluations, objective.n_exponentials
+    sharp = sharpen(objective, found)
+    assert found.n_evaluations < sharp.n_evaluations <= 2 * found.n_evaluations + 1
+    assert sharp.n_evaluations - found.n_evaluations == objective.n_evaluations - evaluations
+    assert sharp.n_exponentials - found.n_exponentials == objective.n_exponentials - exponentials
+    before, after = (np.linalg.norm(gradient_at(objective, run)) for run in (found, sharp))
+    assert after < 2e-4 * before
+    assert sharp.divergence >= found.divergence - 1e-13
+    assert sharp.history[-1] == sharp.divergence
+    assert np.linalg.norm(sharp.direction) == pytest.approx(1, rel=1e-14)
+    assert (sharp.n_iter, sharp.reason, len(sharp.history)) == (found.n_iter, found.reason, len(found.history))
+
+
+def test_where_a_run_ended_is_forgotten(long_run):
+    """Ends 1e-5 apart become one."""
+    objective, found = long_run
+    ends = [found]
+    for seed in range(3):
+        moved = found.direction + 1e-6 * random_starts(60, 1, seed)[0]
+        ends.append(replace(found, direction=moved / np.linalg.norm(moved)))
+    sharp = [sharpen(objective, end).direction for end in ends]
+    for direction in sharp[1:]:
+        assert np.linalg.norm(direction - sharp[0]) < 3e-8
+
+
+@pytest.mark.parametrize("change", [{"converged": False}, {"n_iter": 59}])
+def test_short_runs_and_those_that_were_cut_short_stay_as_they_are(long_run, change):
+    objective, found = long_run
+    before = objective.n_evaluations
+    changed = replace(found, **change)
+    assert sharpen(objective, changed) is changed
+    assert objective.n_evaluations == before
+
+
+def test_no_step_is_taken_where_the_objective_is_not_concave(long_run):
+    """Somewhere on the way the gradient leads uphill without end: better the run as it was than a wild step."""
+    objective, found = long_run
+    start = random_starts(60, 1, 5)[0]
+    away = replace(found, direction=start, divergence=objective.evaluate(objective.searched_from(start)).divergence)
+    sharp = sharpen(objective, away)
+    assert sharp.divergence >= away.divergence - 1e-8
+    assert np.isfinite(sharp.divergence)

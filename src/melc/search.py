@@ -13,7 +13,7 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.objective import Objective
-from melc.optimize import SCIPY_PROGRESS, Result, best_of, maximise
+from melc.optimize import SCIPY_PROGRESS, Result, best_of, maximise, sharpen
 from melc.rows import Rows
 
 _COARSE_ROWS = 5_000
@@ -70,6 +70,10 @@ class Problem:
             curvature=self.whitening if curvature is None else curvature,
         )
 
+    def sharpen(self, objective: Objective, best: Result) -> Result:
+        """The best run of all, to some more digits where that makes sense."""
+        return sharpen(objective, best) if self.smooth else best
+
     def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:
         """The objective of a sample, with kernels ``width`` times as wide as those of ``n_rows`` rows."""
         return self.objective(sample, width * self.gamma * (sample.n_rows / n_rows) ** 0.2, _COARSE_EPS)
@@ -94,7 +98,9 @@ def search(
         runs.append(problem.solve(objective, start))
         if run_ended(runs[-1]):
             break
-    return best_of(runs), runs
+    winner = best_of(runs)
+    best = problem.sharpen(objective, winner)
+    return best, [best if run is winner else run for run in runs]
 
 
 def _coarse_to_fine(
@@ -141,7 +147,7 @@ def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np
     curvature = None
     if problem.smooth and rows.n_rows > _WORTH_CURVATURE and rows.n_features <= _MOST_CURVATURE_FEATURES:
         curvature = curvature_at(problem.roughly(rows.sample(_CURVATURE_ROWS, rng), rows.n_rows), winner)
-    return problem.solve(objective, winner, curvature=curvature)
+    return problem.sharpen(objective, problem.solve(objective, winner, curvature=curvature))
 
 
 def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Floats]:
