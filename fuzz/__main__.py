@@ -2,18 +2,15 @@
 
 import argparse
 import itertools
-import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from fuzz.cases import Case, draw
-from fuzz.invariants import Failure, check
+from fuzz.invariants import check
+from fuzz.run import run
 from fuzz.shrink import shrink
-
-_BATCH = 50
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,14 +33,15 @@ def _run(given: argparse.Namespace) -> int:
     end = None if given.cases else begun + 60 * given.minutes
     done = 0
     failed: list[tuple[str, int]] = []
-    for numbers, failures in _batches(given, end):
-        done += len(numbers)
+    last = given.first + given.cases if given.cases else sys.maxsize
+    for n_cases, failures in run(given.seed, range(given.first, last), given.jobs, end):
+        done += n_cases
         for number, failure in failures:
             failed.append((failure.invariant, number))
             print(f"Case {number}: {failure.invariant}: {failure.message[:300]}", flush=True)
         if failed and not given.keep_going:
             break
-        if done % (20 * _BATCH) == 0:
+        if done % 1000 == 0:
             print(f"{done} cases of seed {given.seed} in {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{done} cases of seed {given.seed} in {time.monotonic() - begun:.0f} s: {len(failed)} failed.")
     if not failed:
@@ -54,27 +52,6 @@ def _run(given: argparse.Namespace) -> int:
     number = min(number for _, number in failed)
     print(f"Making case {number} smaller …", flush=True)
     return _tell(draw(given.seed, number), f"case {number} of seed {given.seed}")
-
-
-def _batches(given: argparse.Namespace, end: float | None) -> Iterator[tuple[range, list[tuple[int, Failure]]]]:
-    last = given.first + given.cases if given.cases else sys.maxsize
-    starts = itertools.takewhile(lambda _: end is None or time.monotonic() < end, range(given.first, last, _BATCH))
-    tasks = ((given.seed, range(start, min(start + _BATCH, last))) for start in starts)
-    if given.jobs == 1:
-        yield from map(_check_batch, tasks)
-        return
-    # Fresh processes, which end with this one; a few batches ahead, so that the end is heard of in time.
-    with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
-        ahead = list(itertools.islice(tasks, given.jobs))
-        while ahead:
-            yield from pool.map(_check_batch, ahead, chunksize=1)
-            ahead = list(itertools.islice(tasks, given.jobs))
-
-
-def _check_batch(task: tuple[int, range]) -> tuple[range, list[tuple[int, Failure]]]:
-    seed, numbers = task
-    found = ((number, check(draw(seed, number))) for number in numbers)
-    return numbers, [(number, failure) for number, failure in found if failure is not None]
 
 
 def _tell(case: Case, name: str) -> int:

@@ -13,7 +13,7 @@ from scipy import sparse
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
-# Checks that cost a fit or more: a case takes some of them.
+# Checks that cost a fit or more: a case takes one of them.
 COSTLY = ("row order", "repeats", "common scale", "units", "translation", "form", "certificate")
 
 FORMS: dict[str, Callable[[Floats], Any]] = {
@@ -94,7 +94,7 @@ def draw(seed: int, number: int) -> Case:
     X = _scaled(rng, X, single_precision=form == "float32")
     if form == "float32":
         X = X.astype(np.float32).astype(float)
-    return Case(X, y, _weights(rng, n), form, _settings(rng, n, n_classes), _checks(rng, n))
+    return Case(X, y, _weights(rng, n), form, _settings(rng, n, n_classes), (str(rng.choice(COSTLY)),))
 
 
 def _shape(rng: Rng) -> tuple[int, int, int]:
@@ -209,8 +209,3 @@ def _settings(rng: Rng, n: int, n_classes: int) -> dict[str, Any]:
     elif rng.random() < 0.1:
         settings["priors"] = rng.choice([1e-6, 0.2, 1.0, 5.0], size=n_classes).tolist()
     return settings
-
-
-def _checks(rng: Rng, n: int) -> tuple[str, ...]:
-    chosen = rng.choice(COSTLY, size=2, replace=False)
-    return tuple(str(name) for name in chosen)

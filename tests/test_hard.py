@@ -407,3 +407,32 @@ def test_nothing_breaks_at_any_distance(away):
     model = fitted(X, y)
     rows = away * np.vstack([np.eye(4), -np.eye(4), np.ones((1, 4))])
     assert_sound(model, rows)
+
+
+# ---------------------------------------------------------------------------------- found by random data
+
+
+def test_classes_that_are_single_points():
+    """No class varies along any direction: the discriminant has nothing to divide by."""
+    X = np.array([[-3e6, 1e6], [-3e6, 1e6], [0.1, 0.0], [0.1, 0.0]])
+    for method in METHODS:
+        with pytest.warns(UserWarning, match=DEGENERATE):
+            model = MELC(method=method, n_init=2, max_iter=50, random_state=0).fit(X, [0, 0, 1, 1])
+        assert_sound(model, X)
+        np.testing.assert_array_equal(model.predict(X), [0, 0, 1, 1])
+
+
+def test_a_spike_narrower_than_the_steps_between_numbers_is_met():
+    """Far from zero, the kernel of a constant class would fit between two neighbouring numbers."""
+    X = 1.09e9 + np.array([[0.0], [5.3], [0.0], [2.4]])
+    with pytest.warns(UserWarning, match=DEGENERATE):
+        model = MELC(random_state=0).fit(X, [0, 1, 0, 1])
+    assert_sound(model, X)
+    np.testing.assert_array_equal(model.predict(X), [0, 1, 0, 1])
+
+
+def test_a_spike_whose_square_is_hardly_a_number():
+    X = np.array([[-1e-150, -3.0], [-7e-151, -1.0], [-3e-151, 2.0], [2e-150, 3.0]])
+    with pytest.warns(UserWarning, match=DEGENERATE):
+        model = MELC(n_init=1, random_state=201).fit(X, [0, 0, 1, 1])
+    assert_sound(model, np.concatenate([X, [[1e300, 1e300], [-1e300, 1.0]]]))

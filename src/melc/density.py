@@ -57,8 +57,12 @@ class Density:
         points = np.ascontiguousarray(t, dtype=np.float64)
         out = np.empty(points.shape)
         flat, values = points.ravel(), out.ravel()
+        # In units in which the bandwidth is about one: its square is then a number, whatever the scale of the data. A
+        # power of two changes no digit.
+        unit = 2.0 ** -math.frexp(self.bandwidth)[1]
+        support, bandwidth = self.support * unit, self.bandwidth * unit
         for part in _stretches(len(flat)):
-            kernels.log_density(flat[part], self.support, self.weights, self.variance, values[part])
+            kernels.log_density(flat[part] * unit, support, self.weights, bandwidth, values[part])
         return out - 0.5 * math.log(2 * math.pi * self.variance)
 
     @property

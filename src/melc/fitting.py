@@ -32,6 +32,9 @@ _MOST_WHITENED_FEATURES = 200
 # of it, real data a hundredth and more.
 _CANCELLED = 1e-8
 
+# Numbers next to each other that the narrowest kernel along a direction is wide.
+_STEPS_PER_KERNEL = 8
+
 # Squares of projections must be numbers.
 _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
@@ -135,7 +138,9 @@ def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ra
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
     sign = _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread))
     points = [sign * z[m] for m in members]
-    variances = [max(v, _LEAST_VARIANCE) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)]
+    # A kernel narrower than the steps between projections would lie between two of them.
+    least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(np.abs(z).max()))) ** 2)
+    variances = [max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)]
     first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
     decision = decide((first, second), log_prior_ratio).counted(points, weights)
     floored = is_floored(spread, shrunk, VARIANCE_FLOOR)

@@ -13,6 +13,8 @@ _FULL_COVARIANCE_FEATURES = 500
 # Ridge on the within-class covariance, relative to its diagonal: directions in which a class does not vary
 # at all (fewer rows than features) must not swallow the start.
 _RIDGE = 1e-3
+# Where no class varies at all, the ridge is still something to divide by.
+_LEAST_SPREAD = 1e-30
 
 
 def starting_directions(sample: Rows, n: int, scale: Floats, rng: np.random.RandomState) -> list[Floats]:
@@ -40,4 +42,4 @@ def _discriminant(sample: Rows, scale: Floats) -> Floats:
 
 
 def _ridge(variances: Floats) -> float:
-    return _RIDGE * max(float(variances.mean()), np.finfo(float).tiny)
+    return _RIDGE * max(float(variances.mean()), _LEAST_SPREAD)

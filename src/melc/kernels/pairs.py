@@ -224,15 +224,15 @@ def bin_means(x, a, origin, inverse_width, weights, means, members):
 
 
 @njit(**COMPILE)
-def log_density(t, support, weights, variance, out):
-    """log Σ_k w_k exp(−(t − s_k)²/2V) for every t; support sorted, weights positive.
+def log_density(t, support, weights, bandwidth, out):
+    """log Σ_k w_k exp(−(t − s_k)²/2h²) for every t, h the bandwidth; support sorted, weights positive.
 
     Finite everywhere: the exponent of the nearest support point is taken out first, and points whose
     terms are below 1e-17 of that one are left out, be it the lightest of all.
     """
     n = len(support)
     exponents = 40.0 + np.log(weights.max() / weights.min())
-    scale = np.sqrt(0.5 / variance)  # applied before squares are taken, which could overflow
+    scale = np.sqrt(0.5) / bandwidth  # applied before squares are taken, which could overflow
     for i in range(len(t)):
         ti = t[i]
         right = np.searchsorted(support, ti)
