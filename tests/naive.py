@@ -274,3 +274,8 @@ def log_odds(t, classes, variances, log_prior_ratio=0.0):
     share = 1 / (1 + np.exp(-np.longdouble(log_prior_ratio)))
     f = [np.exp(log_density(t, points, V)) for points, V in zip((low, high), variances, strict=True)]
     return np.log1p(share * f[1] / background) - np.log1p((1 - share) * f[0] / background)
+
+
+def dot(a, b):
+    """Σ a_i b_i, one by one."""
+    return sum(x * y for x, y in zip(a, b, strict=True))

@@ -182,3 +182,18 @@ def test_a_sum_in_stretches_is_the_sum(reach, monkeypatch):
         assert other.log_value == pytest.approx(one.log_value, rel=1e-14)
         np.testing.assert_allclose(other.dx, one.dx, rtol=1e-13)
     np.testing.assert_allclose(parts[1].dy, whole[1].dy, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 20, 63, 64, 65, 100])
+def test_products_with_a_stretch_of_rows(n_features):
+    rng = np.random.default_rng(9)
+    X, v = rng.normal(size=(50, n_features)), rng.normal(size=n_features)
+    for start, stop in [(0, 50), (0, 49), (7, 8), (7, 40), (9, 9)]:
+        z = np.full(50, 3.0)
+        kernels.project_rows(X, v, start, stop, z)
+        np.testing.assert_allclose(z[start:stop], [naive.dot(row, v) for row in X[start:stop]], rtol=1e-12, atol=1e-12)
+        assert np.all(z[:start] == 3) and np.all(z[stop:] == 3)
+        w, gradient = rng.normal(size=stop - start), np.ones(n_features)
+        kernels.pull_rows(X, w, start, stop, gradient)
+        true = [1 + naive.dot(column[start:stop], w) for column in X.T]
+        np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-12)

@@ -353,7 +353,7 @@ def _products_with(X: Any, centre: Floats | None) -> _Products:
         return _Products(
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
-            block_rows=kernels.blas_block_rows(X.shape[1]),
+            block_rows=2,
         )
     if X.flags.f_contiguous:
         return _Products(

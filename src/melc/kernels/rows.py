@@ -15,6 +15,7 @@ from melc.kernels.flags import COMPILE
 
 _BLAS_STAYS_SINGLE = 8192  # elements; OpenBLAS uses one thread below 9216
 COLUMN_BLOCK = 1024
+_SHORT = 64  # features up to which rows are taken in pairs
 
 
 @njit(cache=True, nogil=True)
@@ -25,10 +26,23 @@ def blas_block_rows(n_features):
 
 @njit(**COMPILE)
 def project_rows(X, v, start, stop, z):
-    size = blas_block_rows(X.shape[1])
-    for a in range(start, stop, size):
-        b = min(a + size, stop)
-        np.dot(X[a:b], v, z[a:b])
+    numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
+    paired = start
+    if X.shape[1] <= _SHORT:
+        paired = stop - (stop - start) % 2
+        for i in range(start, paired, 2):
+            row = np.uint64(i)
+            first, second = 0.0, 0.0
+            for j in range(d):
+                first += numbers[row * d + j] * v[j]
+                second += numbers[row * d + d + j] * v[j]
+            z[row], z[row + np.uint64(1)] = first, second
+    for i in range(paired, stop):
+        row = np.uint64(i)
+        total = 0.0
+        for j in range(d):
+            total += numbers[row * d + j] * v[j]
+        z[row] = total
 
 
 @njit(**COMPILE)
@@ -56,10 +70,20 @@ def project_columns(XT, v, start, stop, z):
 @njit(**COMPILE)
 def pull_rows(X, w, start, stop, gradient):
     """Adds Σ w_{i − start} X_i over the rows start … stop to ``gradient``."""
-    size = blas_block_rows(X.shape[1])
-    for a in range(start, stop, size):
-        b = min(a + size, stop)
-        gradient += np.dot(w[a - start : b - start], X[a:b])
+    numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
+    paired = start
+    if X.shape[1] <= _SHORT:
+        paired = stop - (stop - start) % 2
+        for i in range(start, paired, 2):
+            row, place = np.uint64(i), np.uint64(i - start)
+            first, second = w[place], w[place + np.uint64(1)]
+            for j in range(d):
+                gradient[j] += first * numbers[row * d + j] + second * numbers[row * d + d + j]
+    for i in range(paired, stop):
+        row = np.uint64(i)
+        weight = w[np.uint64(i - start)]
+        for j in range(d):
+            gradient[j] += weight * numbers[row * d + j]
 
 
 @njit(**COMPILE)
