@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
-from melc.rows import Layout, Outside, Rows
+from melc.rows import Binned, Extra, Layout, Points, Rows
 from melc.shrinkage import Shrinkage
 from melc.sums import Side, bounds
 from melc.sums.exact import sum_across as across_pairs
@@ -54,7 +54,7 @@ class _Sums:
     xx: BinnedSum
     yy: BinnedSum
     xy: BinnedSum
-    extra: Floats | None  # ∂ log S_xy/∂z per row where that sum was taken over points
+    extra: Extra | None  # −2 ∂ log S_xy/∂z of the rows next to a gap, where that sum was taken over points
 
     @property
     def error(self) -> float:
@@ -67,33 +67,33 @@ class BinnedDivergence:
 
     def __init__(self, rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.eps, self.shrinkage = rows, gamma, eps, shrinkage
-        self._samples = [rows.spread_sample(c, _GUESS_ROWS) for c in (0, 1)]
+        self._samples = rows.spread_samples(_GUESS_ROWS)
         # Bins are anchored at the projection of this point: they move with the data as v turns.
         self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
-        self._total_weights = rows.total_weight(0), rows.total_weight(1)
-        self._log_pairs = sum(math.log(rows.total_weight(c) / rows.lightest(c)) for c in (0, 1))
+        self._total_weights = rows.total_weights
+        self._log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
 
     def evaluate(self, v: Floats) -> Evaluation:
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
         layout = self._guess_layout(v, shrunk)
-        moments, outside = self.rows.bin(v, layout)
+        binned = self.rows.bin(v, layout)
         for attempt in range(_MOST_REFINEMENTS):
             halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
-            classes = [_occupied(layout, moments, outside, c) for c in (0, 1)]
+            classes = [_occupied(layout, binned, c) for c in (0, 1)]
             spread = _spread(classes, layout.origin)
             if kernels.total_variance(spread) == 0:
                 return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
             variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
             most_pairs = math.inf if attempt == _MOST_REFINEMENTS - 1 else _PAIRS_PER_ROW * self.rows.n_rows
-            sums = self._sum(layout, classes, variances, outside, most_pairs, halvings)
+            sums = self._sum(v, layout, classes, variances, binned.outside, most_pairs, halvings)
             if sums.error <= self.eps:
                 break
             layout = self._finer(layout, classes, variances, attempt)
-            moments, outside = self.rows.bin_again(layout)
+            binned = self.rows.bin(v, layout)
         else:
             raise FloatingPointError(_no_certificate(sums.error, self.eps))
-        evaluation, by_added = self._finish(layout, classes, spread, shrunk, variances, sums, outside)
+        evaluation, by_added = self._finish(v, layout, classes, spread, shrunk, variances, sums, binned.outside)
         if self.shrinkage is None:
             return evaluation
         return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
@@ -124,10 +124,11 @@ class BinnedDivergence:
 
     def _sum(
         self,
+        v: Floats,
         layout: Layout,
         classes: list[_Class],
         variances: tuple[float, float],
-        outside: Outside | None,
+        outside: Points,
         most_pairs: float,
         halvings: int,
     ) -> _Sums:
@@ -142,27 +143,29 @@ class BinnedDivergence:
         extra = None
         if not 2 * xy.error <= self.eps / 2 and _gap(across) > 0:
             # Bins this wide cannot keep the relative error of a sum that is all tail. Few points decide it.
-            direct = self._sum_over_points(layout, classes, across_variance, outside, most_pairs)
+            direct = self._sum_over_points(v, layout, classes, across_variance, outside, most_pairs)
             if direct is not None:
                 xy, extra = direct
         return _Sums((within[0], within[1], across[0], across[1]), xx, yy, xy, extra)
 
     def _sum_over_points(
         self,
+        v: Floats,
         layout: Layout,
         classes: list[_Class],
         variance: float,
-        outside: Outside | None,
+        outside: Points,
         most_pairs: float,
-    ) -> tuple[BinnedSum, Floats] | None:
-        """The sum across over the points near the gap, with −2 ∂ log S/∂z per row; None if there are too many."""
+    ) -> tuple[BinnedSum, Extra] | None:
+        """The sum across over the points near the gap, with their −2 ∂ log S/∂z; None if there are too many."""
         x, y = classes[0].bins, classes[1].bins
         # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
         exponents = self._log_pairs + math.log(100 / self.eps)
         distances, nearest = _distances(x, y)
         reach = math.sqrt(nearest**2 + 2 * variance * exponents)
-        rows = self._rows_of(layout, classes, [d <= reach for d in distances], outside)
-        sides = [_sorted_side(self.rows, rows[self.rows.codes[rows] == c], layout.origin) for c in (0, 1)]
+        points = self._points_of(v, layout, classes, [d <= reach for d in distances], outside)
+        members = [points[points.codes == c] for c in (0, 1)]
+        sides = [_sorted_side(each, layout.origin) for each in members]
         nearest = kernels.nearest_distance(sides[0].values, sides[1].values)
         reach = math.sqrt(nearest**2 + 2 * variance * exponents)
         below, above = (sides[1].values.searchsorted(sides[0].values + r) for r in (-reach, reach))
@@ -170,25 +173,24 @@ class BinnedDivergence:
             return None
         found = across_pairs(sides[0], sides[1], variance, nearest, reach)
         assert found.dy is not None
-        extra = np.zeros(self.rows.n_rows)
         slope = 0.0
-        for c, derivative in enumerate((found.dx, found.dy)):
-            extra[rows[self.rows.codes[rows] == c]] = -2 * derivative
-            slope -= float(sides[c].restore(sides[c].values) @ derivative) / (2 * variance)
+        for side, derivative in zip(sides, (found.dx, found.dy), strict=True):
+            slope -= float(side.restore(side.values) @ derivative) / (2 * variance)
+        extra = Extra(np.concatenate([m.rows for m in members]), -2 * np.concatenate([found.dx, found.dy]))
         # What was left out is below eps/100 of the largest term.
         return BinnedSum(found.log_value, slope, (), self.eps / 100, found.n_exponentials), extra
 
-    def _rows_of(
-        self, layout: Layout, classes: list[_Class], chosen: list[NDArray[np.bool_]], outside: Outside | None
-    ) -> NDArray[np.int64]:
-        """Rows whose bins are chosen, those of outliers among them."""
+    def _points_of(
+        self, v: Floats, layout: Layout, classes: list[_Class], chosen: list[NDArray[np.bool_]], outside: Points
+    ) -> Points:
+        """Points whose bins are chosen, outliers among them."""
         in_table = np.zeros(layout.n_bins, dtype=bool)
-        found = []
         for c, side in enumerate(classes):
             in_table[side.slots] = chosen[c][side.in_table]
-            if outside is not None:
-                found.append(outside.rows[outside.codes == c][chosen[c][side.of_outside]])
-        return np.concatenate([self.rows.points_in(layout, in_table), *found])
+        points = self.rows.points_in(v, layout, in_table)
+        for c, side in enumerate(classes):
+            points += outside[outside.codes == c][chosen[c][side.of_outside]]
+        return points
 
     def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], attempt: int) -> Layout:
         """The layout that the true variances ask for, of the highest order, finer with every attempt."""
@@ -201,13 +203,14 @@ class BinnedDivergence:
 
     def _finish(
         self,
+        v: Floats,
         layout: Layout,
         classes: list[_Class],
         spread: kernels.Spread,
         shrunk: kernels.Shrunk,
         variances: tuple[float, float],
         sums: _Sums,
-        outside: Outside | None,
+        outside: Points,
     ) -> tuple[Evaluation, list[float]]:
         """D, and the gradient from one polynomial a bin; ∂D by what shrinkage adds to the class variances."""
         xx, yy, xy = sums.xx, sums.yy, sums.xy
@@ -220,8 +223,8 @@ class BinnedDivergence:
         share = spread.weight_y / (spread.weight_x + spread.weight_y)
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         table = np.zeros((layout.n_bins, layout.order - 1))
-        extra = sums.extra
-        drift = 0.0 if extra is None else float(extra.sum())
+        extras = [] if sums.extra is None else [sums.extra]
+        drift = 0.0 if sums.extra is None else float(sums.extra.weights.sum())
         for c, (own, mean) in enumerate(((own_x, spread.mean_x), (own_y, spread.mean_y))):
             bins = classes[c].bins
             polynomials = sums.merged[c].carry_back((xx, yy)[c].polynomials[0])
@@ -232,15 +235,15 @@ class BinnedDivergence:
             polynomials[:, 1] += (own + pooled) * bins.width / 2
             drift += float(np.sum(polynomials * bins.moments))
             table[classes[c].slots] = polynomials[classes[c].in_table, : layout.order - 1]
-            if outside is not None:
-                extra = np.zeros(self.rows.n_rows) if extra is None else extra
-                mine = outside.codes == c
+            if len(outside):
+                mine = outside[outside.codes == c]
                 chosen = polynomials[classes[c].of_outside]
-                values = np.polynomial.polynomial.polyval(outside.local[mine], chosen.T, tensor=False)
-                extra[outside.rows[mine]] += outside.weights[mine] * values
+                local = layout.locate(mine.z, mine.codes)[1]
+                values = np.polynomial.polynomial.polyval(local, chosen.T, tensor=False)
+                extras.append(Extra(mine.rows, mine.weights * values))
         # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
         # the order of their error, which far from zero the rows would multiply; but the bins move along.
-        gradient = self.rows.pull_back_binned(layout, table, extra) - drift * self._centre
+        gradient = self.rows.pull_back_binned(v, layout, table, _joined(extras)) - drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
         return Evaluation(divergence, gradient, count, floored, sums.error), by_added
@@ -283,19 +286,20 @@ def _layout(
     return Layout(origin, widths, (low[0], low[1]), (count[0], count[1]), order)
 
 
-def _occupied(layout: Layout, moments: Floats, outside: Outside | None, c: int) -> _Class:
+def _occupied(layout: Layout, binned: Binned, c: int) -> _Class:
     """The bins of a class that hold points: those of the table, and those of its outliers."""
     begin = layout.offset[c]
-    table = moments[begin : begin + layout.count[c]]
+    table = binned.moments[begin : begin + layout.count[c]]
     filled = np.flatnonzero(table[:, 0])
     keys, mine = filled + layout.low[c], table[filled]
     nobody = np.empty(0, dtype=np.int64)
-    if outside is None or not np.any(outside.codes == c):
+    outside = binned.outside[binned.outside.codes == c] if len(binned.outside) else binned.outside
+    if not len(outside):
         return _Class(Bins(keys, mine, layout.widths[c]), np.arange(len(keys)), filled + begin, nobody)
-    chosen = outside.codes == c
-    far_keys, inverse = np.unique(outside.keys[chosen].astype(np.int64), return_inverse=True)
+    their_keys, local = layout.locate(outside.z, outside.codes)
+    far_keys, inverse = np.unique(their_keys.astype(np.int64), return_inverse=True)
     far = np.zeros((len(far_keys), layout.order))
-    kernels.add_point_moments(outside.local[chosen], inverse, outside.weights[chosen], far)
+    kernels.add_point_moments(local, inverse, outside.weights, far)
     every = np.concatenate([keys, far_keys])
     order = np.argsort(every)
     position = np.empty(len(every), dtype=np.int64)
@@ -333,10 +337,19 @@ def _distances(x: Bins, y: Bins) -> tuple[list[Floats], float]:
     return distances, float(distances[0].min() + x.width + y.width)
 
 
-def _sorted_side(rows: Rows, members: NDArray[np.int64], origin: float) -> Side:
-    values = rows.projections(members) - origin
+def _sorted_side(points: Points, origin: float) -> Side:
+    values = points.z - origin
     order = np.argsort(values)
-    return Side(values[order], rows.weights_of(members)[order], order)
+    return Side(values[order], points.weights[order], order)
+
+
+def _joined(extras: list[Extra]) -> Extra | None:
+    """All in one, in the order of the rows; a row may come more than once."""
+    if not extras:
+        return None
+    rows, weights = np.concatenate([e.rows for e in extras]), np.concatenate([e.weights for e in extras])
+    order = np.argsort(rows, kind="stable")
+    return Extra(rows[order], weights[order])
 
 
 def _gap(across: list[Merged]) -> int:

@@ -195,9 +195,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             known = self._known_directions(classes, X.shape[1])
             n_runs = len(ratios) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
-            rows = Rows(X, np.empty(0, dtype=np.int8), weights, _openmp_effective_n_threads(self.n_jobs))
-            codes = [index == k for k in range(len(classes))] if len(classes) > 2 else [index]
-            parts = [rows.relabelled(each.astype(np.int8)) for each in codes]
+            rows = Rows(X, index, weights, _openmp_effective_n_threads(self.n_jobs))
+            parts = [rows.against_rest(k) for k in range(len(classes))] if len(classes) > 2 else [rows]
             self._store(classes, _learn(self, classes, parts, ratios, known, progress))
             progress.fit_ended()
         return self
@@ -213,7 +212,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
         classes = np.unique(y)
-        index = (y == classes[-1]).astype(np.int64) if len(classes) <= 2 else np.searchsorted(classes, y)
+        index = (y == classes[-1]).view(np.int8) if len(classes) <= 2 else np.searchsorted(classes, y)
         _check_classes(classes, index, weights)
         _check_varies(X)
         X, index, weights = canonical(X, index, weights)
@@ -333,7 +332,7 @@ def _learn(
             start = None if known is None else known[k]
             return learn_projection(parts[k], settings, ratios[k], rngs[k], start, run_ended)
 
-    if len(parts) == 1 or parts[0].n_rows < _WORTH_TOGETHER or sparse.issparse(parts[0].X):
+    if len(parts) == 1 or parts[0].n_rows < _WORTH_TOGETHER or not parts[0].divisible:
         return [learn(k) for k in range(len(parts))]
     together = Together(len(parts))
     for part in parts:

@@ -132,8 +132,8 @@ class Line:
 def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats) -> Line:
     """What there is to see along a direction."""
     z = rows.project(direction)
-    members = [rows.members(c) for c in (0, 1)]
-    weights = [rows.weights_of(m) for m in members]
+    members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
+    weights = [rows.all_weights()[m] for m in members]
     spread = spread_of([z[m] for m in members], weights)
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
     sign = _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread))
@@ -151,7 +151,7 @@ def _variance_left(sample: Rows, line: Line) -> float:
     """The variance of a class over the sum of its features' own, each times its weight; the smaller of two classes."""
     weights, left = sample.all_weights(), []
     for c in (0, 1):
-        members = sample.members(c)
+        members = sample.codes == c
         _, deviation = mean_and_deviation(sample.X[members], weights[members])
         size = float(np.linalg.norm(line.direction * deviation))
         left.append(line.variances[c] / size**2 if size**2 > 0 else 0.0)

@@ -4,8 +4,10 @@ Segments of rows are worked on by threads. Their number depends on the number of
 added in their order, so that any number of threads gives the same bits.
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,12 +22,19 @@ from melc.together import Pass, Together
 
 T = TypeVar("T")
 
+# Ranks of rows among those of their class, ascending, for either class.
+Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
+
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
 # Rows whose projections are binned while they are still in the cache.
 _STRETCH = 32_768
 # Numbers of X that stay in a core's cache while several problems read them.
 _CACHED_NUMBERS = 32_768
+# Rows whose projections are kept between the two passes of an evaluation: 256 MB of them.
+_MOST_KEPT = 1 << 25
+
+_ONE = np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -60,28 +69,76 @@ class Layout:
             np.array(self.offset, dtype=np.int64),
         )
 
+    def locate(self, z: Floats, codes: NDArray[np.int8]) -> tuple[Floats, Floats]:
+        """Bins of points, as floats, and their coordinates in them: by the same arithmetic as the kernels'."""
+        t = (z - self.origin) * (1 / np.array(self.widths))[codes]
+        keys = np.floor(t)
+        return keys, 2 * (t - keys) - 1
+
+    def slots(self, z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int64]:
+        """Rows of the table that points belong to; −1 for points in no bin."""
+        local = self.locate(z, codes)[0] - np.array(self.low)[codes]
+        inside = (local >= 0) & (local < np.array(self.count)[codes])
+        return np.where(inside, np.where(inside, local, 0).astype(np.int64) + np.array(self.offset)[codes], -1)
+
     def order_tag(self) -> tuple[int, ...]:
         """The order as the length of a tuple, which a kernel knows when it is compiled."""
         return (0,) * self.order
 
 
-@dataclass
-class _Binning:
-    """The moments of a segment's points, and how many found no bin."""
-
-    moments: Floats
-    outside: int = 0
-
-
 @dataclass(frozen=True)
-class Outside:
-    """Points that the table of a layout does not reach: outliers. ``keys`` are their bins as floats."""
+class Points:
+    """Some rows as points on the line: their numbers in ascending order, classes, projections and weights."""
 
     rows: NDArray[np.int64]
     codes: NDArray[np.int8]
-    keys: Floats
-    local: Floats
+    z: Floats
     weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, chosen: Any) -> "Points":
+        return Points(self.rows[chosen], self.codes[chosen], self.z[chosen], self.weights[chosen])
+
+    def __add__(self, others: "Points") -> "Points":
+        """One after the other."""
+        pairs = zip(_fields_of(self), _fields_of(others), strict=True)
+        return Points(*(np.concatenate(pair) for pair in pairs))
+
+
+def _fields_of(points: Points) -> tuple[NDArray[Any], ...]:
+    return points.rows, points.codes, points.z, points.weights
+
+
+NO_POINTS = Points(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int8), np.empty(0), np.empty(0))
+
+
+@dataclass
+class Binned:
+    """The moments of all points in bins, and the points in none: outliers."""
+
+    moments: Floats
+    outside: Points = NO_POINTS
+
+    def __iadd__(self, other: "Binned") -> "Binned":
+        self.moments += other.moments
+        if len(other.outside):
+            self.outside += other.outside
+        return self
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What some rows add to their weight in a gradient."""
+
+    rows: NDArray[np.int64]
+    weights: Floats
+
+    def add_to(self, w: Floats, first_row: int) -> None:
+        """Add to the weights of the rows from ``first_row`` on; needs numbers of rows in ascending order."""
+        chosen = slice(*np.searchsorted(self.rows, (first_row, first_row + len(w))))
+        np.add.at(w, self.rows[chosen] - first_row, self.weights[chosen])
 
 
 class Rows:
@@ -91,6 +148,9 @@ class Rows:
     and never split by class. All sums are accumulated in float64.
 
     With a ``centre``, every product is with X − centre, taken block by block, unless X is sparse.
+
+    What is asked for along a direction v is asked for with v: projections are kept only to save time, and not where
+    there are very many. Rows may be a part of more, and then have their numbers there, from ``first_row`` on.
     """
 
     def __init__(
@@ -100,18 +160,21 @@ class Rows:
         weights: Floats | None = None,
         n_threads: int = 1,
         centre: Floats | None = None,
+        first_row: int = 0,
+        keep: bool = True,
     ) -> None:
         self.X = X
         self.centre = None if sparse.issparse(X) else centre
         self.codes = codes
         self.weights = weights
         self.n_threads = n_threads
+        self.first_row = first_row
         self._products = _products_with(X, self.centre)
         self.together: Together | None = None
         self.watched: Together | None = None  # a sample makes its passes alone, but ends with the others
         self._pool: ThreadPoolExecutor | None = None
-        self._z = np.empty(0)
-        self._members: dict[int, NDArray[np.int64]] = {}
+        self._keep = keep and self.n_rows <= _MOST_KEPT
+        self._v, self._z = np.empty(0), np.empty(0)
 
     @property
     def n_features(self) -> int:
@@ -121,16 +184,18 @@ class Rows:
     def n_rows(self) -> int:
         return int(self.X.shape[0])
 
+    @property
+    def divisible(self) -> bool:
+        """Whether a pass can go stretch by stretch."""
+        return self._products.divisible
+
     def all_weights(self) -> Floats:
         return np.ones(len(self.codes)) if self.weights is None else self.weights
-
-    def weights_of(self, members: NDArray[np.int64]) -> Floats:
-        return np.ones(len(members)) if self.weights is None else self.weights[members]
 
     def project(self, v: Floats) -> Floats:
         """z = Xv."""
         z = np.empty(self.n_rows)
-        self._run(lambda: None, lambda _, start, stop: self._products.project(v, start, stop, z))
+        self._run(lambda: None, lambda _, start, stop: self._products.project(v, start, stop, z[start:stop]))
         return z
 
     def pull_back(self, w: Floats) -> Floats:
@@ -141,84 +206,75 @@ class Rows:
         )
         return _add_up(parts)
 
-    def bin(self, v: Floats, layout: Layout) -> tuple[Floats, Outside | None]:
-        """Project on v and bin, in one pass over X; the projections stay here for what follows."""
-        if len(self._z) != self.n_rows:  # once: fresh pages of memory would cost as much as filling them
-            self._z = np.empty(self.n_rows)
-        return self._bin(layout, v)
-
-    def bin_again(self, layout: Layout) -> tuple[Floats, Outside | None]:
-        """Bin the same projections by another layout, without a look at X."""
-        return self._bin(layout, None)
-
-    def _bin(self, layout: Layout, v: Floats | None) -> tuple[Floats, Outside | None]:
+    def bin(self, v: Floats, layout: Layout) -> Binned:
+        """Project on v and bin, in one pass over X."""
         arguments, order = layout.as_arguments(), layout.order_tag()
-        weights, step = self.weights_and_step()
 
-        def bin_stretch(part: _Binning, a: int, b: int) -> None:
-            if v is not None:
-                self._products.project(v, a, b, self._z)
-            part.outside += kernels.bin_points(
-                self._z, self.codes, weights, step, a, b, *arguments, part.moments, order
-            )
+        def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
+            weights, step = self.weights_and_step(a, b)
+            if kernels.bin_points(z, self.codes[a:b], weights, step, *arguments, part.moments, order):
+                outside = layout.slots(z, self.codes[a:b]) < 0
+                part.outside += self._points(np.flatnonzero(outside), z, a)
 
-        parts = self._run(lambda: _Binning(np.zeros((layout.n_bins, layout.order))), bin_stretch)
-        moments = _add_up(part.moments for part in parts)
-        return moments, self._outside(layout) if any(part.outside for part in parts) else None
+        return _add_up(self._along(v, lambda: Binned(np.zeros((layout.n_bins, layout.order))), bin_stretch))
 
-    def _outside(self, layout: Layout) -> Outside:
-        """Look up the points that found no bin, by the same arithmetic as the kernel's."""
-        inverse = 1 / np.array(layout.widths)
-        t = (self._z - layout.origin) * inverse[self.codes]
-        key = np.floor(t)
-        local = key - np.array(layout.low)[self.codes]
-        rows = np.flatnonzero((local < 0) | (local >= np.array(layout.count)[self.codes]))
-        u = 2 * (t[rows] - key[rows]) - 1
-        return Outside(rows, self.codes[rows], key[rows], u, self.weights_of(rows))
-
-    def pull_back_binned(self, layout: Layout, table: Floats, extra: Floats | None) -> Floats:
-        """Xᵀw with the weight of a row given by the polynomial of its bin, plus ``extra`` per row."""
+    def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
+        """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra``."""
         arguments, order = layout.as_arguments(), layout.order_tag()
-        weights, step = self.weights_and_step()
-        addition, extra_step = (np.zeros(1), 0) if extra is None else (extra, 1)
 
-        def pull_stretch(gradient: Floats, a: int, b: int) -> None:
+        def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
             w = np.empty(b - a)
-            kernels.weigh_points(
-                *(self._z, self.codes, weights, step, addition, extra_step, a, b),
-                *(*arguments, table, w, order),
-            )
+            weights, step = self.weights_and_step(a, b)
+            kernels.weigh_points(z, self.codes[a:b], weights, step, *arguments, table, w, order)
+            if extra is not None:
+                extra.add_to(w, self.first_row + a)
             self._products.pull(w, a, b, gradient)
 
-        return _add_up(self._run(lambda: np.zeros(self.n_features), pull_stretch))
+        return _add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
 
-    def points_in(self, layout: Layout, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Rows whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
-        local = np.floor((self._z - layout.origin) * (1 / np.array(layout.widths))[self.codes])
-        local -= np.array(layout.low)[self.codes]
-        count = np.array(layout.count)[self.codes]
-        inside = (local >= 0) & (local < count)
-        slots = np.where(inside, local, 0).astype(np.int64) + np.array(layout.offset)[self.codes]
-        return np.flatnonzero(inside & chosen[slots])
+    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_]) -> Points:
+        """The points whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
 
-    def projections(self, rows: NDArray[np.int64]) -> Floats:
-        """Projections of some rows from the last binning."""
-        return self._z[rows]
+        def choose(found: list[Points], z: Floats, a: int, b: int) -> None:
+            slots = layout.slots(z, self.codes[a:b])
+            found.append(self._points(np.flatnonzero((slots >= 0) & chosen[slots]), z, a))
 
-    def total_weight(self, code: int) -> float:
-        members = self.members(code)
-        return float(len(members) if self.weights is None else self.weights[members].sum())
+        parts: list[list[Points]] = self._along(v, list, choose)
+        return _add_up(itertools.chain.from_iterable(parts))
 
-    def lightest(self, code: int) -> float:
-        """The smallest weight of a row of a class."""
-        return 1.0 if self.weights is None else float(self.weights[self.codes == code].min())
+    def _points(self, chosen: NDArray[np.int64], z: Floats, a: int) -> Points:
+        """Some points of the stretch that begins with row a."""
+        rows = a + chosen
+        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        return Points(self.first_row + rows, self.codes[rows], z[chosen], weights)
 
-    def spread_sample(self, code: int, size: int) -> tuple[Any, Floats]:
-        """Up to ``size`` rows of a class, evenly spread over the data, and their weights."""
-        members = self.members(code)
-        chosen = members[np.linspace(0, len(members) - 1, min(size, len(members))).astype(int)]
-        X = self.X[chosen] if self.centre is None else self.X[chosen] - self.centre
-        return X, self.weights_of(chosen)
+    @functools.cached_property
+    def counts(self) -> tuple[int, int]:
+        """Rows of either class."""
+        second = int(np.count_nonzero(self.codes))
+        return self.n_rows - second, second
+
+    @functools.cached_property
+    def total_weights(self) -> tuple[float, float]:
+        """Weight of either class."""
+        if self.weights is None:
+            return float(self.counts[0]), float(self.counts[1])
+        first, second = (sum(float(w.sum()) for w in self._weights_by_block(c)) for c in (0, 1))
+        return first, second
+
+    @functools.cached_property
+    def lightest(self) -> tuple[float, float]:
+        """The smallest weight of a row of either class."""
+        if self.weights is None:
+            return 1.0, 1.0
+        first, second = (min(float(w.min(initial=np.inf)) for w in self._weights_by_block(c)) for c in (0, 1))
+        return first, second
+
+    def _weights_by_block(self, code: int) -> Iterator[Floats]:
+        assert self.weights is not None
+        for a in range(0, self.n_rows, _SEGMENT_ROWS):
+            block = slice(a, a + _SEGMENT_ROWS)
+            yield self.weights[block][self.codes[block] == code]
 
     def sample(self, size: int, rng: np.random.RandomState) -> "Rows":
         """Up to ``size`` rows in their order, or all of these rows if there are no more.
@@ -226,30 +282,55 @@ class Rows:
         Each class gives its share, and at least half of the rows it has or an eighth of the sample, so that
         a rare class is not lost.
         """
-        if self.n_rows <= size:
-            return self
-        chosen = np.sort(np.concatenate([self._draw(c, size, rng) for c in (0, 1)]))
+        return self if self.n_rows <= size else self.take(draw_ranks(self.counts, size, rng))
+
+    def spread_samples(self, size: int) -> list[tuple[Any, Floats]]:
+        """Up to ``size`` rows of each class, evenly spread over the data and relative to the centre; their weights."""
+        sample = self.take(spread_ranks(self.counts, size))
+        X, weights = sample.X if sample.centre is None else sample.X - sample.centre, sample.all_weights()
+        members = [np.flatnonzero(sample.codes == c) for c in (0, 1)]
+        return [(X[m], weights[m]) for m in members]
+
+    def take(self, ranks: Ranks) -> "Rows":
+        """Rows by their ranks in their classes, in ascending order."""
+        chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
         drawn = Rows(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
         drawn.watched = self.together
         return drawn
 
-    def _draw(self, code: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
-        members = self.members(code)
-        share = max(2, size * len(members) // self.n_rows, min(len(members) // 2, size // 8))
-        if share > len(members) // 4:
-            return rng.choice(members, size=share, replace=False)
-        # Few of many: drawing with replacement and leaving out what came twice spares a permutation of all.
-        return members[np.unique(rng.randint(len(members), size=share))]
+    def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of a class by ascending ranks. By blocks: a list of all members would weigh eight times the codes."""
+        found, passed = [np.empty(0, dtype=np.int64)], 0
+        for a in range(0, self.n_rows, _SEGMENT_ROWS):
+            members = np.flatnonzero(self.codes[a : a + _SEGMENT_ROWS] == code)
+            chosen = slice(*np.searchsorted(ranks, (passed, passed + len(members))))
+            found.append(a + members[ranks[chosen] - passed])
+            passed += len(members)
+        return np.concatenate(found)
 
-    def members(self, code: int) -> NDArray[np.int64]:
-        """Rows of a class."""
-        if code not in self._members:
-            self._members[code] = np.flatnonzero(self.codes == code)
-        return self._members[code]
+    def weights_and_step(self, start: int = 0, stop: int | None = None) -> tuple[Floats, int]:
+        """Weights of a stretch of rows, and the step from one to the next: none where all are one."""
+        return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
 
-    def weights_and_step(self) -> tuple[Floats, int]:
-        return (np.ones(1), 0) if self.weights is None else (self.weights, 1)
+    def _along(self, v: Floats, begin: Callable[[], T], step: Callable[[T, Floats, int, int], None]) -> list[T]:
+        """A pass over the projections on v; those of the pass before if it had the same v."""
+        known = np.array_equal(v, self._v)
+        if self._keep and not known:
+            self._v = np.empty(0)
+            if len(self._z) != self.n_rows:  # once: fresh pages of memory would cost as much as filling them
+                self._z = np.empty(self.n_rows)
+
+        def project_and_step(something: T, a: int, b: int) -> None:
+            z = self._z[a:b] if self._keep else np.empty(b - a)
+            if not known:
+                self._products.project(v, a, b, z)
+            step(something, z, a, b)
+
+        parts = self._run(begin, project_and_step)
+        if self._keep:
+            self._v = v.copy()
+        return parts
 
     def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
@@ -317,9 +398,9 @@ class Rows:
         moved.together = self.together
         return moved
 
-    def relabelled(self, codes: NDArray[np.int8]) -> "Rows":
-        """The same rows with other classes."""
-        return Rows(self.X, codes, self.weights, self.n_threads)
+    def against_rest(self, k: int) -> "Rows":
+        """The same rows, where codes are the numbers of several classes: class k against all others."""
+        return Rows(self.X, (self.codes == k).view(np.int8), self.weights, self.n_threads)
 
     def close(self) -> None:
         """End the threads."""
@@ -330,7 +411,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Products:
-    """z[start:stop] = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
+    """z = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
 
     project: Callable[[Floats, int, int, Floats], None]
     pull: Callable[[Floats, int, int, Floats], None]
@@ -380,10 +461,26 @@ def _sparse_products(X: Any) -> _Products:
     return _Products(project, pull, divisible=False)
 
 
-def _add_up(parts: Iterable[Floats]) -> Floats:
-    """Sum in the given order."""
-    first, *rest = parts
-    total = first.copy()
-    for part in rest:
-        total += part
-    return total
+def draw_ranks(counts: tuple[int, int], size: int, rng: np.random.RandomState) -> Ranks:
+    """A random sample of two classes: for every class its share, and not too little of a rare one."""
+    first, second = (_draw(count, sum(counts), size, rng) for count in counts)
+    return first, second
+
+
+def _draw(count: int, n_rows: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+    share = max(2, size * count // n_rows, min(count // 2, size // 8))
+    if share > count // 4:
+        return np.sort(rng.choice(count, size=share, replace=False))
+    # Few of many: drawing with replacement and leaving out what came twice spares a permutation of all.
+    return np.unique(rng.randint(count, size=share))
+
+
+def spread_ranks(counts: tuple[int, int], size: int) -> Ranks:
+    """Up to ``size`` ranks in each class, evenly spread."""
+    first, second = (np.linspace(0, n - 1, min(size, n)).astype(np.int64) for n in counts)
+    return first, second
+
+
+def _add_up(parts: Iterable[T]) -> T:
+    """Sum in the given order, into the first."""
+    return functools.reduce(operator.iadd, parts)

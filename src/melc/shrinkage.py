@@ -12,6 +12,7 @@ keeps a kernel of some width then, and D stays moderate.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,16 +50,16 @@ def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> S
     if wish is None or wish == 0:
         return None
     finite = np.where(np.isfinite(scale), scale, 0.0)
-    found = [_estimate(rows, code, scale) for code in (0, 1)]
+    samples = rows.spread_samples(_ROWS)
+    found = [_estimate(*samples[c], rows.total_weights[c], scale) for c in (0, 1)]
     intensities = [intensity if isinstance(wish, str) else float(wish) for intensity, _ in found]
     return Shrinkage((intensities[0], intensities[1]), (found[0][1], found[1][1]), finite)
 
 
-def _estimate(rows: Rows, code: int, scale: Floats) -> tuple[float, float]:
-    """Ledoit and Wolf's intensity for a class, and its target."""
-    X, weights = rows.spread_sample(code, _ROWS)
+def _estimate(X: Any, weights: Floats, total_weight: float, scale: Floats) -> tuple[float, float]:
+    """Ledoit and Wolf's intensity for a class, from some of its rows, and its target."""
     n_features = int(np.count_nonzero(np.isfinite(scale)))
-    return ledoit_wolf(gram(X, weights, scale), weights, n_features, rows.total_weight(code))
+    return ledoit_wolf(gram(X, weights, scale), weights, n_features, total_weight)
 
 
 def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight: float) -> tuple[float, float]:

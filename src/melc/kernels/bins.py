@@ -70,15 +70,15 @@ def _locate(z, codes, origin, inverse, low, count, offset, rows, local):
 
 
 @njit(**COMPILE)
-def bin_points(z, codes, weights, step, start, stop, origin, inverse, low, count, offset, moments, order):
-    """Add the moments of points start … stop to their bins; returns how many lie in no bin of the layout.
+def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments, order):
+    """Add the moments of points to their bins; returns how many lie in no bin of the layout.
 
     ``step`` is 1 where every point has a weight and 0 where ``weights`` holds one for all.
     """
     rows, local = np.empty(_LOCATED, np.int32), np.empty(_LOCATED)
     outside = 0
-    for first in range(start, stop, _LOCATED):
-        last = min(first + _LOCATED, stop)
+    for first in range(0, len(z), _LOCATED):
+        last = min(first + _LOCATED, len(z))
         _locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
         weight = weights[0]
         for position in range(last - first):
@@ -93,28 +93,21 @@ def bin_points(z, codes, weights, step, start, stop, origin, inverse, low, count
 
 
 @njit(**COMPILE)
-def weigh_points(
-    z, codes, weights, step, extra, extra_step, start, stop, origin, inverse, low, count, offset, table, w, order
-):  # fmt: skip
-    """The gradient weight of points start … stop: their bin's polynomial times their own weight, plus ``extra``.
-
-    Points in no bin of the layout have their ``extra`` alone. Steps as in ``bin_points``.
-    """
+def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, table, w, order):
+    """The gradient weight of points: their bin's polynomial times their own weight; none for points in no bin."""
     rows, local = np.empty(_LOCATED, np.int32), np.empty(_LOCATED)
-    for first in range(start, stop, _LOCATED):
-        last = min(first + _LOCATED, stop)
+    for first in range(0, len(z), _LOCATED):
+        last = min(first + _LOCATED, len(z))
         _locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
-        weight, value = weights[0], extra[0]
+        weight = weights[0]
         for position in range(last - first):
             i = np.uint64(position)
-            if extra_step == 1:
-                value = extra[np.uint64(first + position)]
             own = 0.0
             if rows[i] >= 0:
                 if step == 1:
                     weight = weights[np.uint64(first + position)]
                 own = weight * _polynomial(table, np.uint64(rows[i]), local[i], order)
-            w[np.uint64(first - start + position)] = value + own
+            w[np.uint64(first + position)] = own
 
 
 @njit(**COMPILE)

@@ -26,23 +26,24 @@ def blas_block_rows(n_features):
 
 @njit(**COMPILE)
 def project_rows(X, v, start, stop, z):
+    """z_{i − start} = X_i v for the rows start … stop."""
     numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
     paired = start
     if X.shape[1] <= _SHORT:
         paired = stop - (stop - start) % 2
         for i in range(start, paired, 2):
-            row = np.uint64(i)
+            row, at = np.uint64(i), np.uint64(i - start)
             first, second = 0.0, 0.0
             for j in range(d):
                 first += numbers[row * d + j] * v[j]
                 second += numbers[row * d + d + j] * v[j]
-            z[row], z[row + np.uint64(1)] = first, second
+            z[at], z[at + np.uint64(1)] = first, second
     for i in range(paired, stop):
         row = np.uint64(i)
         total = 0.0
         for j in range(d):
             total += numbers[row * d + j] * v[j]
-        z[row] = total
+        z[np.uint64(i - start)] = total
 
 
 @njit(**COMPILE)
@@ -52,13 +53,13 @@ def project_mixed(X, v, start, stop, z):
     for a in range(start, stop, size):
         b = min(a + size, stop)
         scratch[: b - a] = X[a:b]
-        np.dot(scratch[: b - a], v, z[a:b])
+        np.dot(scratch[: b - a], v, z[a - start : b - start])
 
 
 @njit(**COMPILE)
 def project_columns(XT, v, start, stop, z):
     for a in range(start, stop, COLUMN_BLOCK):
-        block = z[a : min(a + COLUMN_BLOCK, stop)]
+        block = z[a - start : min(a + COLUMN_BLOCK, stop) - start]
         block[:] = 0.0
         for j in range(len(v)):
             column = XT[j, a : a + len(block)]
@@ -103,7 +104,7 @@ def project_centred(X, centre, v, start, stop, z):
     for a in range(start, stop, size):
         b = min(a + size, stop)
         scratch[: b - a] = X[a:b] - centre
-        np.dot(scratch[: b - a], v, z[a:b])
+        np.dot(scratch[: b - a], v, z[a - start : b - start])
 
 
 @njit(**COMPILE)
