@@ -1,8 +1,8 @@
 """The two projected class densities, their log ratio, and the thresholds where they cross."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,18 +11,17 @@ from scipy.special import log_expit
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.summary import KEPT_AT_EACH_END, Atoms, joined
 
 Ratio = Callable[[ArrayLike], Floats]
 
 # A class of up to this many distinct projections keeps them all; a larger one is condensed.
 _EXACT_SUPPORT = 2048
 # A class of more points than this is not searched for equal ones before it is condensed.
-_SURELY_MANY = 1 << 16
-# Points kept as they are at either end of a condensed class: they alone decide far outside the data.
-_KEPT_AT_EACH_END = 32
+SURELY_MANY = 1 << 16
 # Bins per kernel width when condensing, and the quadrature nodes that stand for the points of a bin.
-_BINS_PER_BANDWIDTH = 4
-_NODES_PER_BIN = 4
+BINS_PER_BANDWIDTH = 4
+NODES_PER_BIN = 4
 # A quadrature of fewer nodes is taken where the points of a bin are this close to having no more.
 _RANK_TOLERANCE = 1e-9
 
@@ -82,34 +81,34 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
     become the four nodes of their own Gauss quadrature: positive weights that share the first eight moments,
     so the density is off by about 1e-11 of its height. The outermost points are kept as they are.
     """
-    support, mass = (points, weights) if len(points) > _SURELY_MANY else _distinct(points, weights)
-    if len(support) > _EXACT_SUPPORT:
-        support, mass = _distinct(*_condense(support, mass, math.sqrt(variance)))
-    return Density(support, mass / mass.sum(), variance)
+    atoms = joined(points, weights)
+    if len(atoms) > _EXACT_SUPPORT:
+        return _condense(atoms, variance)
+    return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 
-def _distinct(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Points in ascending order, equal ones joined."""
-    support, inverse = np.unique(points, return_inverse=True)
-    return support, np.bincount(inverse, weights=weights).astype(np.float64)
-
-
-def _condense(points: Floats, mass: Floats, bandwidth: float) -> tuple[Floats, Floats]:
+def _condense(atoms: Atoms, variance: float) -> Density:
     """Fewer points with about the same density; the outermost are among them as they are."""
-    keep = _KEPT_AT_EACH_END
-    order = np.argpartition(points, (keep, len(points) - keep - 1))
-    ends, inner = np.concatenate([order[:keep], order[-keep:]]), order[keep:-keep]
-    low, high = points[inner].min(), points[inner].max()
-    width = max(bandwidth / _BINS_PER_BANDWIDTH, (high - low) / len(inner))
+    keep = KEPT_AT_EACH_END
+    ends, inner = atoms[:keep] + atoms[-keep:], atoms[keep:-keep]
+    low, high = inner.points[0], inner.points[-1]
+    width = max(math.sqrt(variance) / BINS_PER_BANDWIDTH, (high - low) / len(inner))
     n_bins = int((high - low) / width) + 1
-    position = (points[inner] - low) / width
-    rows = np.minimum(position.astype(np.int64), n_bins - 1)
-    moments = np.zeros((n_bins, 2 * _NODES_PER_BIN))
-    kernels.add_point_moments(2 * (position - rows) - 1, rows, mass[inner], moments)
+    position = (inner.points - low) / width
+    bins = np.minimum(position.astype(np.int64), n_bins - 1)
+    moments = np.zeros((n_bins, 2 * NODES_PER_BIN))
+    kernels.add_point_moments(2 * (position - bins) - 1, bins, inner.weights, moments)
     occupied = np.flatnonzero(moments[:, 0] > 0)
-    parts = [_gauss_nodes(moments[k]) for k in occupied]
-    nodes = [low + (k + (u + 1) / 2) * width for k, (u, _) in zip(occupied, parts, strict=True)]
-    return np.concatenate([points[ends], *nodes]), np.concatenate([mass[ends], *(w for _, w in parts)])
+    return density_of_bins(ends, moments[occupied], low + (occupied + 0.5) * width, width / 2, variance)
+
+
+def density_of_bins(ends: Atoms, moments: Floats, middles: Floats, half: float, variance: float) -> Density:
+    """The density of points of which some are known and the others are in bins, by their moments around the middles."""
+    parts = [_gauss_nodes(each) for each in moments]
+    nodes = [middle + half * u for middle, (u, _) in zip(middles, parts, strict=True)]
+    weights = [w for _, w in parts]
+    atoms = joined(np.concatenate([ends.points, *nodes]), np.concatenate([ends.weights, *weights]))
+    return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 
 def _gauss_nodes(moments: Floats) -> tuple[Floats, Floats]:
@@ -118,7 +117,7 @@ def _gauss_nodes(moments: Floats) -> tuple[Floats, Floats]:
     With the Hankel matrices G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi
     matrix of the points' orthogonal polynomials: its eigenvalues are the nodes.
     """
-    for m in range(_NODES_PER_BIN, 1, -1):
+    for m in range(NODES_PER_BIN, 1, -1):
         index = np.add.outer(np.arange(m), np.arange(m))
         hankel = moments[index] / moments[0]
         try:
@@ -148,11 +147,6 @@ class Decision:
     thresholds: Floats
     codes: NDArray[np.int8]
     counts: Floats | None = None
-
-    def counted(self, points: Sequence[Floats], weights: Sequence[Floats]) -> "Decision":
-        """The same decision, with the weight of each class's points in every interval."""
-        counts = [np.bincount(self.interval(z), w, len(self.codes)) for z, w in zip(points, weights, strict=True)]
-        return replace(self, counts=np.column_stack(counts))
 
     def interval(self, z: Floats) -> NDArray[np.int64]:
         """The number of the interval that every point lies in."""

@@ -2,17 +2,17 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from melc.arrays import Floats
-from melc.density import Decision, decide, estimate_density
+from melc.condensing import densities_along
+from melc.density import Decision, decide
 from melc.evaluation import VARIANCE_FLOOR
 from melc.kernels import AS_THEY_ARE, is_floored, kernel_variances, shrunk_variances, total_variance
 from melc.objective import Objective
 from melc.optimize import Result, best_of
-from melc.pairwise import spread_of
 from melc.rows import Rows
 from melc.scaling import far_centre, feature_scale, mean_and_deviation, whitening, within_covariance
 from melc.search import Problem, search
@@ -131,20 +131,17 @@ class Line:
 
 def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats) -> Line:
     """What there is to see along a direction."""
-    z = rows.project(direction)
-    members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
-    weights = [rows.all_weights()[m] for m in members]
-    spread = spread_of([z[m] for m in members], weights)
+    summary = rows.summarise(direction)
+    spread = summary.spread
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
-    sign = _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread))
-    points = [sign * z[m] for m in members]
+    if _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread)) < 0:
+        direction, summary = -direction, summary.mirrored()
     # A kernel narrower than the steps between projections would lie between two of them.
-    least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(np.abs(z).max()))) ** 2)
-    variances = [max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)]
-    first, second = (estimate_density(points[c], weights[c], variances[c]) for c in (0, 1))
-    decision = decide((first, second), log_prior_ratio).counted(points, weights)
-    floored = is_floored(spread, shrunk, VARIANCE_FLOOR)
-    return Line(sign * direction, decision, shrunk_variances(spread, shrunk), floored)
+    least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
+    first, second = (max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR))
+    decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
+    decision = replace(decision, counts=rows.count(direction, decision.thresholds))
+    return Line(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
 
 
 def _variance_left(sample: Rows, line: Line) -> float:

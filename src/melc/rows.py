@@ -18,12 +18,16 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.summary import ClassSummary, Summary
 from melc.together import Pass, Together
 
 T = TypeVar("T")
 
 # Ranks of rows among those of their class, ascending, for either class.
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+# The least and the largest point of interest, for either class.
+Limits = tuple[tuple[float, float], tuple[float, float]]
 
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
@@ -241,6 +245,52 @@ class Rows:
 
         parts: list[list[Points]] = self._along(v, list, choose)
         return _add_up(itertools.chain.from_iterable(parts))
+
+    def points_of(self, v: Floats, code: int) -> Points:
+        """All points of a class."""
+
+        def choose(found: list[Points], z: Floats, a: int, b: int) -> None:
+            found.append(self._points(np.flatnonzero(self.codes[a:b] == code), z, a))
+
+        parts: list[list[Points]] = self._along(v, list, choose)
+        return _add_up(itertools.chain.from_iterable(parts))
+
+    def summarise(self, v: Floats) -> Summary:
+        """Spread and outermost points of both classes along v."""
+
+        def add(found: list[ClassSummary], z: Floats, a: int, b: int) -> None:
+            for c in (0, 1):
+                chosen = np.flatnonzero(self.codes[a:b] == c)
+                weights = np.ones(len(chosen)) if self.weights is None else self.weights[a:b][chosen]
+                found[c] = found[c].with_points(z[chosen], weights)
+
+        parts = self._along(v, lambda: [ClassSummary(), ClassSummary()], add)
+        return _add_up(Summary((first, second)) for first, second in parts)
+
+    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+        """Moments in bins of the points between the limits of their class, both included."""
+        arguments, order = layout.as_arguments(), layout.order_tag()
+        low, high = np.array(limits).T
+
+        def bin_stretch(moments: Floats, z: Floats, a: int, b: int) -> None:
+            codes = self.codes[a:b]
+            inner = np.where((z >= low[codes]) & (z <= high[codes]), z, np.inf)
+            weights, step = self.weights_and_step(a, b)
+            kernels.bin_points(inner, codes, weights, step, *arguments, moments, order)
+
+        return _add_up(self._along(v, lambda: np.zeros((layout.n_bins, layout.order)), bin_stretch))
+
+    def count(self, v: Floats, thresholds: Floats) -> Floats:
+        """Weight of either class in every interval between thresholds, one row an interval."""
+        shape = len(thresholds) + 1, 2
+
+        def count_stretch(counts: Floats, z: Floats, a: int, b: int) -> None:
+            interval = np.empty(b - a, dtype=np.int64)
+            kernels.count_not_above(z, thresholds, interval)
+            weights = None if self.weights is None else self.weights[a:b]
+            counts += np.bincount(2 * interval + self.codes[a:b], weights, counts.size).reshape(shape)
+
+        return _add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
 
     def _points(self, chosen: NDArray[np.int64], z: Floats, a: int) -> Points:
         """Some points of the stretch that begins with row a."""
