@@ -15,7 +15,7 @@ from scipy import sparse
 from melc.arrays import Floats
 
 # Numbers up to which sorting costs next to nothing; larger data are seldom degenerate.
-_MOST_NUMBERS = 200_000
+MOST_NUMBERS = 200_000
 
 
 def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any, NDArray[Any], Floats | None]:
@@ -29,7 +29,7 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     (array([1., 2.]), array([0, 0]), array([1., 2.]))
     """
     n_rows, n_features = X.shape
-    if n_rows * n_features > _MOST_NUMBERS:
+    if n_rows * n_features > MOST_NUMBERS:
         return X, index, weights
     mass = np.ones(n_rows) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X

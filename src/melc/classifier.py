@@ -22,17 +22,24 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from melc.arrays import Floats
-from melc.canonical import canonical
+from melc.canonical import MOST_NUMBERS, canonical
 from melc.fitting import Projection, Settings, learn_projection
+from melc.lazy import check_features, dask_room, is_lazy, lazy_on_dask
 from melc.names import feature_names_of
 from melc.objective import METHODS
 from melc.optimize import SOLVERS, Result
 from melc.progress import HAS_CALLBACKS, CallbackSupportMixin, Progress, with_callbacks
 from melc.rows import Rows
+from melc.search import WORTH_SAMPLES
 from melc.together import Together, solve_together
 
 # Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
 _WORTH_TOGETHER = 100_000
+# Rows that are looked at together where all at once would fill the memory.
+_BLOCK = 1 << 16
+
+# Rows with numbers of classes as codes, the labels, and the weight of each.
+_Labelled = tuple[Rows, NDArray[Any], Floats]
 
 
 class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -190,19 +197,18 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         """
         with _as_it_was_if_refused(self):
             given = X, y, sample_weight
-            X, classes, index, weights = self._validated(X, y, sample_weight)
-            ratios = _log_prior_ratios(self.priors, classes, index, weights)
-            known = self._known_directions(classes, X.shape[1])
+            rows, classes, totals = self._collected(*given) if is_lazy(*given) else self._validated(*given)
+            ratios = _log_prior_ratios(self.priors, classes, totals)
+            known = self._known_directions(classes, rows.n_features)
             n_runs = len(ratios) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
-            rows = Rows(X, index, weights, _openmp_effective_n_threads(self.n_jobs))
             parts = [rows.against_rest(k) for k in range(len(classes))] if len(classes) > 2 else [rows]
             self._store(classes, _learn(self, classes, parts, ratios, known, progress))
             progress.fit_ended()
         return self
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Floats | None]:
-        """Checked features, labels, the label of every row by number, and weights."""
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
+        """Checked rows in memory, the labels, and the weight of each."""
         X, y = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
         )
@@ -213,10 +219,26 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             X, y, weights = _drop_weightless(X, y, weights)
         classes = np.unique(y)
         index = (y == classes[-1]).view(np.int8) if len(classes) <= 2 else np.searchsorted(classes, y)
-        _check_classes(classes, index, weights)
-        _check_varies(X)
+        counts, totals = _totals(index, weights, len(classes))
+        _check_classes(classes, counts, totals)
+        _check_varies(_varies(X), *X.shape)
         X, index, weights = canonical(X, index, weights)
-        return X, classes, index, weights
+        return Rows(X, index, weights, _openmp_effective_n_threads(self.n_jobs)), classes, totals
+
+    def _collected(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
+        """Checked rows where Dask has them, the labels, and the weight of each; small data in memory."""
+        check_features(self, X, reset=True)
+        data = dask_room().collect(X, y, sample_weight, few=_belong_in_memory)
+        if data is None:
+            return self._validated(*dask_room().gather(X, y, sample_weight))
+        if self.method != "moments":
+            raise ValueError(
+                f'method={self.method!r} wants all projections in one place. Use method="moments", or bring the data '
+                "into memory: X, y = dask.compute(X, y)"
+            )
+        _check_classes(data.classes, data.counts, data.totals)
+        _check_varies(data.varies, data.rows.n_rows, data.rows.n_features)
+        return data.rows, data.classes, data.totals
 
     def _settings(self) -> Settings:
         return Settings(
@@ -264,6 +286,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             z = np.nan_to_num(z)  # finite features whose projection is beyond the largest number
         return z
 
+    @lazy_on_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of every row: its projection, and a search among the thresholds."""
         z = self._project(X)
@@ -271,6 +294,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             return np.asarray(self.classes_[self.decisions_[0].classify(z[:, 0])])
         return np.asarray(self.classes_[np.argmax(self._log_odds(z), axis=1)])
 
+    @lazy_on_dask
     def decision_function(self, X: Any) -> Floats:
         """For two classes, the log ratio of their densities: positive where the second is higher.
 
@@ -279,6 +303,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         z = self._project(X)
         return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
 
+    @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every class; even far away from the data, where nothing is known."""
         odds = self._log_odds(self._project(X))
@@ -288,10 +313,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         proba /= proba.sum(axis=1, keepdims=True)
         return _highest_at(np.argmax(odds, axis=1), proba)
 
+    @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of ``predict_proba``."""
         return np.log(self.predict_proba(X))
 
+    @lazy_on_dask
     def transform(self, X: Any) -> Floats:
         """The projections, one column a direction."""
         return self._project(X)
@@ -429,19 +456,31 @@ def _drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]
     return X[kept], y[kept], weights[kept]
 
 
-def _check_classes(classes: NDArray[Any], index: NDArray[np.int64], weights: Floats | None) -> None:
+def _belong_in_memory(n_rows: int, n_features: int) -> bool:
+    """Data so small that a cluster could only slow them down."""
+    return n_rows <= WORTH_SAMPLES or n_rows * n_features <= MOST_NUMBERS
+
+
+def _totals(index: NDArray[Any], weights: Floats | None, n_classes: int) -> tuple[NDArray[np.int64], Floats]:
+    """Rows and weight of every class; by blocks, for counting makes wide numbers of narrow ones."""
+    counts, totals = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes)
+    for start in range(0, len(index), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        counts += np.bincount(index[block], minlength=n_classes)
+        totals += np.bincount(index[block], None if weights is None else weights[block], n_classes)
+    return counts, totals
+
+
+def _check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floats) -> None:
     if len(classes) == 1:
         raise ValueError(
             f"MELC tells classes apart, but y holds one class only: {classes.tolist()[0]!r}. Rows of a second class "
             "are needed."
         )
-    counts = np.bincount(index)
-    if weights is not None:  # a row of weight two is two rows
-        totals = np.bincount(index, weights).astype(np.float64)
-        _check_totals(classes, totals)
-        counts = np.maximum(counts, totals)
-    if counts.min() < 2:
-        label = classes.tolist()[np.argmin(counts)]
+    _check_totals(classes, totals)
+    counted = np.maximum(counts, totals)  # a row of weight two is two rows
+    if counted.min() < 2:
+        label = classes.tolist()[np.argmin(counted)]
         raise ValueError(
             f"Class {label!r} has 1 row; the width of its density needs at least 2. "
             "Add rows of that class or remove it."
@@ -458,26 +497,27 @@ def _check_totals(classes: NDArray[Any], totals: Floats) -> None:
         )
 
 
-def _check_varies(X: Any) -> None:
+def _varies(X: Any) -> bool:
+    """Whether any feature does; found out in the first block, as a rule."""
     if sparse.issparse(X):
         low, high = min_max_axis(X, axis=0)
-        varies = bool(np.any(low < high))
-    else:
-        varies = any(np.any(X[:, j] != X[0, j]) for j in range(X.shape[1]))
+        return bool(np.any(low < high))
+    return any(bool(np.any(X[start : start + _BLOCK] != X[0])) for start in range(0, X.shape[0], _BLOCK))
+
+
+def _check_varies(varies: bool, n_rows: int, n_features: int) -> None:
     if not varies:
         raise ValueError(
-            f"None of the {X.shape[1]} features varies over the {X.shape[0]} rows, so no direction tells the "
+            f"None of the {n_features} features varies over the {n_rows} rows, so no direction tells the "
             "classes apart. Check how X was read."
         )
 
 
-def _log_prior_ratios(
-    priors: Any, classes: NDArray[Any], index: NDArray[np.int64], weights: Floats | None
-) -> list[float]:
+def _log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> list[float]:
     """log of prior over prior of the rest, for every projection: of the second class, or of all if there are more."""
     if priors is None:
         return [0.0] * (len(classes) if len(classes) > 2 else 1)
-    shares = np.bincount(index, weights) if isinstance(priors, str) else _checked_shares(priors, classes)
+    shares = totals if isinstance(priors, str) else _checked_shares(priors, classes)
     rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which rounds to nothing
     ratios = np.log(shares / rest)
     return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]

@@ -8,7 +8,10 @@ result is the same bits wherever they are.
 This is the only file that imports dask.
 """
 
+import contextlib
+import copy
 import functools
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,10 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask
-import dask.array
-import dask.dataframe
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
@@ -60,6 +60,14 @@ class _Report:
 
 
 @dataclass(frozen=True)
+class _Place:
+    """Where a partition stands among all: how many rows there are before it, and how many of each class."""
+
+    first_row: int
+    counts_before: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class _Call:
     """A method of Rows and its arguments, for class ``code`` against the rest if there are more than two."""
 
@@ -68,13 +76,13 @@ class _Call:
     code: int | None
     centre: Floats | None
 
-    def on(self, part: _Part, first_row: int, n_threads: int) -> Any:
+    def on(self, part: _Part, place: _Place, n_threads: int) -> Any:
         codes = part.y if self.code is None else (part.y == self.code).view(np.int8)
-        rows = Rows(part.X, codes, part.weights, n_threads, self.centre, first_row, keep=False)
-        try:
+        rows = Rows(part.X, codes, part.weights, n_threads, self.centre, place.first_row, keep=False)
+        with contextlib.closing(rows):
+            if self.function is Rows.take:
+                return _take(rows, place.counts_before, self.code, *self.arguments)
             return self.function(rows, *self.arguments)
-        finally:
-            rows.close()
 
 
 @dataclass
@@ -100,6 +108,10 @@ class _Taken:
         if self.weights is not None and other.weights is not None:
             self.weights = np.concatenate([self.weights, other.weights])
         return self
+
+
+# Results of calls by level and number: see _added.
+_Sums = dict[tuple[int, int], list[Any]]
 
 
 # --------------------------------------------------------------------------------------------- what workers do
@@ -184,27 +196,29 @@ def _numbered(classes: NDArray[Any], part: _Part) -> _Part:
     return _Part(part.X, np.searchsorted(classes, part.y).astype(dtype), part.weights)
 
 
-def _take(rows: Rows, before: tuple[int, int], ranks: Ranks) -> _Taken:
-    """The rows of a partition that has ``before`` rows of either class before it, by ranks among all."""
-    mine = []
-    for passed, count, wanted in zip(before, rows.counts, ranks, strict=True):
-        mine.append(wanted[slice(*np.searchsorted(wanted, (passed, passed + count)))] - passed)
+def _take(rows: Rows, before: NDArray[np.int64], code: int | None, ranks: Ranks) -> _Taken:
+    """Rows of a partition by ranks among all, given how many rows of each class there are before it."""
+    passed = before if code is None else (before.sum() - before[code], before[code])
+    mine = [
+        wanted[slice(*np.searchsorted(wanted, (first, first + count)))] - first
+        for wanted, first, count in zip(ranks, passed, rows.counts, strict=True)
+    ]
     taken = rows.take((mine[0], mine[1]))
     return _Taken(taken.X, taken.codes, taken.weights)
 
 
-def _work(numbers: Sequence[int], calls: Sequence[Sequence[_Call]], first_rows: Sequence[int], n: int, *parts: _Part) -> Any:
+def _work(numbers: Sequence[int], n: int, calls: Sequence[_Call], places: Sequence[_Place], *parts: _Part) -> _Sums:
     """Make the calls on some of n partitions; results are added up as far as neighbours are here."""
     n_threads = _threads_here()
 
-    def make(mine: Sequence[_Call], first_row: int, part: _Part) -> list[Any]:
-        return [call.on(part, first_row, max(1, n_threads // len(parts))) for call in mine]
+    def make(place: _Place, part: _Part) -> list[Any]:
+        return [call.on(part, place, max(1, n_threads // len(parts))) for call in calls]
 
     if n_threads == 1 or len(parts) == 1:
-        results = list(map(make, calls, first_rows, parts))
+        results = list(map(make, places, parts))
     else:
         with ThreadPoolExecutor(n_threads) as pool:
-            results = list(pool.map(make, calls, first_rows, parts))
+            results = list(pool.map(make, places, parts))
     return _added({(0, number): result for number, result in zip(numbers, results, strict=True)}, n)
 
 
@@ -218,7 +232,7 @@ def _threads_here() -> int:
         return 1
 
 
-def _added(sums: dict[tuple[int, int], list[Any]], n: int) -> dict[tuple[int, int], list[Any]]:
+def _added(sums: _Sums, n: int) -> _Sums:
     """Add neighbours in pairs, then pairs of pairs, as far as they are here.
 
     Sum i of level l is that of the partitions from 2ˡ i on. Pairs are always the same, whoever adds them.
@@ -285,41 +299,34 @@ class _Partitions:
         parts = self._futures or self._parts
         return list(dask.compute(*[dask.delayed(function)(i, part) for i, part in enumerate(parts)]))
 
-    def round(self, calls: list[list[_Call]], first_rows: list[int]) -> list[Any]:
-        """Make the calls of every partition; what they return is added up."""
-        work = functools.partial(_work, n=len(self)) if False else _work
+    def round(self, calls: list[_Call], places: list[_Place]) -> list[Any]:
+        """Make the calls on every partition; what they return is added up."""
         n = len(self)
+        groups = self._grouped() if self._futures else [("", [i]) for i in range(n)]
+        tasks = [functools.partial(_work, mine, n, calls, [places[i] for i in mine]) for _, mine in groups]
         if self._futures:
-            groups = [members for _, members in self._grouped()]
+            results = self._sent(tasks, groups)
         else:
-            groups = [[i] for i in range(n)]
-        arguments = [(g, [calls[i] for i in g], [first_rows[i] for i in g], n) for g in groups]
-        sums: dict[tuple[int, int], list[Any]] = {}
-        for part in self._sent(work, arguments) if self._futures else self._computed(arguments):
-            sums.update(part)
+            parts = (self._parts[i] for _, (i,) in groups)
+            later = [dask.delayed(task, pure=False)(part) for task, part in zip(tasks, parts, strict=True)]
+            results = dask.compute(*later)
+        sums: _Sums = {}
+        for result in results:
+            sums.update(result)
         (total,) = _added(sums, n).values()
         return total
 
-    def _computed(self, arguments: list[Any]) -> Iterable[Any]:
-        tasks = [
-            dask.delayed(functools.partial(_work, *each), pure=False)(self._parts[each[0][0]]) for each in arguments
-        ]
-        return dask.compute(*tasks)
-
-    def _sent(self, work: Callable[..., Any], arguments: list[Any]) -> Iterable[Any]:
+    def _sent(self, tasks: list[Callable[..., _Sums]], groups: list[tuple[str, list[int]]]) -> list[_Sums]:
+        """One task a worker; what it returns."""
         assert self._client is not None
-        futures = [
+        self._latest = futures = [
             self._client.submit(
-                *(work, *each, *(self._futures[i] for i in each[0])),
-                workers=[worker],
-                allow_other_workers=True,
-                pure=False,
+                task, *(self._futures[i] for i in mine), workers=[worker], allow_other_workers=True, pure=False
             )
-            for each, (worker, _) in zip(arguments, self._groups, strict=True)
+            for task, (worker, mine) in zip(tasks, groups, strict=True)
         ]
-        self._latest = futures
         try:
-            return self._client.gather(futures)
+            return list(self._client.gather(futures))
         except BaseException:  # also somebody's Ctrl-C
             self._client.cancel(futures)
             raise
@@ -365,10 +372,313 @@ def _client() -> Any:
 
 def _fits(n_bytes: float) -> bool:
     """Whether partitions can be held in memory, with room to work in."""
+    from distributed.system import MEMORY_LIMIT
+    from psutil import virtual_memory
+
     client = _client()
     if client is None:
-        room = psutil.virtual_memory().available
-    else:
-        limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
-        room = sum(limit or math.inf for limit in limits)
-    return n_bytes <= _MEMORY_TO_FILL * room
+        return n_bytes <= _MEMORY_TO_FILL * min(MEMORY_LIMIT, virtual_memory().available)
+    some = client.scheduler_info()["workers"].values()
+    room = np.mean([worker["memory_limit"] or math.inf for worker in some]) * len(client.nthreads())
+    return bool(n_bytes <= _MEMORY_TO_FILL * room)
+
+
+# ---------------------------------------------------------------------------------------------------- the rows
+
+
+class DaskRows(Rows):
+    """Labelled rows in partitions. Only sums over them, and some rows by their ranks, ever reach this process."""
+
+    def __init__(
+        self,
+        partitions: _Partitions,
+        places: list[_Place],
+        classes: "_Classes",
+        n_features: int,
+        code: int | None = None,
+        centre: Floats | None = None,
+    ) -> None:
+        self._partitions, self._places, self._classes = partitions, places, classes
+        self._n_features, self._code = n_features, code
+        self.centre = centre
+        self.n_threads = 1
+        self.together = None
+        self.counts = classes.counts_of(code)
+        self.total_weights = classes.totals_of(code)
+        self.lightest = classes.lightest_of(code)
+
+    @property
+    def n_features(self) -> int:
+        return self._n_features
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def divisible(self) -> bool:
+        return True
+
+    def bin(self, v: Floats, layout: Layout) -> Binned:
+        return self._round(Rows.bin, v, layout)
+
+    def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
+        return self._round(Rows.pull_back_binned, v, layout, table, extra)
+
+    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_]) -> Points:
+        return self._round(Rows.points_in, v, layout, chosen)
+
+    def points_of(self, v: Floats, code: int) -> Points:
+        return self._round(Rows.points_of, v, code)
+
+    def summarise(self, v: Floats) -> Summary:
+        return self._round(Rows.summarise, v)
+
+    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+        return self._round(Rows.bin_between, v, layout, limits)
+
+    def count(self, v: Floats, thresholds: Floats) -> Floats:
+        return self._round(Rows.count, v, thresholds)
+
+    def sample(self, size: int, rng: np.random.RandomState) -> Rows:
+        if self.n_rows <= size:
+            return self.take((np.arange(self.counts[0]), np.arange(self.counts[1])))
+        return super().sample(size, rng)
+
+    def take(self, ranks: Ranks) -> Rows:
+        taken = self._round(Rows.take, ranks)
+        return Rows(taken.X, taken.codes, taken.weights, self.n_threads, self.centre)
+
+    def around(self, centre: Floats) -> "DaskRows":
+        return self._with(self._code, centre)
+
+    def against_rest(self, k: int) -> "DaskRows":
+        return self._with(k, self.centre)
+
+    def _with(self, code: int | None, centre: Floats | None) -> "DaskRows":
+        other = DaskRows(self._partitions, self._places, self._classes, self._n_features, code, centre)
+        other.together = self.together
+        return other
+
+    def close(self) -> None:
+        """Nothing to close: partitions are let go with the last rows that know them."""
+
+    def _round(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        wish = _Wish(_Call(function, arguments, self._code, self.centre))
+        if self.together is not None:
+            return self.together.run(wish, self._make)
+        self._make([wish])
+        return wish.results
+
+    def _make(self, wishes: list[Any]) -> None:
+        """One round for all wishes."""
+        results = self._partitions.round([wish.call for wish in wishes], self._places)
+        for wish, result in zip(wishes, results, strict=True):
+            wish.results = result
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Labels in ascending order; rows, weight and smallest weight of each."""
+
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    totals: Floats
+    lightest: Floats
+
+    def counts_of(self, code: int | None) -> tuple[int, int]:
+        return _rest_and_one(self.counts, code, np.sum, int)
+
+    def totals_of(self, code: int | None) -> tuple[float, float]:
+        return _rest_and_one(self.totals, code, np.sum, float)
+
+    def lightest_of(self, code: int | None) -> tuple[float, float]:
+        return _rest_and_one(self.lightest, code, np.min, float)
+
+
+def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
+    """Two values: those of two classes, or that of all but one class and of that class."""
+    if code is None:
+        return kind(values[0]), kind(values[1])
+    return kind(over(np.delete(values, code))), kind(values[code])
+
+
+def _classes_of(reports: list[_Report]) -> _Classes:
+    labels = np.unique(np.concatenate([report.labels for report in reports]))
+    counts, totals = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
+    lightest = np.full(len(labels), np.inf)
+    for report in reports:
+        at = np.searchsorted(labels, report.labels)
+        counts[at] += report.counts
+        totals[at] += report.totals
+        lightest[at] = np.minimum(lightest[at], report.lightest)
+    return _Classes(labels, counts, totals, lightest)
+
+
+# --------------------------------------------------------------------------------------------- from collections
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a fit needs of collections: rows whose codes are numbers of classes, and what is known of the classes."""
+
+    rows: DaskRows
+    classes: NDArray[Any]
+    counts: NDArray[np.int64]
+    totals: Floats
+    varies: bool  # whether any feature does
+
+
+def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:
+    """Read the partitions once and hold them where there is room; None if they are ``few(n_rows, n_features)``."""
+    _check_alike(X, y, sample_weight)
+    n_features, client = _n_features(X), _client()
+    warm_up = functools.partial(_warm_up, _dtype_of(X), n_features)
+    warming = [] if client is None else [client.submit(warm_up, workers=[w], pure=False) for w in client.nthreads()]
+    blocks = zip(*(_blocks(each) for each in (X, y, sample_weight)), strict=False)
+    held = _fits(_bytes_of(X))
+    checked = _Partitions([dask.delayed(_checked)(i, *each) for i, each in enumerate(blocks)], held)
+    reports = checked.compute(_reported)
+    del warming
+    classes = _classes_of(reports)
+    check_classification_targets(np.repeat(classes.labels, 3))  # more rows than labels, which is all that is known
+    if few(int(classes.counts.sum()), n_features):
+        return None
+    filled = [i for i, report in enumerate(reports) if report.first is not None]
+    partitions = checked.only(filled).mapped(functools.partial(_numbered, classes.labels), held)
+    places, before = [], np.zeros(len(classes.labels), dtype=np.int64)
+    for i in filled:
+        places.append(_Place(int(before.sum()), before.copy()))
+        before[np.searchsorted(classes.labels, reports[i].labels)] += reports[i].counts
+    rows = DaskRows(partitions, places, classes, n_features)
+    firsts = [reports[i].first for i in filled]
+    varies = any(report.varies for report in reports) or any(np.any(first != firsts[0]) for first in firsts)
+    return Collected(rows, classes.labels, classes.counts, classes.totals, varies)
+
+
+def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The collections in memory."""
+    X, y, sample_weight = dask.compute(X, y, sample_weight)
+    return X, y, sample_weight
+
+
+def _is_array(collection: Any) -> bool:
+    return hasattr(collection, "rechunk")
+
+
+def _is_frame(collection: Any) -> bool:
+    return hasattr(collection, "map_partitions") and hasattr(collection, "divisions")
+
+
+def _n_features(X: Any) -> int:
+    return int(X.shape[1]) if _is_array(X) else len(X.columns)
+
+
+def _dtype_of(X: Any) -> Any:
+    dtypes = [X.dtype] if _is_array(X) else list(X.dtypes)
+    return np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
+
+
+def _bytes_of(X: Any) -> float:
+    """Of all features as numbers; those of a dataframe by the length of some of its partitions."""
+    if _is_array(X):
+        return float(X.nbytes)
+    some = sorted({0, X.npartitions // 2, X.npartitions - 1})
+    lengths = dask.compute(*[dask.delayed(len)(X.partitions[i]) for i in some])
+    return float(np.mean(lengths)) * X.npartitions * _n_features(X) * np.dtype(_dtype_of(X)).itemsize
+
+
+def _blocks(collection: Any) -> Iterable[Any]:
+    if collection is None:
+        return itertools.repeat(None)
+    return list(np.ravel(collection.to_delayed()))
+
+
+def _check_alike(X: Any, y: Any, sample_weight: Any) -> None:
+    """Partitions of all collections must hold the same rows."""
+    for name, each in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        if each is not None and not (_is_array(each) or _is_frame(each)):
+            raise TypeError(
+                f"{name} is a {type(each).__name__}, but X, y and sample_weight must all be Dask arrays, dataframes or "
+                f"series where one of them is. {_in_dask(name, X, each)}"
+            )
+    if _is_array(X):
+        check_chunks(X)
+    elif not hasattr(X, "columns"):
+        raise ValueError("X is a series; pass a dataframe: X = X.to_frame()")
+    for name, each in (("y", y), ("sample_weight", sample_weight)):
+        if each is not None:
+            _check_same_partitions(X, name, each)
+
+
+def _in_dask(name: str, X: Any, each: Any) -> str:
+    if name == "X":
+        return "Bring the others into memory: y = y.compute()"
+    chunks = "X.chunks[0]" if _is_array(X) else "..."
+    return f"Cut it like X: {name} = da.from_array({name}, chunks={chunks})"
+
+
+def check_chunks(X: Any, known: bool = True) -> None:
+    """An array of rows with all their features, and of known length where that is needed."""
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions, not 2. Make rows of it: X = X.reshape(-1, n_features)")
+    if X.numblocks[1] > 1:
+        raise ValueError(
+            f"X is cut into {X.numblocks[1]} chunks of columns, but a row is needed whole: X = X.rechunk({{1: -1}})"
+        )
+    if known and np.isnan(X.chunks[0]).any():
+        raise ValueError("X has chunks of unknown size. Have them counted: X = X.compute_chunk_sizes()")
+
+
+def _check_same_partitions(X: Any, name: str, other: Any) -> None:
+    if _is_array(X) and _is_array(other):
+        if np.isnan(other.chunks[0]).any():
+            line = f"{name} = {name}.compute_chunk_sizes()"
+            raise ValueError(f"{name} has chunks of unknown size. Have them counted: {line}")
+        if X.shape[0] != other.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows and {name} has {other.shape[0]}.")
+        if X.chunks[0] != other.chunks[0]:
+            line = f"{name} = {name}.rechunk({{0: X.chunks[0]}})"
+            raise ValueError(f"X and {name} are cut at different rows. Cut {name} like X: {line}")
+    elif X.npartitions != other.npartitions:
+        raise ValueError(
+            f"X has {X.npartitions} partitions and {name} has {other.npartitions}. Take both from the same dataframe: "
+            f"X, {name} = df[features], df[column]"
+        )
+
+
+# --------------------------------------------------------------------------------------------------- prediction
+
+
+def lazily(model: Any, method: str, X: Any) -> Any:
+    """A method of a fitted model on every partition, once somebody asks for it.
+
+    Arrays give arrays. Dataframes give series, or dataframes where there are several columns, with their index.
+    """
+    model = copy.copy(model)
+    model.n_jobs = 1  # partitions are what runs side by side
+    if not _is_array(X):
+        empty = _on_frame(X._meta, model, method)
+        return X.map_partitions(_on_frame, model, method, meta=empty)
+    check_chunks(X, known=False)
+    vars(model).pop("feature_names_in_", None)  # blocks have no names, which has been told already
+    meta = _on_block(np.empty((0, X.shape[1])), model, method)
+    if meta.ndim == 1:
+        return X.map_blocks(_on_block, model, method, drop_axis=1, dtype=meta.dtype, meta=meta)
+    return X.map_blocks(_on_block, model, method, chunks=(X.chunks[0], (meta.shape[1],)), dtype=meta.dtype, meta=meta)
+
+
+def _on_block(X: Any, model: Any, method: str) -> NDArray[Any]:
+    some = X if X.shape[0] else np.zeros((1, X.shape[1]))  # an empty block has a result too: its type
+    return np.asarray(getattr(model, method)(some))[: X.shape[0]]
+
+
+def _on_frame(frame: Any, model: Any, method: str) -> Any:
+    import pandas as pd
+
+    some = frame if len(frame) else pd.DataFrame(np.zeros((1, len(frame.columns))), columns=frame.columns)
+    values = np.asarray(getattr(model, method)(some))[: len(frame)]
+    if values.ndim == 1:
+        return pd.Series(values, index=frame.index)
+    names = model.get_feature_names_out() if method == "transform" else model.classes_
+    return pd.DataFrame(values, index=frame.index, columns=names)

@@ -20,7 +20,7 @@ _COARSE_ROWS = 5_000
 _MIDDLE_ROWS = 40_000
 _CURVATURE_ROWS = 100_000
 # Fewer rows than this, and all starts may as well see all of them; or a Hessian costs more than it saves.
-_WORTH_SAMPLES = 20_000
+WORTH_SAMPLES = 20_000
 _WORTH_CURVATURE = 160_000
 # Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than
 # in the end in between: optima that show more thresholds have their basins there, and keep them afterwards.
@@ -90,7 +90,7 @@ def search(
 
     ``run_ended`` hears of every run, and may ask for no more of them by returning True.
     """
-    if rows.n_rows > _WORTH_SAMPLES:
+    if rows.n_rows > WORTH_SAMPLES:
         return _coarse_to_fine(rows, problem, starts, rng, run_ended)
     objective = problem.objective(rows, problem.gamma, 0.0)
     runs: list[Result] = []
