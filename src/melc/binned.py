@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
-from melc.rows import Binned, Extra, Layout, Points, Rows
+from melc.points import Binned, Extra, Points
+from melc.rows import Layout, Rows
 from melc.shrinkage import Shrinkage
 from melc.sums import Side, bounds
 from melc.sums.exact import sum_across as across_pairs

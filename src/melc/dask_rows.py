@@ -8,218 +8,44 @@ result is the same bits wherever they are.
 This is the only file that imports dask.
 """
 
-import contextlib
-import copy
 import functools
 import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import dask
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from melc.arrays import Floats
-from melc.rows import Binned, Extra, Layout, Limits, Points, Ranks, Rows
+from melc.chunks import check_alike, dtype_of, is_array, n_features_of
+from melc.partition import Call, Part, Place, Report, Sums, added, checked, numbered, reported, warm_up, work
+from melc.points import Binned, Extra, Limits, Points, Ranks
+from melc.rows import Layout, Rows
 from melc.summary import Summary
+from melc.together import Pass
 
 # Partitions are held in memory where they fill no more than this part of it.
 _MEMORY_TO_FILL = 0.5
 # Seconds until the workers are asked again who holds which partition.
 _KNOWN_FOR = 1.0
-# A partition with more labels than this holds no classes.
-_MOST_LABELS = 10_000
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A partition: features, labels (later their numbers) and weights or None."""
-
-    X: Any
-    y: NDArray[Any]
-    weights: Floats | None
-
-
-@dataclass(frozen=True)
-class _Report:
-    """What is to be known of a partition before the first round."""
-
-    labels: NDArray[Any]
-    counts: NDArray[np.int64]  # rows of each label
-    totals: Floats  # their weight
-    lightest: Floats
-    first: Floats | None  # the first row
-    varies: bool
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a partition stands among all: how many rows there are before it, and how many of each class."""
-
-    first_row: int
-    counts_before: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A method of Rows and its arguments, for class ``code`` against the rest if there are more than two."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    code: int | None
-    centre: Floats | None
-
-    def on(self, part: _Part, place: _Place, n_threads: int) -> Any:
-        codes = part.y if self.code is None else (part.y == self.code).view(np.int8)
-        rows = Rows(part.X, codes, part.weights, n_threads, self.centre, place.first_row, keep=False)
-        with contextlib.closing(rows):
-            if self.function is Rows.take:
-                return _take(rows, place.counts_before, self.code, *self.arguments)
-            return self.function(rows, *self.arguments)
-
-
-@dataclass
-class _Wish:
+class _Wish(Pass):
     """A call that waits for its round."""
 
-    call: _Call
-    results: Any = None
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.results: Any = None
 
 
-@dataclass
-class _Taken:
-    """Some rows of a partition, or of several one after the other."""
-
-    X: Any
-    codes: NDArray[np.int8]
-    weights: Floats | None
-
-    def __iadd__(self, other: "_Taken") -> "_Taken":
-        stack = sparse.vstack if sparse.issparse(self.X) else np.concatenate
-        self.X = stack([self.X, other.X])
-        self.codes = np.concatenate([self.codes, other.codes])
-        if self.weights is not None and other.weights is not None:
-            self.weights = np.concatenate([self.weights, other.weights])
-        return self
-
-
-# Results of calls by level and number: see _added.
-_Sums = dict[tuple[int, int], list[Any]]
-
-
-# --------------------------------------------------------------------------------------------- what workers do
-
-
-def _checked(number: int, X: Any, y: Any, weights: Any) -> _Part:
-    """A partition as arrays; an error names the partition and the line that mends it."""
-    try:
-        features = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0
-        )
-        labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
-        if weights is not None:
-            weights = check_array(
-                column_or_1d(weights), ensure_2d=False, dtype=np.float64, ensure_min_samples=0, input_name="weights"
-            )
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Partition {number}: {error}") from error
-    _check_partition(number, X, features, labels, weights)
-    if weights is not None and not weights.all():
-        kept = weights > 0
-        features, labels, weights = features[kept], labels[kept], weights[kept]
-    return _Part(features, labels, weights)
-
-
-def _check_partition(number: int, given: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
-    for name, other in (("y", y), ("sample_weight", weights)):
-        if other is not None and len(other) != X.shape[0]:
-            raise ValueError(
-                f"Partition {number} has {X.shape[0]} rows in X and {len(other)} in {name}. Take both from the same "
-                f"collection: X, {name} = df[features], df[column]"
-            )
-    if weights is not None and len(weights) and weights.min() < 0:
-        raise ValueError(
-            f"Partition {number} holds the weight {weights.min():g}. Weights count rows: "
-            "sample_weight = sample_weight.clip(0)"
-        )
-    values = X.data if sparse.issparse(X) else X
-    if not np.isfinite(np.sum(values, dtype=np.float64)) and not np.isfinite(values).all():
-        dense = X.toarray() if sparse.issparse(X) else X
-        row, column = np.argwhere(~np.isfinite(dense))[0]
-        frame = hasattr(given, "columns")
-        feature = repr(given.columns[column]) if frame else column
-        line = "X.replace([np.inf, -np.inf], np.nan).fillna(0)" if frame else "da.where(da.isfinite(X), X, 0)"
-        raise ValueError(
-            f"Partition {number} of X holds {dense[row, column]} (its row {row}, feature {feature}). Put a number in "
-            f"place: X = {line}; or leave such rows out, of X, y and sample_weight alike."
-        )
-
-
-def _reported(number: int, part: _Part) -> _Report:
-    try:
-        labels, index = np.unique(part.y, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(f"Partition {number} of y mixes labels that cannot be ordered: {error}") from error
-    if len(labels) > _MOST_LABELS:
-        raise ValueError(
-            f"Partition {number} of y holds {len(labels)} different labels: these are no classes. Bin them first, say "
-            "y = (y > threshold)"
-        )
-    counts = np.bincount(index, minlength=len(labels))
-    totals, lightest = counts.astype(np.float64), np.ones(len(labels))
-    if part.weights is not None:
-        totals = np.bincount(index, part.weights, len(labels))
-        lightest = np.full(len(labels), np.inf)
-        np.minimum.at(lightest, index, part.weights)
-    if not len(part.y):
-        return _Report(labels, counts, totals, lightest, None, False)
-    first = part.X[:1].toarray()[0] if sparse.issparse(part.X) else part.X[0]
-    return _Report(labels, counts, totals, lightest, np.array(first), _varies(part.X, first))
-
-
-def _varies(X: Any, first: Floats) -> bool:
-    if sparse.issparse(X):
-        return bool((X.max(axis=0).toarray() != X.min(axis=0).toarray()).any())
-    return any(bool(np.any(X[a : a + 4096] != first)) for a in range(0, X.shape[0], 4096))
-
-
-def _numbered(classes: NDArray[Any], part: _Part) -> _Part:
-    """The partition with numbers in place of labels."""
-    dtype = np.int8 if len(classes) < 128 else np.int32
-    return _Part(part.X, np.searchsorted(classes, part.y).astype(dtype), part.weights)
-
-
-def _take(rows: Rows, before: NDArray[np.int64], code: int | None, ranks: Ranks) -> _Taken:
-    """Rows of a partition by ranks among all, given how many rows of each class there are before it."""
-    passed = before if code is None else (before.sum() - before[code], before[code])
-    mine = [
-        wanted[slice(*np.searchsorted(wanted, (first, first + count)))] - first
-        for wanted, first, count in zip(ranks, passed, rows.counts, strict=True)
-    ]
-    taken = rows.take((mine[0], mine[1]))
-    return _Taken(taken.X, taken.codes, taken.weights)
-
-
-def _work(numbers: Sequence[int], n: int, calls: Sequence[_Call], places: Sequence[_Place], *parts: _Part) -> _Sums:
-    """Make the calls on some of n partitions; results are added up as far as neighbours are here."""
-    n_threads = _threads_here()
-
-    def make(place: _Place, part: _Part) -> list[Any]:
-        return [call.on(part, place, max(1, n_threads // len(parts))) for call in calls]
-
-    if n_threads == 1 or len(parts) == 1:
-        results = list(map(make, places, parts))
-    else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            results = list(pool.map(make, places, parts))
-    return _added({(0, number): result for number, result in zip(numbers, results, strict=True)}, n)
+def _work(numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[Place], *parts: Part) -> Sums:
+    """One task of a round, with the threads of the worker that it runs on."""
+    return work(numbers, n, calls, places, parts, _threads_here())
 
 
 def _threads_here() -> int:
@@ -230,36 +56,6 @@ def _threads_here() -> int:
         return int(get_worker().state.nthreads)
     except ValueError:  # no worker, but a thread of Dask's own scheduler, which has others
         return 1
-
-
-def _added(sums: _Sums, n: int) -> _Sums:
-    """Add neighbours in pairs, then pairs of pairs, as far as they are here.
-
-    Sum i of level l is that of the partitions from 2ˡ i on. Pairs are always the same, whoever adds them.
-    """
-    level = 0
-    while n > 1:
-        for i in range(0, n, 2):
-            if (level, i) in sums and (i + 1 == n or (level, i + 1) in sums):
-                both = sums.pop((level, i))
-                for j, other in enumerate(sums.pop((level, i + 1), ())):
-                    both[j] += other
-                sums[level + 1, i // 2] = both
-        level, n = level + 1, (n + 1) // 2
-    return sums
-
-
-def _warm_up(dtype: Any, n_features: int) -> None:
-    """Compile, or load, what the rounds will call."""
-    rows = Rows(np.ones((8, n_features), dtype), np.arange(8, dtype=np.int8) % 2, keep=False)
-    v = np.ones(n_features)
-    for order in (4, 6, 8):
-        layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2, order)
-        rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None)
-        rows.bin(v, layout)
-
-
-# ------------------------------------------------------------------------------------------ where partitions are
 
 
 class _Partitions:
@@ -299,7 +95,7 @@ class _Partitions:
         parts = self._futures or self._parts
         return list(dask.compute(*[dask.delayed(function)(i, part) for i, part in enumerate(parts)]))
 
-    def round(self, calls: list[_Call], places: list[_Place]) -> list[Any]:
+    def round(self, calls: list[Call], places: list[Place]) -> list[Any]:
         """Make the calls on every partition; what they return is added up."""
         n = len(self)
         groups = self._grouped() if self._futures else [("", [i]) for i in range(n)]
@@ -310,13 +106,13 @@ class _Partitions:
             parts = (self._parts[i] for _, (i,) in groups)
             later = [dask.delayed(task, pure=False)(part) for task, part in zip(tasks, parts, strict=True)]
             results = dask.compute(*later)
-        sums: _Sums = {}
+        sums: Sums = {}
         for result in results:
             sums.update(result)
-        (total,) = _added(sums, n).values()
+        (total,) = added(sums, n).values()
         return total
 
-    def _sent(self, tasks: list[Callable[..., _Sums]], groups: list[tuple[str, list[int]]]) -> list[_Sums]:
+    def _sent(self, tasks: Sequence[Callable[..., Sums]], groups: list[tuple[str, list[int]]]) -> list[Sums]:
         """One task a worker; what it returns."""
         assert self._client is not None
         self._latest = futures = [
@@ -392,7 +188,7 @@ class DaskRows(Rows):
     def __init__(
         self,
         partitions: _Partitions,
-        places: list[_Place],
+        places: list[Place],
         classes: "_Classes",
         n_features: int,
         code: int | None = None,
@@ -447,7 +243,9 @@ class DaskRows(Rows):
 
     def take(self, ranks: Ranks) -> Rows:
         taken = self._round(Rows.take, ranks)
-        return Rows(taken.X, taken.codes, taken.weights, self.n_threads, self.centre)
+        rows = Rows(taken.X, taken.codes, taken.weights, self.n_threads, self.centre)
+        rows.watched = self.together
+        return rows
 
     def around(self, centre: Floats) -> "DaskRows":
         return self._with(self._code, centre)
@@ -464,7 +262,7 @@ class DaskRows(Rows):
         """Nothing to close: partitions are let go with the last rows that know them."""
 
     def _round(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        wish = _Wish(_Call(function, arguments, self._code, self.centre))
+        wish = _Wish(Call(function, arguments, self._code, self.centre))
         if self.together is not None:
             return self.together.run(wish, self._make)
         self._make([wish])
@@ -503,7 +301,7 @@ def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., An
     return kind(over(np.delete(values, code))), kind(values[code])
 
 
-def _classes_of(reports: list[_Report]) -> _Classes:
+def _classes_of(reports: list[Report]) -> _Classes:
     labels = np.unique(np.concatenate([report.labels for report in reports]))
     counts, totals = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
     lightest = np.full(len(labels), np.inf)
@@ -531,24 +329,24 @@ class Collected:
 
 def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:
     """Read the partitions once and hold them where there is room; None if they are ``few(n_rows, n_features)``."""
-    _check_alike(X, y, sample_weight)
-    n_features, client = _n_features(X), _client()
-    warm_up = functools.partial(_warm_up, _dtype_of(X), n_features)
-    warming = [] if client is None else [client.submit(warm_up, workers=[w], pure=False) for w in client.nthreads()]
+    check_alike(X, y, sample_weight)
+    n_features, client = n_features_of(X), _client()
+    warming_up = functools.partial(warm_up, dtype_of(X), n_features)
+    warming = [] if client is None else [client.submit(warming_up, workers=[w], pure=False) for w in client.nthreads()]
     blocks = zip(*(_blocks(each) for each in (X, y, sample_weight)), strict=False)
     held = _fits(_bytes_of(X))
-    checked = _Partitions([dask.delayed(_checked)(i, *each) for i, each in enumerate(blocks)], held)
-    reports = checked.compute(_reported)
+    raw = _Partitions([dask.delayed(checked)(i, *each) for i, each in enumerate(blocks)], held)
+    reports = raw.compute(reported)
     del warming
     classes = _classes_of(reports)
     check_classification_targets(np.repeat(classes.labels, 3))  # more rows than labels, which is all that is known
     if few(int(classes.counts.sum()), n_features):
         return None
     filled = [i for i, report in enumerate(reports) if report.first is not None]
-    partitions = checked.only(filled).mapped(functools.partial(_numbered, classes.labels), held)
+    partitions = raw.only(filled).mapped(functools.partial(numbered, classes.labels), held)
     places, before = [], np.zeros(len(classes.labels), dtype=np.int64)
     for i in filled:
-        places.append(_Place(int(before.sum()), before.copy()))
+        places.append(Place(int(before.sum()), before.copy()))
         before[np.searchsorted(classes.labels, reports[i].labels)] += reports[i].counts
     rows = DaskRows(partitions, places, classes, n_features)
     firsts = [reports[i].first for i in filled]
@@ -562,123 +360,16 @@ def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, y, sample_weight
 
 
-def _is_array(collection: Any) -> bool:
-    return hasattr(collection, "rechunk")
-
-
-def _is_frame(collection: Any) -> bool:
-    return hasattr(collection, "map_partitions") and hasattr(collection, "divisions")
-
-
-def _n_features(X: Any) -> int:
-    return int(X.shape[1]) if _is_array(X) else len(X.columns)
-
-
-def _dtype_of(X: Any) -> Any:
-    dtypes = [X.dtype] if _is_array(X) else list(X.dtypes)
-    return np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
-
-
 def _bytes_of(X: Any) -> float:
     """Of all features as numbers; those of a dataframe by the length of some of its partitions."""
-    if _is_array(X):
+    if is_array(X):
         return float(X.nbytes)
     some = sorted({0, X.npartitions // 2, X.npartitions - 1})
     lengths = dask.compute(*[dask.delayed(len)(X.partitions[i]) for i in some])
-    return float(np.mean(lengths)) * X.npartitions * _n_features(X) * np.dtype(_dtype_of(X)).itemsize
+    return float(np.mean(lengths)) * X.npartitions * n_features_of(X) * np.dtype(dtype_of(X)).itemsize
 
 
 def _blocks(collection: Any) -> Iterable[Any]:
     if collection is None:
         return itertools.repeat(None)
     return list(np.ravel(collection.to_delayed()))
-
-
-def _check_alike(X: Any, y: Any, sample_weight: Any) -> None:
-    """Partitions of all collections must hold the same rows."""
-    for name, each in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-        if each is not None and not (_is_array(each) or _is_frame(each)):
-            raise TypeError(
-                f"{name} is a {type(each).__name__}, but X, y and sample_weight must all be Dask arrays, dataframes or "
-                f"series where one of them is. {_in_dask(name, X, each)}"
-            )
-    if _is_array(X):
-        check_chunks(X)
-    elif not hasattr(X, "columns"):
-        raise ValueError("X is a series; pass a dataframe: X = X.to_frame()")
-    for name, each in (("y", y), ("sample_weight", sample_weight)):
-        if each is not None:
-            _check_same_partitions(X, name, each)
-
-
-def _in_dask(name: str, X: Any, each: Any) -> str:
-    if name == "X":
-        return "Bring the others into memory: y = y.compute()"
-    chunks = "X.chunks[0]" if _is_array(X) else "..."
-    return f"Cut it like X: {name} = da.from_array({name}, chunks={chunks})"
-
-
-def check_chunks(X: Any, known: bool = True) -> None:
-    """An array of rows with all their features, and of known length where that is needed."""
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions, not 2. Make rows of it: X = X.reshape(-1, n_features)")
-    if X.numblocks[1] > 1:
-        raise ValueError(
-            f"X is cut into {X.numblocks[1]} chunks of columns, but a row is needed whole: X = X.rechunk({{1: -1}})"
-        )
-    if known and np.isnan(X.chunks[0]).any():
-        raise ValueError("X has chunks of unknown size. Have them counted: X = X.compute_chunk_sizes()")
-
-
-def _check_same_partitions(X: Any, name: str, other: Any) -> None:
-    if _is_array(X) and _is_array(other):
-        if np.isnan(other.chunks[0]).any():
-            line = f"{name} = {name}.compute_chunk_sizes()"
-            raise ValueError(f"{name} has chunks of unknown size. Have them counted: {line}")
-        if X.shape[0] != other.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows and {name} has {other.shape[0]}.")
-        if X.chunks[0] != other.chunks[0]:
-            line = f"{name} = {name}.rechunk({{0: X.chunks[0]}})"
-            raise ValueError(f"X and {name} are cut at different rows. Cut {name} like X: {line}")
-    elif X.npartitions != other.npartitions:
-        raise ValueError(
-            f"X has {X.npartitions} partitions and {name} has {other.npartitions}. Take both from the same dataframe: "
-            f"X, {name} = df[features], df[column]"
-        )
-
-
-# --------------------------------------------------------------------------------------------------- prediction
-
-
-def lazily(model: Any, method: str, X: Any) -> Any:
-    """A method of a fitted model on every partition, once somebody asks for it.
-
-    Arrays give arrays. Dataframes give series, or dataframes where there are several columns, with their index.
-    """
-    model = copy.copy(model)
-    model.n_jobs = 1  # partitions are what runs side by side
-    if not _is_array(X):
-        empty = _on_frame(X._meta, model, method)
-        return X.map_partitions(_on_frame, model, method, meta=empty)
-    check_chunks(X, known=False)
-    vars(model).pop("feature_names_in_", None)  # blocks have no names, which has been told already
-    meta = _on_block(np.empty((0, X.shape[1])), model, method)
-    if meta.ndim == 1:
-        return X.map_blocks(_on_block, model, method, drop_axis=1, dtype=meta.dtype, meta=meta)
-    return X.map_blocks(_on_block, model, method, chunks=(X.chunks[0], (meta.shape[1],)), dtype=meta.dtype, meta=meta)
-
-
-def _on_block(X: Any, model: Any, method: str) -> NDArray[Any]:
-    some = X if X.shape[0] else np.zeros((1, X.shape[1]))  # an empty block has a result too: its type
-    return np.asarray(getattr(model, method)(some))[: X.shape[0]]
-
-
-def _on_frame(frame: Any, model: Any, method: str) -> Any:
-    import pandas as pd
-
-    some = frame if len(frame) else pd.DataFrame(np.zeros((1, len(frame.columns))), columns=frame.columns)
-    values = np.asarray(getattr(model, method)(some))[: len(frame)]
-    if values.ndim == 1:
-        return pd.Series(values, index=frame.index)
-    names = model.get_feature_names_out() if method == "transform" else model.classes_
-    return pd.DataFrame(values, index=frame.index, columns=names)

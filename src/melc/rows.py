@@ -18,16 +18,11 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.points import Binned, Extra, Limits, Points, Ranks, draw_ranks, spread_ranks
 from melc.summary import ClassSummary, Summary
 from melc.together import Pass, Together
 
 T = TypeVar("T")
-
-# Ranks of rows among those of their class, ascending, for either class.
-Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-# The least and the largest point of interest, for either class.
-Limits = tuple[tuple[float, float], tuple[float, float]]
 
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
@@ -88,61 +83,6 @@ class Layout:
     def order_tag(self) -> tuple[int, ...]:
         """The order as the length of a tuple, which a kernel knows when it is compiled."""
         return (0,) * self.order
-
-
-@dataclass(frozen=True)
-class Points:
-    """Some rows as points on the line: their numbers in ascending order, classes, projections and weights."""
-
-    rows: NDArray[np.int64]
-    codes: NDArray[np.int8]
-    z: Floats
-    weights: Floats
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, chosen: Any) -> "Points":
-        return Points(self.rows[chosen], self.codes[chosen], self.z[chosen], self.weights[chosen])
-
-    def __add__(self, others: "Points") -> "Points":
-        """One after the other."""
-        pairs = zip(_fields_of(self), _fields_of(others), strict=True)
-        return Points(*(np.concatenate(pair) for pair in pairs))
-
-
-def _fields_of(points: Points) -> tuple[NDArray[Any], ...]:
-    return points.rows, points.codes, points.z, points.weights
-
-
-NO_POINTS = Points(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int8), np.empty(0), np.empty(0))
-
-
-@dataclass
-class Binned:
-    """The moments of all points in bins, and the points in none: outliers."""
-
-    moments: Floats
-    outside: Points = NO_POINTS
-
-    def __iadd__(self, other: "Binned") -> "Binned":
-        self.moments += other.moments
-        if len(other.outside):
-            self.outside += other.outside
-        return self
-
-
-@dataclass(frozen=True)
-class Extra:
-    """What some rows add to their weight in a gradient."""
-
-    rows: NDArray[np.int64]
-    weights: Floats
-
-    def add_to(self, w: Floats, first_row: int) -> None:
-        """Add to the weights of the rows from ``first_row`` on; needs numbers of rows in ascending order."""
-        chosen = slice(*np.searchsorted(self.rows, (first_row, first_row + len(w))))
-        np.add.at(w, self.rows[chosen] - first_row, self.weights[chosen])
 
 
 class Rows:
@@ -509,26 +449,6 @@ def _sparse_products(X: Any) -> _Products:
         gradient += X.T @ w
 
     return _Products(project, pull, divisible=False)
-
-
-def draw_ranks(counts: tuple[int, int], size: int, rng: np.random.RandomState) -> Ranks:
-    """A random sample of two classes: for every class its share, and not too little of a rare one."""
-    first, second = (_draw(count, sum(counts), size, rng) for count in counts)
-    return first, second
-
-
-def _draw(count: int, n_rows: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
-    share = max(2, size * count // n_rows, min(count // 2, size // 8))
-    if share > count // 4:
-        return np.sort(rng.choice(count, size=share, replace=False))
-    # Few of many: drawing with replacement and leaving out what came twice spares a permutation of all.
-    return np.unique(rng.randint(count, size=share))
-
-
-def spread_ranks(counts: tuple[int, int], size: int) -> Ranks:
-    """Up to ``size`` ranks in each class, evenly spread."""
-    first, second = (np.linspace(0, n - 1, min(size, n)).astype(np.int64) for n in counts)
-    return first, second
 
 
 def _add_up(parts: Iterable[T]) -> T:
