@@ -95,7 +95,7 @@ def test_partitions_that_do_not_fit_are_read_again_to_the_same_bits(data, monkey
     X, y, weights = in_chunks(CHUNKS["uneven"], *data)
     found = learn(X.map_blocks(read, dtype=X.dtype, meta=np.empty((0, 0))), y, weights)
     assert_same(found, held, bits=True)
-    assert len(reads) > 20 * 6  # once a round and partition
+    assert len(reads) > 15 * 5  # once a round and partition that has rows
 
 
 def test_float32_and_sparse_blocks(data):
@@ -173,8 +173,9 @@ def frame(data):
 
 
 def test_dataframes_from_parquet(frame, expected, tmp_path):
-    dd.from_pandas(frame, npartitions=5).to_parquet(tmp_path / "rows")
-    lazy = dd.read_parquet(tmp_path / "rows")
+    for i in range(5):
+        frame[i * N // 5 : (i + 1) * N // 5].to_parquet(tmp_path / f"{i}.parquet")
+    lazy = dd.read_parquet(tmp_path)
     features = [f"f{j}" for j in range(D)]
     found = learn(lazy[features], lazy["label"], lazy["weight"])
     assert_same(found, expected)
@@ -438,7 +439,6 @@ def test_an_interrupt_cancels_what_is_running(client, data, monkeypatch):
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         model.fit(slow, y, weights)
-        time.sleep(10)  # should the fit have ended first
     assert time.monotonic() - begin < 20
     assert not hasattr(model, "coef_")
     deadline = time.monotonic() + 10

@@ -9,7 +9,6 @@ This is the only file that imports dask.
 """
 
 import functools
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -46,6 +45,12 @@ class _Wish(Pass):
 def _work(numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[Place], *parts: Part) -> Sums:
     """One task of a round, with the threads of the worker that it runs on."""
     return work(numbers, n, calls, places, parts, _threads_here())
+
+
+def _checked(number: int, *given: Any) -> Part:
+    """A partition of features, labels and perhaps weights, be they in a tuple."""
+    X, y, *weights = given[0] if len(given) == 1 else given
+    return checked(number, X, y, weights[0] if weights else None)
 
 
 def _threads_here() -> int:
@@ -198,9 +203,6 @@ class DaskRows(Rows):
         self.centre = centre
         self.n_threads = 1
         self.together = None
-        self.counts = classes.counts_of(code)
-        self.total_weights = classes.totals_of(code)
-        self.lightest = classes.lightest_of(code)
 
     @property
     def n_features(self) -> int:
@@ -213,6 +215,18 @@ class DaskRows(Rows):
     @property
     def divisible(self) -> bool:
         return True
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, int]:
+        return _rest_and_one(self._classes.counts, self._code, np.sum, int)
+
+    @functools.cached_property
+    def total_weights(self) -> tuple[float, float]:
+        return _rest_and_one(self._classes.totals, self._code, np.sum, float)
+
+    @functools.cached_property
+    def lightest(self) -> tuple[float, float]:
+        return _rest_and_one(self._classes.lightest, self._code, np.min, float)
 
     def bin(self, v: Floats, layout: Layout) -> Binned:
         return self._round(Rows.bin, v, layout)
@@ -283,15 +297,6 @@ class _Classes:
     totals: Floats
     lightest: Floats
 
-    def counts_of(self, code: int | None) -> tuple[int, int]:
-        return _rest_and_one(self.counts, code, np.sum, int)
-
-    def totals_of(self, code: int | None) -> tuple[float, float]:
-        return _rest_and_one(self.totals, code, np.sum, float)
-
-    def lightest_of(self, code: int | None) -> tuple[float, float]:
-        return _rest_and_one(self.lightest, code, np.min, float)
-
 
 def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
     """Two values: those of two classes, or that of all but one class and of that class."""
@@ -332,9 +337,9 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     n_features, client = n_features_of(X), _client()
     warming_up = functools.partial(warm_up, dtype_of(X), n_features)
     warming = [] if client is None else [client.submit(warming_up, workers=[w], pure=False) for w in client.nthreads()]
-    blocks = zip(*(_blocks(each) for each in (X, y, sample_weight)), strict=False)
     held = _fits(_bytes_of(X))
-    raw = _Partitions([dask.delayed(checked)(i, *each) for i, each in enumerate(blocks)], held)
+    blocks = _blocks(X, y, sample_weight)
+    raw = _Partitions([dask.delayed(_checked)(i, *each) for i, each in enumerate(blocks)], held)
     reports = raw.compute(reported)
     del warming
     classes = _classes_of(reports)
@@ -368,7 +373,19 @@ def _bytes_of(X: Any) -> float:
     return float(np.mean(lengths)) * X.npartitions * n_features_of(X) * np.dtype(dtype_of(X)).itemsize
 
 
-def _blocks(collection: Any) -> Iterable[Any]:
-    if collection is None:
-        return itertools.repeat(None)
-    return list(np.ravel(collection.to_delayed()))
+def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """Features, labels and weights (or None) of every partition, each as one thing or by itself.
+
+    Dataframes are taken together: each by itself, Dask would read a file once for each, and join partitions of those
+    that have few columns.
+    """
+    given = [each for each in (X, y, sample_weight) if each is not None]
+    if not any(is_array(each) for each in given):
+        together = X.map_partitions(_tuple, *given[1:], align_dataframes=False, meta=(None, object))
+        return [(each,) for each in together.to_delayed()]
+    parts = [np.ravel(each.to_delayed(optimize_graph=is_array(each))) for each in given]
+    return list(zip(*parts, strict=True))
+
+
+def _tuple(*parts: Any) -> tuple[Any, ...]:
+    return parts
