@@ -261,7 +261,7 @@ def test_outliers_a_million_bandwidths_away_cost_a_bin_each(monkeypatch):
     found = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     layout, outside, sums = seen[-1]
     assert layout.n_bins <= 2 * binned._MOST_BINS
-    assert len(outside) > 0
+    assert 0 < len(outside) <= 5  # the others have their table
     assert all(len(merged.bins.keys) < 3000 for merged in sums.merged)
     exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v)
     assert abs(found.divergence - exact.divergence) <= 1e-6

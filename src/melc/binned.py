@@ -7,6 +7,7 @@ of a row; pull back in a second pass.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,7 +111,11 @@ class BinnedDivergence:
             guess = guess._replace(variance_x=max(abs(origin), 1.0), variance_y=max(abs(origin), 1.0))
         variances = kernels.kernel_variances(guess, shrunk, self.gamma, VARIANCE_FLOOR)
         widths = self._widths(variances, self.order)
-        return _layout(origin, widths, (low_x, low_y), (high_x, high_y), self.order)
+
+        def median(c: int) -> float:
+            return float(np.median(self._samples[c][0] @ v))
+
+        return _layout(origin, widths, (low_x, low_y), (high_x, high_y), median, self.order)
 
     def _widths(self, variances: tuple[float, float], order: int, halvings: int = 0) -> tuple[float, float]:
         """For either class, bins fine enough for both sums that it takes part in."""
@@ -200,7 +205,13 @@ class BinnedDivergence:
         x, y = (side.bins for side in classes)
         lows = layout.origin + x.keys[0] * x.width, layout.origin + y.keys[0] * y.width
         highs = layout.origin + (x.keys[-1] + 1) * x.width, layout.origin + (y.keys[-1] + 1) * y.width
-        return _layout(layout.origin, widths, lows, highs, order)
+
+        def median(c: int) -> float:
+            bins = classes[c].bins
+            passed = np.cumsum(bins.moments[:, 0])
+            return layout.origin + float(bins.keys[np.searchsorted(passed, passed[-1] / 2)]) * bins.width
+
+        return _layout(layout.origin, widths, lows, highs, median, order)
 
     def _finish(
         self,
@@ -272,15 +283,19 @@ def _layout(
     widths: tuple[float, float],
     lows: tuple[float, float],
     highs: tuple[float, float],
+    median: Callable[[int], float],
     order: int,
 ) -> Layout:
-    """A table over the given range and a margin, cut to its largest size around the middle."""
+    """A table over the given range and a margin, cut to its largest size around the median of either class.
+
+    Around the middle of the range, one point far out would leave all others without a bin.
+    """
     low, count = [], []
-    for width, a, b in zip(widths, lows, highs, strict=True):
+    for c, (width, a, b) in enumerate(zip(widths, lows, highs, strict=True)):
         margin = _MARGIN * (b - a)
         first, last = math.floor((a - margin - origin) / width), math.floor((b + margin - origin) / width)
         if last - first >= _MOST_BINS:
-            middle = (first + last) // 2
+            middle = math.floor((median(c) - origin) / width)
             first, last = middle - _MOST_BINS // 2, middle + _MOST_BINS // 2 - 1
         low.append(first)
         count.append(last - first + 1)

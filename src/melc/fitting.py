@@ -148,7 +148,7 @@ def _variance_left(sample: Rows, line: Line) -> float:
     """The variance of a class over the sum of its features' own, each times its weight; the smaller of two classes."""
     weights, left = sample.all_weights(), []
     for c in (0, 1):
-        members = sample.codes == c
+        members = sample.members(c)
         _, deviation = mean_and_deviation(sample.X[members], weights[members])
         size = float(np.linalg.norm(line.direction * deviation))
         left.append(line.variances[c] / size**2 if size**2 > 0 else 0.0)

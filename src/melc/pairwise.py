@@ -35,7 +35,7 @@ class PairwiseDivergence:
 
     def __init__(self, rows: Rows, gamma: float, method: Method, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.method, self.shrinkage = rows, gamma, method, shrinkage
-        self._members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
+        self._members = [rows.members(c) for c in (0, 1)]
         self._weights = [rows.all_weights()[members] for members in self._members]
 
     def evaluate(self, v: Floats) -> Evaluation:

@@ -133,6 +133,10 @@ class Rows:
         """Whether a pass can go stretch by stretch."""
         return self._products.divisible
 
+    def members(self, code: int) -> NDArray[np.int64]:
+        """Rows of a class; eight bytes each, so rather of a sample."""
+        return np.flatnonzero(self.codes == code)
+
     def all_weights(self) -> Floats:
         return np.ones(len(self.codes)) if self.weights is None else self.weights
 
@@ -204,7 +208,7 @@ class Rows:
                 weights = np.ones(len(chosen)) if self.weights is None else self.weights[a:b][chosen]
                 found[c] = found[c].with_points(z[chosen], weights)
 
-        parts = self._along(v, lambda: [ClassSummary(), ClassSummary()], add)
+        parts = self._along(v, lambda: [ClassSummary(), ClassSummary()], add, alone=True)
         return _add_up(Summary((first, second)) for first, second in parts)
 
     def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
@@ -303,8 +307,14 @@ class Rows:
         """Weights of a stretch of rows, and the step from one to the next: none where all are one."""
         return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
 
-    def _along(self, v: Floats, begin: Callable[[], T], step: Callable[[T, Floats, int, int], None]) -> list[T]:
-        """A pass over the projections on v; those of the pass before if it had the same v."""
+    def _along(
+        self, v: Floats, begin: Callable[[], T], step: Callable[[T, Floats, int, int], None], alone: bool = False
+    ) -> list[T]:
+        """A pass over the projections on v; those of the pass before if it had the same v.
+
+        ``alone`` is for steps whose result depends on where stretches end, if only in the last bits: where several
+        problems share a pass, stretches are shorter.
+        """
         known = np.array_equal(v, self._v)
         if self._keep and not known:
             self._v = np.empty(0)
@@ -317,12 +327,12 @@ class Rows:
                 self._products.project(v, a, b, z)
             step(something, z, a, b)
 
-        parts = self._run(begin, project_and_step)
+        parts = self._run(begin, project_and_step, alone)
         if self._keep:
             self._v = v.copy()
         return parts
 
-    def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
+    def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None], alone: bool = False) -> list[T]:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
         if self.watched is not None:
             self.watched.check()
@@ -331,7 +341,7 @@ class Rows:
             step(something, 0, self.n_rows)
             return [something]
         wish = Pass(begin, step)
-        if self.together is not None:
+        if self.together is not None and not alone:
             return self.together.run(wish, self._make)
         self._make([wish])
         assert wish.results is not None
