@@ -19,7 +19,7 @@ from scipy import sparse
 from melc import kernels
 from melc.arrays import Floats
 from melc.points import Binned, Extra, Limits, Points, Ranks, draw_ranks, spread_ranks
-from melc.summary import ClassSummary, Summary
+from melc.summary import Gathered, Summary
 from melc.together import Pass, Together
 
 T = TypeVar("T")
@@ -202,14 +202,15 @@ class Rows:
     def summarise(self, v: Floats) -> Summary:
         """Spread and outermost points of both classes along v."""
 
-        def add(found: list[ClassSummary], z: Floats, a: int, b: int) -> None:
+        def add(found: Gathered, z: Floats, a: int, b: int) -> None:
+            codes = self.codes[a:b]
+            kernels.add_spread(z, codes, *self.weights_and_step(a, b), found.spread)
             for c in (0, 1):
-                chosen = np.flatnonzero(self.codes[a:b] == c)
+                chosen = np.flatnonzero(codes == c)
                 weights = np.ones(len(chosen)) if self.weights is None else self.weights[a:b][chosen]
-                found[c] = found[c].with_points(z[chosen], weights)
+                found.ends[c] = found.ends[c].with_points(z[chosen], weights)
 
-        parts = self._along(v, lambda: [ClassSummary(), ClassSummary()], add, alone=True)
-        return _add_up(Summary((first, second)) for first, second in parts)
+        return _add_up(found.summary() for found in self._along(v, Gathered, add))
 
     def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
         """Moments in bins of the points between the limits of their class, both included."""
@@ -307,14 +308,8 @@ class Rows:
         """Weights of a stretch of rows, and the step from one to the next: none where all are one."""
         return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
 
-    def _along(
-        self, v: Floats, begin: Callable[[], T], step: Callable[[T, Floats, int, int], None], alone: bool = False
-    ) -> list[T]:
-        """A pass over the projections on v; those of the pass before if it had the same v.
-
-        ``alone`` is for steps whose result depends on where stretches end, if only in the last bits: where several
-        problems share a pass, stretches are shorter.
-        """
+    def _along(self, v: Floats, begin: Callable[[], T], step: Callable[[T, Floats, int, int], None]) -> list[T]:
+        """A pass over the projections on v; those of the pass before if it had the same v."""
         known = np.array_equal(v, self._v)
         if self._keep and not known:
             self._v = np.empty(0)
@@ -327,12 +322,12 @@ class Rows:
                 self._products.project(v, a, b, z)
             step(something, z, a, b)
 
-        parts = self._run(begin, project_and_step, alone)
+        parts = self._run(begin, project_and_step)
         if self._keep:
             self._v = v.copy()
         return parts
 
-    def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None], alone: bool = False) -> list[T]:
+    def _run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
         if self.watched is not None:
             self.watched.check()
@@ -341,7 +336,7 @@ class Rows:
             step(something, 0, self.n_rows)
             return [something]
         wish = Pass(begin, step)
-        if self.together is not None and not alone:
+        if self.together is not None:
             return self.together.run(wish, self._make)
         self._make([wish])
         assert wish.results is not None

@@ -39,14 +39,37 @@ def joined(points: Floats, weights: Floats) -> Atoms:
 
 
 @dataclass(frozen=True)
-class ClassSummary:
-    """Weight, mean and sum of squares around it, and the outermost points: one more than are kept at either end."""
+class Ends:
+    """The outermost points of a class: one more than are kept at either end."""
 
-    weight: float = 0.0
-    mean: float = 0.0
-    squares: float = 0.0
     lowest: Atoms = field(default_factory=Atoms)
     highest: Atoms = field(default_factory=Atoms)
+
+    def with_points(self, points: Floats, weights: Floats) -> "Ends":
+        """With more points; the same bits whether they come at once or one by one."""
+        low = points <= self.lowest.points[-1] if len(self.lowest) > KEPT_AT_EACH_END else slice(None)
+        high = points >= self.highest.points[0] if len(self.highest) > KEPT_AT_EACH_END else slice(None)
+        return Ends(
+            _with(self.lowest, points[low], weights[low])[: KEPT_AT_EACH_END + 1],
+            _with(self.highest, points[high], weights[high])[-KEPT_AT_EACH_END - 1 :],
+        )
+
+
+def _with(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
+    if not len(points):
+        return atoms
+    return joined(np.concatenate([atoms.points, points]), np.concatenate([atoms.weights, weights]))
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """Weight, mean and sum of squares around it, and the outermost points."""
+
+    weight: float
+    mean: float
+    squares: float
+    lowest: Atoms
+    highest: Atoms
 
     def __add__(self, other: "ClassSummary") -> "ClassSummary":
         total = self.weight + other.weight
@@ -60,17 +83,6 @@ class ClassSummary:
             (self.lowest + other.lowest)[: KEPT_AT_EACH_END + 1],
             (self.highest + other.highest)[-KEPT_AT_EACH_END - 1 :],
         )
-
-    def with_points(self, points: Floats, weights: Floats) -> "ClassSummary":
-        """With more points. No product of BLAS, whose sums would depend on its threads."""
-        if not len(points):
-            return self
-        weight = float(weights.sum())
-        mean = float(np.sum(weights * points)) / weight
-        low = points <= self.lowest.points[-1] if len(self.lowest) > KEPT_AT_EACH_END else slice(None)
-        high = points >= self.highest.points[0] if len(self.highest) > KEPT_AT_EACH_END else slice(None)
-        ends = (joined(points[chosen], weights[chosen]) for chosen in (low, high))
-        return self + ClassSummary(weight, mean, float(np.sum(weights * (points - mean) ** 2)), *ends)
 
     def mirrored(self) -> "ClassSummary":
         """Of the points times −1."""
@@ -113,3 +125,17 @@ class Summary:
     def largest(self) -> float:
         """The size of the outermost point."""
         return float(max(np.abs([each.lowest.points[0], each.highest.points[-1]]).max() for each in self.classes))
+
+
+class Gathered:
+    """What becomes a summary: weight, mean and squares of either class in a row each, and their ends."""
+
+    def __init__(self) -> None:
+        self.spread = np.zeros((2, 3))
+        self.ends = [Ends(), Ends()]
+
+    def summary(self) -> Summary:
+        first, second = (
+            ClassSummary(*(float(x) for x in self.spread[c]), self.ends[c].lowest, self.ends[c].highest) for c in (0, 1)
+        )
+        return Summary((first, second))

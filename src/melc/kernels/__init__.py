@@ -5,6 +5,7 @@ Nothing compiles at import: there are no eager signatures, and the machine code 
 
 from melc.kernels.bins import (
     add_point_moments,
+    add_spread,
     bin_points,
     merge_moments,
     pair_errors,
@@ -60,6 +61,7 @@ __all__ = [
     "add_cross_pairs",
     "add_point_moments",
     "add_self_pairs",
+    "add_spread",
     "assemble_divergence",
     "bin_means",
     "bin_points",
