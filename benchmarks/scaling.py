@@ -1,5 +1,6 @@
 """Data that outgrow one machine: rounds over worker processes, and a file larger than the memory allowed."""
 
+import itertools
 import tempfile
 import time
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def lazily(X: Path, y: Path, n_partitions: int) -> tuple[Any, Any]:
     for path, columns, dtype in ((X, shape[1:], np.float32), (y, (), np.int8)):
         blocks = [
             da.from_delayed(dask.delayed(part)(path, a, b), (b - a, *columns), dtype)
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in itertools.pairwise(edges)
         ]
         found.append(da.concatenate(blocks))
     return found[0], found[1]

@@ -136,6 +136,7 @@ class Gathered:
 
     def summary(self) -> Summary:
         first, second = (
-            ClassSummary(*(float(x) for x in self.spread[c]), self.ends[c].lowest, self.ends[c].highest) for c in (0, 1)
+            ClassSummary(weight, mean, squares, ends.lowest, ends.highest)
+            for (weight, mean, squares), ends in zip(self.spread.tolist(), self.ends, strict=True)
         )
         return Summary((first, second))
