@@ -31,6 +31,11 @@ from melc.progress import HAS_CALLBACKS, CallbackSupportMixin, Progress, with_ca
 from melc.rows import Rows
 from melc.together import Together, solve_together
 
+# With more classes than this there must be some rows to each.
+_MANY_CLASSES, _ROWS_PER_CLASS = 50, 4
+# Bytes that the codes of all classes may take whatever X has, and beyond that for each byte of X.
+_SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
+
 # Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
 _WORTH_TOGETHER = 100_000
 
@@ -213,6 +218,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
         classes = np.unique(y)
+        _check_number_of_classes(len(classes), X)
         index = (y == classes[-1]).astype(np.int64) if len(classes) <= 2 else np.searchsorted(classes, y)
         _check_classes(classes, index, weights)
         _check_varies(X)
@@ -428,6 +434,19 @@ def _drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]
     if kept.all():
         return X, y, weights
     return X[kept], y[kept], weights[kept]
+
+
+def _check_number_of_classes(n_classes: int, X: Any) -> None:
+    """Refuse what can only be a mistake, before memory is asked for: each class is told from the rest on its own."""
+    n_rows = X.shape[0]
+    needed, at_hand = n_classes * n_rows, (X.data if sparse.issparse(X) else X).nbytes
+    few_rows = n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes
+    if few_rows or needed > max(_SMALL_CODES, _CODES_PER_BYTE * at_hand):
+        raise ValueError(
+            f"y holds {n_classes} classes in {n_rows} rows; to code them takes {needed / 2**20:.0f} MiB, while X has "
+            f"{at_hand / 2**20:.0f} MiB. If y is a quantity or the number of a row, it needs another method or column; "
+            "if it is a class, join the rare ones."
+        )
 
 
 def _check_classes(classes: NDArray[Any], index: NDArray[np.int64], weights: Floats | None) -> None:
