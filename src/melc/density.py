@@ -270,8 +270,8 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
     counts = np.clip(np.ceil(np.diff(anchors) / step), 1, _MOST_STEPS_IN_A_GAP).astype(int)
     if counts.sum() > _MOST_GRID:
         raise ValueError(
-            f"Kernels {step * _GRID_PER_BANDWIDTH:.3g} wide on data from {support[0]:.6g} to {support[-1]:.6g} would take "
-            f"{counts.sum()} points to find the thresholds, and a model of {len(support)}. Raise gamma."
+            f"Kernels {step * _GRID_PER_BANDWIDTH:.3g} wide on data from {support[0]:.4g} to {support[-1]:.4g} would "
+            f"take {counts.sum()} points to find the thresholds, and a model of {len(support)}. Raise gamma."
         )
     inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors, anchors[1:], counts, strict=False)]
     tail = step * np.cumsum(_TAIL_GROWTH ** np.arange(_TAIL_STEPS))
