@@ -20,10 +20,11 @@ from melc.together import Pass, Together
 
 T = TypeVar("T")
 
+_FEW_ROWS = 32_768
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
 # Rows whose projections are binned while they are still in the cache.
-_STRETCH = 32_768
+_STRETCH = 131_072
 # Numbers of X that stay in a core's cache while several problems read them.
 _CACHED_NUMBERS = 32_768
 
@@ -156,11 +157,13 @@ class Rows:
         weights, step = self.weights_and_step()
 
         def bin_stretch(part: _Binning, a: int, b: int) -> None:
+            points = (self._z, self.codes, weights, step, a, b, *arguments, part.moments, order)
+            if v is not None and self._products.rows is not None:
+                part.outside += kernels.project_and_bin(self._products.rows, v, *points)
+                return
             if v is not None:
                 self._products.project(v, a, b, self._z)
-            part.outside += kernels.bin_points(
-                self._z, self.codes, weights, step, a, b, *arguments, part.moments, order
-            )
+            part.outside += kernels.bin_points(*points, self._z, b)
 
         parts = self._run(lambda: _Binning(np.zeros((layout.n_bins, layout.order))), bin_stretch)
         moments = _add_up(part.moments for part in parts)
@@ -183,11 +186,12 @@ class Rows:
         addition, extra_step = (np.zeros(1), 0) if extra is None else (extra, 1)
 
         def pull_stretch(gradient: Floats, a: int, b: int) -> None:
+            points = (self._z, self.codes, weights, step, addition, extra_step, a, b, *arguments, table)
+            if self._products.rows is not None:
+                kernels.weigh_and_pull(self._products.rows, *points, gradient, order)
+                return
             w = np.empty(b - a)
-            kernels.weigh_points(
-                *(self._z, self.codes, weights, step, addition, extra_step, a, b),
-                *(*arguments, table, w, order),
-            )
+            kernels.weigh_points(*points, w, order)
             self._products.pull(w, a, b, gradient)
 
         return _add_up(self._run(lambda: np.zeros(self.n_features), pull_stretch))
@@ -255,7 +259,7 @@ class Rows:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
         if self.watched is not None:
             self.watched.check()
-        if self.together is None and self.n_rows <= _STRETCH:  # small data have no time for more
+        if self.together is None and self.n_rows <= _FEW_ROWS:  # small data have no time for more
             something = begin()
             step(something, 0, self.n_rows)
             return [something]
@@ -336,6 +340,7 @@ class _Products:
     pull: Callable[[Floats, int, int, Floats], None]
     divisible: bool = True
     block_rows: int = 1  # rows that are multiplied at once
+    rows: Any = None  # X where it is made for the kernels that do more than the products in a pass
 
 
 def _products_with(X: Any, centre: Floats | None) -> _Products:
@@ -354,6 +359,7 @@ def _products_with(X: Any, centre: Floats | None) -> _Products:
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
             block_rows=2,
+            rows=X,
         )
     if X.flags.f_contiguous:
         return _Products(
