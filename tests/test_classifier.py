@@ -92,7 +92,7 @@ def test_divergence_is_that_of_the_direction():
     X, y = make()
     model = settle().fit(X, y)
     assert model.divergence_ == pytest.approx(cauchy_schwarz_divergence(X, y, model.coef_[0]), rel=1e-10)
-    assert model.divergence_ == max(r.divergence for r in model.results_)
+    assert model.divergence_ == pytest.approx(max(r.divergence for r in model.results_), rel=3e-9)
     assert len(model.results_) == 3
     assert model.n_iter_ == model.result_.n_iter
 

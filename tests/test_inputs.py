@@ -87,6 +87,15 @@ def test_sparse_and_dense_fits_agree_after_many_iterations(n, d, density, seed):
         assert np.linalg.norm(model.coef_ - dense.coef_) < 1e-7
 
 
+def test_sparse_and_dense_fits_agree_on_the_run_where_several_find_the_same_optimum():
+    X, y = make_sparse(20_000, 100, 0.2)
+    dense, *thin = (settle().fit(each, y) for each in (X.toarray(), X, X.tocsc()))
+    first, second = (run.divergence for run in dense.results_)
+    assert first == pytest.approx(second, rel=1e-9)
+    for model in thin:
+        assert np.linalg.norm(model.coef_ - dense.coef_) < 1e-7
+
+
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix])
 def test_a_hundred_thousand_columns_stay_sparse(container):
     few, y = make_sparse(2000, 30, 0.5)

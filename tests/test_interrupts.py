@@ -135,7 +135,7 @@ def test_no_thread_is_left_after_a_fit_that_failed(monkeypatch):
         raise MemoryError
 
     fitted_direction(X, y)
-    monkeypatch.setattr(rows.kernels, "weigh_points", fails)
+    monkeypatch.setattr(rows.kernels, "weigh_and_pull", fails)
     with pytest.raises(MemoryError):
         fitted_direction(X, y)
     assert threading.active_count() == before

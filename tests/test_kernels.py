@@ -6,6 +6,7 @@ from scipy.special import logsumexp
 
 import naive
 from melc import kernels, sums
+from melc.rows import Layout
 from melc.sums import Side
 
 
@@ -198,3 +199,31 @@ def test_products_with_a_stretch_of_rows(n_features):
         kernels.pull_rows(X, w, start, stop, gradient)
         true = [1 + naive.dot(column[start:stop], w) for column in X.T]
         np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 20, 100])
+def test_passes_do_what_their_parts_do(n_features):
+    """Blocks smaller than the stretch, and a stretch that begins within the rows."""
+    rng = np.random.default_rng(10)
+    n = 40_000 // n_features
+    X, v, codes = rng.normal(size=(n, n_features)), rng.normal(size=n_features), rng.integers(0, 2, n).astype(np.int8)
+    v /= np.linalg.norm(v)
+    weights, start, stop = rng.uniform(1, 2, n), 8, n - 3
+    mine = codes[start:stop], weights[start:stop], 1
+    layout = Layout(0.1, (0.25, 0.5), (-8, -5), (15, 9), 6)  # too short for some
+    arguments, order = layout.as_arguments(), layout.order_tag()
+    z, expected_z = np.zeros(stop - start), np.zeros(stop - start)
+    moments, expected = np.zeros((layout.n_bins, 6)), np.zeros((layout.n_bins, 6))
+    outside = kernels.project_and_bin(X, v, start, z, *mine, *arguments, moments, order)
+    kernels.project_rows(X, v, start, stop, expected_z)
+    found = kernels.bin_points(expected_z, *mine, *arguments, expected, order, z, 0)
+    assert outside == found > 0
+    np.testing.assert_array_equal(z, expected_z)
+    np.testing.assert_array_equal(moments, expected)
+    table, w = rng.normal(size=(layout.n_bins, 5)), np.empty(stop - start)
+    points = (z, *mine, *arguments, table)
+    gradient, pulled = np.zeros(n_features), np.zeros(n_features)
+    kernels.weigh_and_pull(X, start, *points, gradient, order)
+    kernels.weigh_points(*points, w, order)
+    kernels.pull_rows(X, w, start, stop, pulled)
+    np.testing.assert_array_equal(gradient, pulled)

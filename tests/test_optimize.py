@@ -169,8 +169,11 @@ def test_results_are_frozen():
 
 def test_best_of_takes_the_highest_and_the_first_of_equals():
     base = maximise(Objective(make(0)), random_starts(5, 1)[0], max_iter=1)
-    results = [replace(base, divergence=d, n_iter=i) for i, d in enumerate((1.0, 3.0, 3.0, 2.0))]
-    assert best_of(results).n_iter == 1
+    for divergences, best in (((1.0, 3.0, 3.0, 2.0), 1), ((1.0, 3.0, 3.0 + 1e-9, 2.0), 1), ((3.0, 3.0 + 1e-7), 1)):
+        results = [replace(base, divergence=d, n_iter=i, converged=True) for i, d in enumerate(divergences)]
+        assert best_of(results).n_iter == best
+        results[best] = replace(results[best], converged=False)
+        assert best_of(results).n_iter == (2 if divergences[2:] else best)
 
 
 def test_a_flat_objective_ends_at_once():

@@ -33,6 +33,11 @@ from melc.rows import Rows
 from melc.search import WORTH_SAMPLES
 from melc.together import Together, solve_together
 
+# With more classes than this there must be some rows to each.
+_MANY_CLASSES, _ROWS_PER_CLASS = 50, 4
+# Bytes that the codes of all classes may take whatever X has, and beyond that for each byte of X.
+_SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
+
 # Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
 _WORTH_TOGETHER = 100_000
 # Rows that are looked at together where all at once would fill the memory.
@@ -218,6 +223,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
         classes = np.unique(y)
+        _check_number_of_classes(len(classes), X.shape[0], (X.data if sparse.issparse(X) else X).nbytes)
         index = (y == classes[-1]).view(np.int8) if len(classes) <= 2 else np.searchsorted(classes, y)
         counts, totals = _totals(index, weights, len(classes))
         _check_classes(classes, counts, totals)
@@ -236,6 +242,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
                 f'method={self.method!r} wants all projections in one place. Use method="moments", or bring the data '
                 "into memory: X, y = dask.compute(X, y)"
             )
+        _check_number_of_classes(len(data.classes), data.rows.n_rows, 8 * data.rows.n_rows * data.rows.n_features)
         _check_classes(data.classes, data.counts, data.totals)
         _check_varies(data.varies, data.rows.n_rows, data.rows.n_features)
         return data.rows, data.classes, data.totals
@@ -469,6 +476,18 @@ def _totals(index: NDArray[Any], weights: Floats | None, n_classes: int) -> tupl
         counts += np.bincount(index[block], minlength=n_classes)
         totals += np.bincount(index[block], None if weights is None else weights[block], n_classes)
     return counts, totals
+
+
+def _check_number_of_classes(n_classes: int, n_rows: int, at_hand: int) -> None:
+    """Refuse what can only be a mistake, before memory is asked for: each class is told from the rest on its own."""
+    needed = n_classes * n_rows
+    few_rows = n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes
+    if few_rows or needed > max(_SMALL_CODES, _CODES_PER_BYTE * at_hand):
+        raise ValueError(
+            f"y holds {n_classes} classes in {n_rows} rows; to code them takes {needed / 2**20:.0f} MiB, while X has "
+            f"{at_hand / 2**20:.0f} MiB. If y is a quantity or the number of a row, it needs another method or column; "
+            "if it is a class, join the rare ones."
+        )
 
 
 def _check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floats) -> None:

@@ -27,6 +27,7 @@ _RANK_TOLERANCE = 1e-9
 
 _GRID_PER_BANDWIDTH = 8
 _MOST_STEPS_IN_A_GAP = 64
+_MOST_GRID = 1 << 24
 _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
 
 # Bandwidths from the data beyond which everything looks alike.
@@ -261,6 +262,11 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
     kept.append(support[-1])
     anchors = np.array(kept)
     counts = np.clip(np.ceil(np.diff(anchors) / step), 1, _MOST_STEPS_IN_A_GAP).astype(int)
+    if counts.sum() > _MOST_GRID:
+        raise ValueError(
+            f"Kernels {step * _GRID_PER_BANDWIDTH:.3g} wide on data from {support[0]:.4g} to {support[-1]:.4g} would "
+            f"take {counts.sum()} points to find the thresholds, and a model of {len(support)}. Raise gamma."
+        )
     inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors, anchors[1:], counts, strict=False)]
     tail = step * np.cumsum(_TAIL_GROWTH ** np.arange(_TAIL_STEPS))
     return np.unique(np.concatenate([support[0] - tail, *inside, [support[-1]], support[-1] + tail]))

@@ -253,5 +253,11 @@ def _newton_step(objective: Objective, u: Floats, gradient: Floats, enough: floa
 
 
 def best_of(results: list[Result]) -> Result:
-    """The run that reached the highest divergence; the first of equals."""
-    return max(results, key=lambda result: result.divergence)
+    """The run that reached the highest divergence; of equals the first, one that converged if there is any.
+
+    Equal are those that differ by less than a solver would call progress: they ended at the same optimum, and which of
+    them is a hair higher is a matter of rounding.
+    """
+    highest = max(result.divergence for result in results)
+    enough = highest - SCIPY_PROGRESS * max(abs(highest), 1.0)
+    return min((r for r in results if r.divergence >= enough), key=lambda result: not result.converged)

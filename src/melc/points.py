@@ -64,10 +64,10 @@ class Extra:
     rows: NDArray[np.int64]
     weights: Floats
 
-    def add_to(self, w: Floats, first_row: int) -> None:
-        """Add to the weights of the rows from ``first_row`` on; needs numbers of rows in ascending order."""
-        chosen = slice(*np.searchsorted(self.rows, (first_row, first_row + len(w))))
-        np.add.at(w, self.rows[chosen] - first_row, self.weights[chosen])
+    def within(self, first_row: int, n_rows: int) -> tuple[NDArray[np.int64], Floats]:
+        """Those of n rows, counted from the first of them; needs numbers of rows in ascending order."""
+        chosen = slice(*np.searchsorted(self.rows, (first_row, first_row + n_rows)))
+        return self.rows[chosen] - first_row, self.weights[chosen]
 
 
 def draw_ranks(counts: tuple[int, int], size: int, rng: np.random.RandomState) -> Ranks:

@@ -24,14 +24,21 @@ from melc.together import Pass, Together
 
 T = TypeVar("T")
 
+# Takes something on, with the projections of a stretch of rows and its two ends.
+Step = Callable[[T, Floats, int, int], None]
+
+_FEW_ROWS = 32_768
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
 # Rows whose projections are binned while they are still in the cache.
-_STRETCH = 32_768
+_STRETCH = 131_072
 # Numbers of X that stay in a core's cache while several problems read them.
 _CACHED_NUMBERS = 32_768
 # Rows whose projections are kept between the two passes of an evaluation: 256 MB of them.
 _MOST_KEPT = 1 << 25
+
+# Rows that are copied to be multiplied.
+_TAKEN_AT_ONCE = 4096
 
 _ONE = np.ones(1)
 
@@ -158,27 +165,47 @@ class Rows:
         """Project on v and bin, in one pass over X."""
         arguments, order = layout.as_arguments(), layout.order_tag()
 
-        def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
-            weights, step = self.weights_and_step(a, b)
-            if kernels.bin_points(z, self.codes[a:b], weights, step, *arguments, part.moments, order):
+        def note(part: Binned, z: Floats, a: int, b: int, n_outside: int) -> None:
+            if n_outside:
                 outside = layout.slots(z, self.codes[a:b]) < 0
                 part.outside += self._points(np.flatnonzero(outside), z, a)
 
-        return _add_up(self._along(v, lambda: Binned(np.zeros((layout.n_bins, layout.order))), bin_stretch))
+        def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
+            points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, part.moments, order)
+            note(part, z, a, b, kernels.bin_points(*points, z, len(z)))
+
+        def project_and_bin(part: Binned, z: Floats, a: int, b: int) -> None:
+            points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, part.moments, order)
+            note(part, z, a, b, kernels.project_and_bin(self._products.rows, v, a, *points))
+
+        fused = None if self._products.rows is None else project_and_bin
+        return _add_up(self._along(v, lambda: Binned(np.zeros((layout.n_bins, layout.order))), bin_stretch, fused))
 
     def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
         """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra``."""
         arguments, order = layout.as_arguments(), layout.order_tag()
 
         def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
+            points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, table)
+            if self._products.rows is not None:
+                kernels.weigh_and_pull(self._products.rows, a, *points, gradient, order)
+                return
             w = np.empty(b - a)
-            weights, step = self.weights_and_step(a, b)
-            kernels.weigh_points(z, self.codes[a:b], weights, step, *arguments, table, w, order)
-            if extra is not None:
-                extra.add_to(w, self.first_row + a)
+            kernels.weigh_points(*points, w, order)
             self._products.pull(w, a, b, gradient)
 
-        return _add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
+        gradient = _add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
+        return gradient if extra is None else gradient + self._pull_some(extra)
+
+    def _pull_some(self, extra: Extra) -> Floats:
+        """Xᵀw of some rows, as far as they are here."""
+        gradient = np.zeros(self.n_features)
+        numbers, weights = extra.within(self.first_row, self.n_rows)
+        for a in range(0, len(numbers), _TAKEN_AT_ONCE):
+            some = slice(a, a + _TAKEN_AT_ONCE)
+            X = self.X[numbers[some]]
+            gradient += (X if self.centre is None else X - self.centre).T @ weights[some]
+        return gradient
 
     def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_]) -> Points:
         """The points whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
@@ -221,7 +248,7 @@ class Rows:
             codes = self.codes[a:b]
             inner = np.where((z >= low[codes]) & (z <= high[codes]), z, np.inf)
             weights, step = self.weights_and_step(a, b)
-            kernels.bin_points(inner, codes, weights, step, *arguments, moments, order)
+            kernels.bin_points(inner, codes, weights, step, *arguments, moments, order, inner, len(inner))
 
         return _add_up(self._along(v, lambda: np.zeros((layout.n_bins, layout.order)), bin_stretch))
 
@@ -308,8 +335,11 @@ class Rows:
         """Weights of a stretch of rows, and the step from one to the next: none where all are one."""
         return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
 
-    def _along(self, v: Floats, begin: Callable[[], T], step: Callable[[T, Floats, int, int], None]) -> list[T]:
-        """A pass over the projections on v; those of the pass before if it had the same v."""
+    def _along(self, v: Floats, begin: Callable[[], T], step: Step[T], fused: Step[T] | None = None) -> list[T]:
+        """A pass over the projections on v; those of the pass before if it had the same v.
+
+        ``fused`` projects and takes the step at once, where somebody has made that faster than one after the other.
+        """
         known = np.array_equal(v, self._v)
         if self._keep and not known:
             self._v = np.empty(0)
@@ -318,9 +348,12 @@ class Rows:
 
         def project_and_step(something: T, a: int, b: int) -> None:
             z = self._z[a:b] if self._keep else np.empty(b - a)
-            if not known:
-                self._products.project(v, a, b, z)
-            step(something, z, a, b)
+            if known or fused is None:
+                if not known:
+                    self._products.project(v, a, b, z)
+                step(something, z, a, b)
+            else:
+                fused(something, z, a, b)
 
         parts = self._run(begin, project_and_step)
         if self._keep:
@@ -331,7 +364,7 @@ class Rows:
         """A pass over the rows: every segment begins something and takes steps with it, stretch by stretch."""
         if self.watched is not None:
             self.watched.check()
-        if self.together is None and self.n_rows <= _STRETCH:  # small data have no time for more
+        if self.together is None and self.n_rows <= _FEW_ROWS:  # small data have no time for more
             something = begin()
             step(something, 0, self.n_rows)
             return [something]
@@ -412,6 +445,7 @@ class _Products:
     pull: Callable[[Floats, int, int, Floats], None]
     divisible: bool = True
     block_rows: int = 1  # rows that are multiplied at once
+    rows: Any = None  # X where it is made for the kernels that do more than the products in a pass
 
 
 def _products_with(X: Any, centre: Floats | None) -> _Products:
@@ -430,6 +464,7 @@ def _products_with(X: Any, centre: Floats | None) -> _Products:
             lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
             lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
             block_rows=2,
+            rows=X,
         )
     if X.flags.f_contiguous:
         return _Products(

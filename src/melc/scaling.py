@@ -97,6 +97,8 @@ def whitening(covariance: Floats) -> Floats:
     Directions with next to no variance are not stretched for ever.
     """
     values, vectors = np.linalg.eigh(covariance)
+    if values[-1] < _ROUNDING**2:  # every class is a point
+        return np.eye(len(values))
     return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_STRETCHED * values[-1])))
 
 

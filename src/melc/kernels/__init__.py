@@ -40,6 +40,7 @@ from melc.kernels.pairs import (
     nearest_distance,
     self_sum,
 )
+from melc.kernels.passes import project_and_bin, weigh_and_pull
 from melc.kernels.rows import (
     COLUMN_BLOCK,
     blas_block_rows,
@@ -77,6 +78,7 @@ __all__ = [
     "merge_moments",
     "nearest_distance",
     "pair_errors",
+    "project_and_bin",
     "project_centred",
     "project_columns",
     "project_mixed",
@@ -94,5 +96,6 @@ __all__ = [
     "sum_within",
     "total_variance",
     "variance_pull",
+    "weigh_and_pull",
     "weigh_points",
 ]
