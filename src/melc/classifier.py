@@ -242,9 +242,10 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
                 f'method={self.method!r} wants all projections in one place. Use method="moments", or bring the data '
                 "into memory: X, y = dask.compute(X, y)"
             )
-        _check_number_of_classes(len(data.classes), data.rows.n_rows, 8 * data.rows.n_rows * data.rows.n_features)
+        n_rows = int(data.counts.sum())
+        _check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
         _check_classes(data.classes, data.counts, data.totals)
-        _check_varies(data.varies, data.rows.n_rows, data.rows.n_features)
+        _check_varies(data.varies, n_rows, data.rows.n_features)
         return data.rows, data.classes, data.totals
 
     def _settings(self) -> Settings:
