@@ -23,7 +23,8 @@ class Atoms:
         return len(self.points)
 
     def __getitem__(self, chosen: slice | NDArray[np.bool_]) -> "Atoms":
-        return Atoms(self.points[chosen], self.weights[chosen])
+        """Some of them, copied: a view of a few would keep all in memory."""
+        return Atoms(self.points[chosen].copy(), self.weights[chosen].copy())
 
     def __add__(self, other: "Atoms") -> "Atoms":
         return joined(np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights]))
