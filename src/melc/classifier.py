@@ -195,6 +195,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Also a memory map, or a Dask array or dataframe, which stays where it is; y and sample_weight then likewise.
         y : array-like of shape (n_samples,)
             Two or more different labels.
         sample_weight : array-like of shape (n_samples,), default=None
