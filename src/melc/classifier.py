@@ -225,7 +225,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             X, y, weights = _drop_weightless(X, y, weights)
         classes = np.unique(y)
         _check_number_of_classes(len(classes), X.shape[0], (X.data if sparse.issparse(X) else X).nbytes)
-        index = (y == classes[-1]).view(np.int8) if len(classes) <= 2 else np.searchsorted(classes, y)
+        index = (y != classes[0]).view(np.int8) if len(classes) <= 2 else np.searchsorted(classes, y)
         counts, totals = _totals(index, weights, len(classes))
         _check_classes(classes, counts, totals)
         _check_varies(_varies(X), *X.shape)
