@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc import MELC, objective
+from melc import MELC, binned, objective
 from melc.binned import BinnedDivergence
 from melc.pairwise import ExactDivergence
 from melc.rows import Rows
@@ -60,6 +60,31 @@ def test_bins_of_every_order(order, kind):
     binned.order = order
     v = np.array([0.6, 0.8])
     assert_same(binned.evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["heavy", "apart"])
+def test_points_beyond_the_table(kind, weighted, monkeypatch):
+    monkeypatch.setattr(binned, "_MOST_BINS", 8)
+    X, codes = few_rows(kind)
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
+    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+
+
+@pytest.mark.parametrize("of", [ExactDivergence, lambda rows, gamma: BinnedDivergence(rows, gamma, 1e-6)])
+def test_directions_along_which_a_class_or_nothing_varies(of):
+    X, codes = few_rows()
+    for code in (0, 1):
+        spiked = X.copy()
+        spiked[codes == code, 0] = 1.0
+        found = of(Rows(spiked, codes), 1.0).evaluate(np.array([1.0, 0.0]))
+        assert found.floored
+        assert np.isfinite(found.divergence)
+        assert np.isfinite(found.gradient).all()
+    X[:, 0] = 1.0
+    nothing = of(Rows(X, codes), 1.0).evaluate(np.array([1.0, 0.0]))
+    assert (nothing.divergence, nothing.gradient.tolist()) == (0.0, [0.0, 0.0])
 
 
 def test_wide_and_narrow_classes():
