@@ -8,7 +8,7 @@ FLOOR := .venv-floor
 # The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
 FLOORS = $(shell $(PYTHON) tests/floors.py)
 
-.PHONY: demo test test-floor lint bench fuzz paper clean
+.PHONY: demo test test-floor coverage lint bench fuzz paper clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
@@ -21,6 +21,13 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q
+
+# Branches of src/melc that tests run: all of them once as they are, and the kernels once more line by line.
+coverage: $(INSTALLED)
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -q -n 2 --cov --cov-report= --cov-fail-under=0
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 --cov --cov-append --cov-report= --cov-fail-under=0 tests/test_kernels.py tests/test_uncompiled.py
+	$(BIN)/python -m coverage report
 
 $(FLOOR)/.installed: pyproject.toml tests/floors.py
 	$(PYTHON) -m venv $(FLOOR)

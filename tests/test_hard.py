@@ -436,3 +436,10 @@ def test_a_spike_whose_square_is_hardly_a_number():
     with pytest.warns(UserWarning, match=DEGENERATE):
         model = MELC(n_init=1, random_state=201).fit(X, [0, 0, 1, 1])
     assert_sound(model, np.concatenate([X, [[1e300, 1e300], [-1e300, 1.0]]]))
+
+
+def test_three_classes_that_are_points_next_to_nothing_apart():
+    X = 3e-143 * np.array([[1.0], [0.0], [2.0], [1.0], [0.0], [2.0]])
+    with pytest.warns(UserWarning, match=DEGENERATE):
+        model = MELC(gamma=0.1, n_init=1, random_state=443).fit(X, [1, 0, 2, 1, 0, 2])
+    np.testing.assert_array_equal(model.predict(X), [1, 0, 2, 1, 0, 2])

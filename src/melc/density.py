@@ -28,6 +28,8 @@ _RANK_TOLERANCE = 1e-9
 _GRID_PER_BANDWIDTH = 8
 _MOST_STEPS_IN_A_GAP = 64
 _MOST_GRID = 1 << 24
+# Between spikes the ratio is so steep that few steps do better than halving, which Brent's rule may put off for long.
+_MOST_ROOT_STEPS = 5000
 _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
 
 # Bandwidths from the data beyond which everything looks alike.
@@ -309,4 +311,4 @@ def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tu
 def _root(ratio: Ratio, a: float, b: float) -> float:
     # xtol near rounding: thresholds are wanted to 1e-10 of the data's range, whatever the range is.
     tolerance = 4 * np.finfo(float).eps * max(abs(a), abs(b), abs(b - a)) + 1e-300
-    return float(brentq(lambda t: float(ratio(np.array([t]))[0]), a, b, xtol=tolerance, rtol=8.9e-16))
+    return float(brentq(lambda t: float(ratio(np.array([t]))[0]), a, b, xtol=tolerance, rtol=8.9e-16, maxiter=_MOST_ROOT_STEPS))

@@ -1,0 +1,107 @@
+"""Every kernel on so little data that it also runs uncompiled, line by line, for ``make coverage``."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from melc import MELC, binned, objective
+from melc.binned import BinnedDivergence
+from melc.pairwise import ExactDivergence
+from melc.rows import Rows
+from melc.sums.moments import ORDERS
+
+FORMS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "csr": sparse.csr_array,
+}
+
+
+def few_rows(kind="overlapping", n=40):
+    rng = np.random.default_rng(0)
+    codes = (np.arange(n) % 2).astype(np.int8)
+    X = rng.normal(size=(n, 2)).astype(np.float32).astype(float)
+    if kind == "apart":
+        X += 40.0 * codes[:, None]
+    elif kind == "outlier":
+        X[0] = 2.0**20
+    elif kind == "heavy":
+        X = X**5
+    return X, codes
+
+
+def assert_same(binned, exact, tolerance):
+    assert binned.divergence == pytest.approx(exact.divergence, abs=tolerance)
+    np.testing.assert_allclose(binned.gradient, exact.gradient, atol=1e3 * tolerance * (1 + abs(exact.divergence)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("offset", [None, 100.0])
+def test_bins_on_every_form_of_rows(form, offset):
+    X, codes = few_rows()
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if form == "rows" else None
+    shifted = X if offset is None else (X + offset).astype(np.float32).astype(float)
+    rows = Rows(FORMS[form](shifted), codes, weights)
+    if offset is not None and form != "csr":
+        rows = rows.around(np.full(2, offset))
+    v = np.array([0.6, -0.8])
+    exact = ExactDivergence(Rows(shifted, codes, weights), 1.0).evaluate(v)
+    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), exact, 1e-6)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", ["overlapping", "apart", "outlier", "heavy"])
+def test_bins_of_every_order(order, kind):
+    X, codes = few_rows(kind)
+    rows = Rows(X, codes)
+    binned = BinnedDivergence(rows, 1.0, 1e-4)
+    binned.order = order
+    v = np.array([0.6, 0.8])
+    assert_same(binned.evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["heavy", "apart"])
+def test_points_beyond_the_table(kind, weighted, monkeypatch):
+    monkeypatch.setattr(binned, "_MOST_BINS", 8)
+    X, codes = few_rows(kind)
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
+    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+
+
+@pytest.mark.parametrize("of", [ExactDivergence, lambda rows, gamma: BinnedDivergence(rows, gamma, 1e-6)])
+def test_directions_along_which_a_class_or_nothing_varies(of):
+    X, codes = few_rows()
+    for code in (0, 1):
+        spiked = X.copy()
+        spiked[codes == code, 0] = 1.0
+        found = of(Rows(spiked, codes), 1.0).evaluate(np.array([1.0, 0.0]))
+        assert found.floored
+        assert np.isfinite(found.divergence)
+        assert np.isfinite(found.gradient).all()
+    X[:, 0] = 1.0
+    nothing = of(Rows(X, codes), 1.0).evaluate(np.array([1.0, 0.0]))
+    assert (nothing.divergence, nothing.gradient.tolist()) == (0.0, [0.0, 0.0])
+
+
+def test_wide_and_narrow_classes():
+    """Bins of one class are merged for the sum across; most of them are empty."""
+    X, codes = few_rows()
+    X[codes == 1] *= 300.0
+    rows, v = Rows(X, codes), np.array([1.0, 0.5])
+    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+
+
+@pytest.mark.parametrize("method", ["moments", "exact", "discard", "bin"])
+@pytest.mark.parametrize("shrinkage", [None, 0.2])
+def test_a_fit_by_every_method(method, shrinkage, monkeypatch):
+    monkeypatch.setattr(objective, "_FEW_ROWS", 0)
+    X, codes = few_rows()
+    X[:, 0] += 2 * codes
+    model = MELC(
+        method=method, eps=1e-3, shrinkage=shrinkage, n_init=1, max_iter=40, tol=1e-2, n_jobs=1, random_state=0
+    ).fit(X, codes)
+    assert model.score(X, codes) > 0.75
