@@ -1,9 +1,16 @@
-"""One way to run property tests: repeatable, and without a deadline that compilation would miss."""
+"""One way to run tests: property tests repeatable and without a deadline that compilation would miss; interrupts heard.
+
+A shell that runs tests in the background has them ignore interrupts, and the processes that they start with them.
+"""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
