@@ -164,13 +164,7 @@ def test_a_killed_run_goes_on_and_gives_identical_tables(uninterrupted, tmp_path
 def test_control_c_stops_the_command_with_words_and_leaves_no_process(tmp_path):
     command = [sys.executable, "-m", "melc.cli", "reproduce", "--quick", "--output", str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "MELC_DATA": str(tmp_path)}
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which background jobs of a shell ignore
-    )
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for_records(process, tmp_path / "records", 2)
     workers = children_of(process.pid)
     process.send_signal(signal.SIGINT)
