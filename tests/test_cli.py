@@ -81,16 +81,9 @@ def start_on_terminal(*arguments, **variables):
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **variables}
     command = [*PROGRAM, *(str(argument) for argument in arguments)]
-    process = subprocess.Popen(
-        command, stdin=follower, stdout=follower, stderr=follower, env=environment, preexec_fn=_heed_interrupts
-    )
+    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment)
     os.close(follower)
     return process, leader
-
-
-def _heed_interrupts():
-    """A shell has its background jobs ignore them, and so would their children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def read_all(leader):

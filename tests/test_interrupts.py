@@ -17,14 +17,12 @@ from melc import MELC, rows
 HEARD_WITHIN = 2.0  # seconds
 
 CHILD = """
-import signal
 import threading
 import warnings
 
 import numpy as np
 from melc import MELC, information_potential
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which background jobs of a shell ignore
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 
