@@ -311,4 +311,6 @@ def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tu
 def _root(ratio: Ratio, a: float, b: float) -> float:
     # xtol near rounding: thresholds are wanted to 1e-10 of the data's range, whatever the range is.
     tolerance = 4 * np.finfo(float).eps * max(abs(a), abs(b), abs(b - a)) + 1e-300
-    return float(brentq(lambda t: float(ratio(np.array([t]))[0]), a, b, xtol=tolerance, rtol=8.9e-16, maxiter=_MOST_ROOT_STEPS))
+    return float(
+        brentq(lambda t: float(ratio(np.array([t]))[0]), a, b, xtol=tolerance, rtol=8.9e-16, maxiter=_MOST_ROOT_STEPS)
+    )
