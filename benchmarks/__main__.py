@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import evaluations, fits, methods, peers, scaling, tails  # noqa: F401  (they register themselves)
+from benchmarks import curves, evaluations, fits, methods, peers, scaling, tails  # noqa: F401  (they register themselves)
 from benchmarks.measure import BENCHMARKS, ROOT, Profile, Row
 from benchmarks.report import head, line, write
 
