@@ -347,9 +347,9 @@ def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats,
 
 
 def _is_spike(decision: Decision) -> bool:
-    """Whether a class is so narrow beside the other that its width is a matter of rounding."""
+    """Whether a class is so narrow, beside the other or beside the smallest number, that rounding made its width."""
     widths = [density.bandwidth for density in decision.densities]
-    return min(widths) < 1e-6 * max(widths)
+    return min(widths) < max(1e-6 * max(widths), 1e-152)
 
 
 def _same_bits(fit: Fit, other: Fit) -> None:
