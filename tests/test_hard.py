@@ -338,6 +338,15 @@ def test_the_certificate_holds_for_classes_far_apart(distance):
     assert np.all(np.isfinite(by_bins.gradient))
 
 
+def test_bins_of_classes_far_apart_whose_nearest_points_weigh_next_to_nothing():
+    """Every pair of bins is below the smallest number; the nearest points decide."""
+    X = np.array([[-1.9801653275169063], [2.502015501132172e-8], [-1.9801652665357918], [8.83653815910913e-9]])
+    weights = np.array([622451.8193030426, 131359.45647809064, 6.99257601209539e-05, 1.063133503267896e-06])
+    rows, v = Rows(X, np.array([1, 0, 1, 0], dtype=np.int8), weights), np.ones(1)
+    by_bins, exact = BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
+    assert by_bins.divergence == pytest.approx(exact.divergence, rel=1e-9)
+
+
 # -------------------------------------------------------------------------------------------------- tails
 
 

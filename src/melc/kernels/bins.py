@@ -455,6 +455,10 @@ def sum_across(
         keys_x, _charges(moments_x, lagrange), mass_x, keys_y, _charges(moments_y, lagrange), mass_y,
         blocks, slopes, errors, least, phi_x, phi_y,
     )  # fmt: skip
+    if not total * width > 0.0:  # all of it about the smallest number: nothing can be said
+        polynomials_x[:] = 0.0
+        polynomials_y[:] = 0.0
+        return 0.0, 0.0, np.inf
     left_out = (least + n_blocks - 1) * width
     exponent = (nearest - left_out) * (nearest + left_out) / (2 * variance)
     error += _total(mass_x) * _total(mass_y) * np.exp(exponent)
