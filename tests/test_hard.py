@@ -452,3 +452,14 @@ def test_three_classes_that_are_points_next_to_nothing_apart():
     with pytest.warns(UserWarning, match=DEGENERATE):
         model = MELC(gamma=0.1, n_init=1, random_state=443).fit(X, [1, 0, 2, 1, 0, 2])
     np.testing.assert_array_equal(model.predict(X), [1, 0, 2, 1, 0, 2])
+
+
+def test_empirical_priors_do_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    X, y = overlapping(60)
+    weights = rng.uniform(0.1, 3, size=60)
+    first = MELC(priors="empirical", n_init=1, random_state=0).fit(X, y, weights)
+    for _ in range(5):
+        order = rng.permutation(60)
+        again = MELC(priors="empirical", n_init=1, random_state=0).fit(X[order], y[order], weights[order])
+        np.testing.assert_array_equal(again.thresholds_, first.thresholds_)

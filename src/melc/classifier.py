@@ -230,6 +230,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         _check_classes(classes, counts, totals)
         _check_varies(_varies(X), *X.shape)
         X, index, weights = canonical(X, index, weights)
+        _, totals = _totals(index, weights, len(classes))  # once more: in this order they are the same to the last bit
         return Rows(X, index, weights, _openmp_effective_n_threads(self.n_jobs)), classes, totals
 
     def _collected(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
