@@ -12,6 +12,9 @@ from melc.objective import Objective
 # Smallest relative change of the objective that still counts as progress (SciPy's own default).
 SCIPY_PROGRESS = 2.2e-9
 
+# Relative difference of divergences that no two optima have.
+_SAME_OPTIMUM = 5e-10
+
 _ARMIJO = 1e-4
 _MOST_HALVINGS = 40
 
@@ -215,7 +218,7 @@ def sharpen(objective: Objective, found: Result) -> Result:
         moved = u + _newton_step(objective, u, gradient, 0.5 * enough, last)
         evaluation_there = objective.evaluate(moved)
         value_there, gradient_there = objective.penalise(moved, evaluation_there)
-        lower = value_there < value - SCIPY_PROGRESS * max(abs(value), 1.0)
+        lower = value_there < value - _SAME_OPTIMUM * max(abs(value), 1.0)
         if lower or not np.linalg.norm(gradient_there) < np.linalg.norm(gradient):
             break
         u, evaluation, value, gradient = moved, evaluation_there, value_there, gradient_there
@@ -255,9 +258,9 @@ def _newton_step(objective: Objective, u: Floats, gradient: Floats, enough: floa
 def best_of(results: list[Result]) -> Result:
     """The run that reached the highest divergence; of equals the first, one that converged if there is any.
 
-    Equal are those that differ by less than a solver would call progress: they ended at the same optimum, and which of
-    them is a hair higher is a matter of rounding.
+    Equal are those that differ by next to nothing: they ended at the same optimum, and which of them is higher by that
+    is a matter of rounding.
     """
     highest = max(result.divergence for result in results)
-    enough = highest - SCIPY_PROGRESS * max(abs(highest), 1.0)
+    enough = highest - _SAME_OPTIMUM * max(abs(highest), 1.0)
     return min((r for r in results if r.divergence >= enough), key=lambda result: not result.converged)
