@@ -20,6 +20,9 @@ from melc.kernels.prefetch import prefetch
 _LOCATED = 512
 _CACHE_LINE = np.uint64(8)  # numbers
 
+# Constants of NumPy's types: what they are passed to is compiled once for them and for variables.
+_NO_BINS_APART, _BOTH = np.int64(0), np.bool_(True)
+
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 
 
@@ -379,10 +382,10 @@ def sum_within(keys, moments, lagrange, differences, hermite, width, variance, n
     Bins ``n_blocks`` and more apart are left out. ``polynomials`` receives ∂ log S/∂z in every bin.
     """
     charges = _charges(moments, lagrange)
-    blocks, slopes = _blocks(0, n_blocks, differences, width, variance, 0.0)
-    errors = pair_errors(0, n_blocks, hermite, width, variance)
+    blocks, slopes = _blocks(_NO_BINS_APART, n_blocks, differences, width, variance, 0.0)
+    errors = pair_errors(_NO_BINS_APART, n_blocks, hermite, width, variance)
     potential = np.zeros(moments.shape)
-    mass = moments[:, :1]
+    mass = moments[:, :1].copy()
     total, slope, error = _potentials_within(keys, charges, mass, blocks, slopes, errors, potential)
     if keys[-1] - keys[0] >= n_blocks:
         left_out = (n_blocks - 1) * width
@@ -407,12 +410,12 @@ def _potentials_across(
         nx, ny = _spread_out(keys_x, mass_x, first, n_bins)[0], _spread_out(keys_y, mass_y, first, n_bins)[0]
         table_x, table_y = np.zeros(x.shape), np.zeros(y.shape)
         for o in range(least, min(reach, n_bins)):
-            value, derivative = _couple_rows(x, y, o, blocks, slopes, o - least, table_x, table_y, True)
+            value, derivative = _couple_rows(x, y, o, blocks, slopes, o - least, table_x, table_y, _BOTH)
             total += value
             slope += derivative
             error += errors[o - least] * _correlation(nx, ny, o)
             if o > 0:  # y above x: the same block with the roles exchanged
-                value, derivative = _couple_rows(y, x, o, blocks, slopes, o - least, table_y, table_x, True)
+                value, derivative = _couple_rows(y, x, o, blocks, slopes, o - least, table_y, table_x, _BOTH)
                 total += value
                 slope += derivative
                 error += errors[o - least] * _correlation(ny, nx, o)
@@ -427,9 +430,9 @@ def _potentials_across(
         while other < len(keys_y) and keys_y[other] - keys_x[k] < reach:
             o = abs(keys_x[k] - keys_y[other]) - least
             if keys_x[k] >= keys_y[other]:
-                value, derivative = _couple(blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, True)
+                value, derivative = _couple(blocks, slopes, o, charges_x, k, charges_y, other, phi_x, phi_y, _BOTH)
             else:
-                value, derivative = _couple(blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, True)
+                value, derivative = _couple(blocks, slopes, o, charges_y, other, charges_x, k, phi_y, phi_x, _BOTH)
             total += value
             slope += derivative
             error += mass_x[k, 0] * mass_y[other, 0] * errors[o]
@@ -450,7 +453,7 @@ def sum_across(
     blocks, slopes = _blocks(least, n_blocks, differences, width, variance, nearest)
     errors = pair_errors(least, n_blocks, hermite, width, variance)
     phi_x, phi_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
-    mass_x, mass_y = moments_x[:, :1], moments_y[:, :1]
+    mass_x, mass_y = moments_x[:, :1].copy(), moments_y[:, :1].copy()
     total, slope, error = _potentials_across(
         keys_x, _charges(moments_x, lagrange), mass_x, keys_y, _charges(moments_y, lagrange), mass_y,
         blocks, slopes, errors, least, phi_x, phi_y,

@@ -223,6 +223,19 @@ def bin_means(x, a, origin, inverse_width, weights, means, members):
     return k + 1
 
 
+@njit(inline="always")
+def _not_below(support, t):
+    """The number of support points below t. NumPy's search would be compiled for all types that it knows."""
+    low, high = 0, len(support)
+    while low < high:
+        middle = (low + high) // 2
+        if support[middle] < t:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit(**COMPILE)
 def log_density(t, support, weights, bandwidth, out):
     """log Σ_k w_k exp(−(t − s_k)²/2h²) for every t, h the bandwidth; support sorted, weights positive.
@@ -231,19 +244,22 @@ def log_density(t, support, weights, bandwidth, out):
     terms are below 1e-17 of that one are left out, be it the lightest of all.
     """
     n = len(support)
-    exponents = 40.0 + np.log(weights.max() / weights.min())
+    lightest, heaviest = weights[0], weights[0]
+    for k in range(n):
+        lightest, heaviest = min(lightest, weights[k]), max(heaviest, weights[k])
+    exponents = 40.0 + np.log(heaviest / lightest)
     scale = np.sqrt(0.5) / bandwidth  # applied before squares are taken, which could overflow
     for i in range(len(t)):
         ti = t[i]
-        right = np.searchsorted(support, ti)
+        right = _not_below(support, ti)
         closest = min(right, n - 1)
         if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
             closest = right - 1
         nearest = abs(ti - support[closest])
         reach = np.sqrt((nearest * scale) ** 2 + exponents) / scale
         # Far out, reach and nearest agree in every digit: the closest point is kept by name.
-        first = min(closest, np.searchsorted(support, ti - reach))
-        last = max(closest + 1, np.searchsorted(support, ti + reach, side="right"))
+        first = min(closest, _not_below(support, ti - reach))
+        last = max(closest + 1, _not_below(support, ti + reach))
         near, near_weights = support[first:last], weights[first:last]
         total = 0.0
         for k in range(len(near)):
