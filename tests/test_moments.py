@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 from melc import bounds, information_potential, kernels
-from melc.sums import Exact, Moments, Side
+from melc.sums import SUMS, Exact, Moments, Side
 from melc.sums.moments import ORDERS, Bins, merge, sum_across, sum_within
 
 EPS = (1e-3, 1e-5, 1e-7, 1e-9)
@@ -301,3 +301,12 @@ def test_sums_agree_with_nonuniform_fourier_transforms(order):
     bins = [binned(z, np.ones(len(z)), width, order)[0] for z in (x, y)]
     assert sum_within(bins[0], variance, 1e-13).log_value == pytest.approx(fourier_log_sum(x, x, variance), rel=1e-12)
     assert sum_across(*bins, variance, 1e-13).log_value == pytest.approx(fourier_log_sum(x, y, variance), rel=1e-12)
+
+
+def test_points_that_bins_cannot_tell_apart_are_summed_pair_by_pair():
+    """So far from zero that a bin is lost in the rounding of its points."""
+    method, exact = SUMS["moments"](1e-6), SUMS["exact"](1e-6)
+    far, near = (np.array([0.0, 1.0, 3.0]) + offset for offset in (2.0**45, 2.0**45 + 1))
+    sides = [[each.prepare(points, np.ones(3), 0) for points in (far, near)] for each in (method, exact)]
+    assert method.within(sides[0][0], 1.0).log_value == exact.within(sides[1][0], 1.0).log_value
+    assert method.across(*sides[0], 1.0).log_value == exact.across(*sides[1], 1.0).log_value

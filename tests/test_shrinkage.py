@@ -124,3 +124,9 @@ def test_a_senseless_shrinkage_is_refused(wish):
     X, codes, _ = make(10)
     with pytest.raises(ValueError, match=r"shrinkage"):
         MELC(shrinkage=wish).fit(X, codes)
+
+
+def test_products_of_many_sparse_rows_need_no_dense_ones():
+    X = sparse.random_array((300, 1000), density=0.02, random_state=np.random.default_rng(0), format="csr")
+    weights, scale = np.random.default_rng(1).uniform(0.5, 2, size=300), np.full(1000, 0.3)
+    np.testing.assert_allclose(gram(X, weights, scale), gram(X.toarray(), weights, scale), atol=1e-13)

@@ -181,3 +181,21 @@ def test_a_file_is_read_up_to_its_limit_only(folder, monkeypatch):
     with pytest.raises(ValueError, match=r"no melc model|limit"):
         _load("model.json")
     assert asked == [1001]
+
+
+def test_parameters_of_every_kind_are_written_as_plain_data():
+    X, y = np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1]
+    given = {"gamma": np.float64(0.5), "priors": np.array([1.0, 3.0]), "random_state": np.random.RandomState(0)}
+    model = MELC(n_init=1, **given).fit(X, y)
+    written = json.loads(to_json(model))["parameters"]
+    assert (written["gamma"], written["priors"], written["random_state"]) == (0.5, [1.0, 3.0], None)
+    model.set_params(verbose=Attack())
+    with pytest.raises(ValueError, match="which JSON cannot hold"):
+        to_json(model)
+
+
+def test_labels_that_are_objects_are_not_written():
+    model = MELC(n_init=1, random_state=0).fit(np.arange(4.0)[:, None], [0, 0, 1, 1])
+    model.classes_ = np.array([Attack(), Attack()], dtype=object)
+    with pytest.raises(ValueError, match="cannot be written"):
+        to_json(model)
