@@ -1,4 +1,4 @@
-"""Ctrl-C is heard within two seconds wherever the time goes and leaves no thread behind; forks and threads are safe."""
+"""Ctrl-C is heard within two seconds of computing and leaves no thread behind; forks and threads are safe."""
 
 import multiprocessing
 import queue

@@ -1,11 +1,11 @@
 """The two products with X for a stretch of rows: z = Xv and Xᵀw.
 
-Three forms, for the three ways in which features lie in memory: ``rows`` (float64, row after row: BLAS as it is),
+Three forms, for the three ways in which features lie in memory: ``rows`` (float64, row after row, read in that order),
 ``mixed`` (any other type or stride: blocks are converted on the way), ``columns`` (column after column; takes Xᵀ).
 A fourth, ``centred``, takes rows relative to a point, for features whose offset would cost the digits of their spread.
 
-BLAS works on blocks below the size at which it would start threads of its own: threads belong to the caller,
-and the result is the same bits whatever their number.
+Where BLAS multiplies, it gets blocks below the size at which it would start threads of its own: threads belong to the
+caller, and the result is the same bits whatever their number.
 """
 
 import numpy as np
