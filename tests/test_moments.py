@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive
 from melc import bounds, information_potential, kernels
 from melc.sums import SUMS, Exact, Moments, Side
-from melc.sums.moments import ORDERS, Bins, merge, sum_across, sum_within
+from melc.sums.moments import ORDERS, Bins, merge, sum_across, sum_blocks_across, sum_within
 
 EPS = (1e-3, 1e-5, 1e-7, 1e-9)
 GRID = np.linspace(-1, 1, 41)
@@ -156,22 +156,11 @@ def test_sums_are_those_of_the_interpolated_kernel(order):
     charges = naive.moment_sum(x, a, y, b, width, variance, order)
     least = int(kernels.nearest_distance(bins_x.keys, bins_y.keys))
     assert least <= 1  # no exponent is taken out
-    found = _kernel_across(bins_x, bins_y, variance, least, 30)
-    assert found[0] == pytest.approx(charges, rel=1e-12)
+    value, _, error, _ = sum_blocks_across(bins_x, bins_y, variance, least, 30)
+    assert value == pytest.approx(charges, rel=1e-12)
     exact = math.exp(naive.log_sum(x, y, variance, a, b))
     assert abs(charges - exact) > 1e-6 * exact
-    assert abs(charges - exact) <= found[2]
-
-
-def _kernel_across(x, y, variance, least, n_blocks):
-    from melc.sums.moments import _tables
-
-    polynomials = np.empty(x.moments.shape), np.empty(y.moments.shape)
-    tables = _tables(x.order)
-    return kernels.sum_across(
-        *(x.keys, x.moments, y.keys, y.moments, *tables, x.width, variance, least, n_blocks),
-        *polynomials,
-    )
+    assert abs(charges - exact) <= error
 
 
 @given(

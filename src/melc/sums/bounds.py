@@ -164,7 +164,10 @@ def moment_bin_error(order: int, width: float, variance: float, least: int = 0, 
     >>> f"{bounds.moment_bin_error(8, 0.5, 1.0)[0]:.1e}"
     '2.0e-09'
     """
-    return kernels.pair_errors(least, n, positive_hermite(order), width, variance)
+    errors = np.empty(n)
+    factor, sigma = 2 * (1 + lebesgue_constant(order)), math.sqrt(variance)
+    kernels.pair_errors(least, positive_hermite(order), factor, math.lgamma(order + 1), width, sigma, errors)
+    return errors
 
 
 def moment_bin_width(order: int, variance: float, eps: float) -> float:

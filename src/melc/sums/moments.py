@@ -25,12 +25,12 @@ ORDERS = (4, 6, 8)
 
 
 @functools.lru_cache
-def _tables(order: int) -> tuple[Floats, Floats, Floats]:
+def _tables(order: int) -> tuple[Floats, Floats]:
     """What the kernels know of P Chebyshev nodes on [−1, 1]: row a of the first holds the monomial coefficients of
-    the polynomial that is one at node a and zero at the others; then half the differences of nodes, and He⁺_P."""
+    the polynomial that is one at node a and zero at the others; then half the differences of nodes."""
     points = np.cos((2 * np.arange(order) + 1) * np.pi / (2 * order))
     lagrange = np.ascontiguousarray(np.linalg.inv(np.vander(points, increasing=True)).T)
-    return lagrange, np.subtract.outer(points, points) / 2, bounds.positive_hermite(order)
+    return lagrange, np.subtract.outer(points, points) / 2
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,18 @@ def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
     """The sum over all pairs of one class."""
     # S is at least the square of all mass over the bins, so what lies beyond adds less than eps/100 of it.
     reach = math.sqrt(2 * variance * math.log(100 * len(bins.keys) / eps))
-    n_blocks = min(math.ceil(reach / bins.width) + 2, int(bins.keys[-1] - bins.keys[0]) + 1)
-    polynomials = np.empty(bins.moments.shape)
-    value, slope, error = kernels.sum_within(
-        bins.keys, bins.moments, *_tables(bins.order), bins.width, variance, n_blocks, polynomials
-    )
+    span = int(bins.keys[-1] - bins.keys[0]) + 1
+    n_blocks = min(math.ceil(reach / bins.width) + 2, span)
+    (charged,) = _charge([bins])
+    couplings = _couplings(bins, variance, 0, n_blocks)
+    # A bin couples twice with every other, but once with itself.
+    for each in couplings:
+        each[0] *= 0.5
+    value, slope, error = (2 * each for each in _couple(charged, charged, 0, couplings))
+    if span > n_blocks:
+        left_out = (n_blocks - 1) * bins.width
+        error += charged.mass * charged.mass * math.exp(-left_out * left_out / (2 * variance))
+    polynomials = charged.slopes(4 / (bins.width * value))
     return _binned_sum(value, slope, error, 0.0, (polynomials,), n_blocks * bins.order**2)
 
 
@@ -119,13 +126,85 @@ def _sum_across(x: Bins, y: Bins, variance: float, eps: float, least: int, pairs
     width = x.width
     reach = math.sqrt(((least + 1) * width) ** 2 + 2 * variance * (pairs + math.log(100 / eps)))
     n_blocks = math.ceil(reach / width) + 2 - least
-    polynomials = np.empty(x.moments.shape), np.empty(y.moments.shape)
-    value, slope, error = kernels.sum_across(
-        *(x.keys, x.moments, y.keys, y.moments, *_tables(x.order)),
-        *(width, variance, least, n_blocks, *polynomials),
-    )
+    value, slope, error, polynomials = sum_blocks_across(x, y, variance, least, n_blocks)
     log_factor = (max(least - 1, 0) * width) ** 2 / (2 * variance)
     return _binned_sum(value, slope, error, log_factor, polynomials, n_blocks * x.order**2)
+
+
+def sum_blocks_across(
+    x: Bins, y: Bins, variance: float, least: int, n_blocks: int
+) -> tuple[float, float, float, tuple[Floats, Floats]]:
+    """S, ∂S/∂V, the error of S and ∂ log S/∂z over the pairs of bins ``least``, ``least + 1``, … apart.
+
+    S and its error are multiplied by exp(nearest²/2V), nearest = max(least − 1, 0) · width.
+    """
+    charged = _charge([x, y])
+    couplings = _couplings(x, variance, least, n_blocks)
+    above = _couple(charged[0], charged[1], least, couplings)
+    level = int(least == 0)  # bins at the same place have been met
+    below = _couple(charged[1], charged[0], least + level, [each[level:] for each in couplings])
+    value, slope, error = (a + b for a, b in zip(above, below, strict=True))
+    if not value * x.width > 0:  # all of it about the smallest number: nothing can be said
+        return 0.0, 0.0, math.inf, (np.zeros(x.moments.shape), np.zeros(y.moments.shape))
+    nearest, left_out = max(least - 1, 0) * x.width, (least + n_blocks - 1) * x.width
+    error += charged[0].mass * charged[1].mass * math.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+    first, second = (each.slopes(2 / (x.width * value)) for each in charged)
+    return value, slope, error, (first, second)
+
+
+@dataclass(frozen=True)
+class _Charged:
+    """Bins as tables with a column each: of all between the first and the last if most are occupied."""
+
+    bins: Bins
+    columns: NDArray[np.int64]
+    charges: Floats  # a row for every node, and one with the mass
+    potential: Floats
+    is_whole: bool
+
+    @property
+    def mass(self) -> float:
+        return float(self.bins.moments[:, 0].sum())
+
+    def slopes(self, factor: float) -> Floats:
+        """Polynomials in u: the derivative of the potential times ``factor``."""
+        polynomials = np.empty(self.bins.moments.shape)
+        kernels.read_slopes(self.columns, self.potential, _tables(self.bins.order)[0], factor, polynomials)
+        return polynomials
+
+
+def _charge(sides: list[Bins]) -> list[_Charged]:
+    """Tables for bins that are to be coupled: all of the same kind."""
+    first = min(bins.keys[0] for bins in sides)
+    span = int(max(bins.keys[-1] for bins in sides) - first) + 1
+    # Long loops over all bins beat short ones over the occupied, unless few are.
+    is_whole = span <= 4 * min(len(bins.keys) for bins in sides) + 16
+    charged = []
+    for bins in sides:
+        columns = bins.keys - first if is_whole else np.arange(len(bins.keys))
+        size = span if is_whole else len(bins.keys)
+        charges, potential = np.zeros((bins.order + 1, size)), np.zeros((bins.order, size))
+        kernels.put_charges(columns, bins.moments, _tables(bins.order)[0], charges)
+        charged.append(_Charged(bins, columns, charges, potential, is_whole))
+    return charged
+
+
+def _couplings(bins: Bins, variance: float, least: int, n_blocks: int) -> list[Floats]:
+    """For bins ``least``, ``least + 1``, … apart: coupling of their nodes, its derivative by V, error of a pair."""
+    blocks, slopes = (np.empty((n_blocks, bins.order, bins.order)) for _ in range(2))
+    nearest = max(least - 1, 0) * bins.width
+    kernels.couple_nodes(least, _tables(bins.order)[1], bins.width, variance, nearest, blocks, slopes)
+    return [blocks, slopes, bounds.moment_bin_error(bins.order, bins.width, variance, least, n_blocks)]
+
+
+def _couple(upper: _Charged, lower: _Charged, least: int, couplings: list[Floats]) -> tuple[float, float, float]:
+    """(S, ∂S/∂V, error of S) of the pairs of an upper bin and one ``least`` or more below; potentials are added to."""
+    potentials = upper.potential, lower.potential
+    if upper.is_whole:
+        return kernels.couple_bins(upper.charges, lower.charges, least, *couplings, *potentials)
+    return kernels.couple_occupied(
+        upper.bins.keys, upper.charges, lower.bins.keys, lower.charges, least, *couplings, *potentials
+    )
 
 
 def log_pairs(x: Bins, y: Bins) -> float:
