@@ -65,7 +65,7 @@ def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy)
     scale = 0.5 / variance
     total = 0.0
     count = 0
-    i, first, last = place
+    i, first, last = place[0], place[1], place[2]
     m = len(y)
     while i < len(x) and count < budget:
         xi = x[i]
@@ -89,7 +89,7 @@ def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy)
         dx[i] = -2.0 * scale * ai * slope
         count += last - first
         i += 1
-    place[:] = i, first, last
+    place[0], place[1], place[2] = i, first, last
     return total, count
 
 
@@ -118,7 +118,7 @@ def add_self_pairs(x, a, variance, reach, place, budget, dx):
     twice = 0.0
     diagonal = 0.0
     count = 0
-    i, first = place
+    i, first = place[0], place[1]
     while i < len(x) and count < budget:
         xi = x[i]
         while xi - x[first] > reach:
@@ -138,7 +138,7 @@ def add_self_pairs(x, a, variance, reach, place, budget, dx):
         diagonal += ai * ai
         count += i - first
         i += 1
-    place[:] = i, first
+    place[0], place[1] = i, first
     return 2.0 * twice + diagonal, count
 
 
@@ -303,26 +303,52 @@ def _split(z, codes, weights, step, code):
 @njit(**COMPILE)
 def _moments_of(points, mass):
     """Total weight, weighted mean and variance, the points moved to their mean."""
-    total = mass.sum()
-    mean = (mass * points).sum() / total
-    points -= mean
-    return total, mean, (mass * points * points).sum() / total
+    total = 0.0
+    mean = 0.0
+    for i in range(len(points)):
+        total += mass[i]
+        mean += mass[i] * points[i]
+    mean /= total
+    squares = 0.0
+    for i in range(len(points)):
+        points[i] -= mean
+        squares += mass[i] * points[i] * points[i]
+    return total, mean, squares / total
 
 
 @njit(**COMPILE)
-def _cross_in_logs(x, a, y, b, variance, dx, dy):
-    """log of cross_sum over all pairs, with derivatives of the logarithm, and the exponentials spent."""
+def _scaled_and_dotted(derivatives, total, points):
+    """Divide derivatives by the sum that they belong to; returns Σ points · derivatives."""
+    dot = 0.0
+    for i in range(len(points)):
+        derivatives[i] /= total
+        dot += points[i] * derivatives[i]
+    return dot
+
+
+@njit(**COMPILE)
+def _nearest_of_all(x, y):
+    """Smallest |x_i − y_j| in any order. Sorting would be faster, and take longer to compile than all sums."""
+    nearest = np.inf
+    for i in range(len(x)):
+        for j in range(len(y)):
+            nearest = min(nearest, abs(x[i] - y[j]))
+    return nearest
+
+
+@njit(**COMPILE)
+def _cross_in_logs(x, a, y, b, pairs, variance, dx, dy):
+    """log of cross_sum over all pairs, ∂ log by the variance, derivatives of the logarithm, the exponentials spent."""
     total, count = cross_sum(x, a, y, b, variance, 0.0, np.inf, dx, dy)
-    log_total = 0.0
-    if not total > 1e-100 * a.sum() * b.sum():
+    exponent = 0.0
+    if not total > 1e-100 * pairs:
         # The classes are far apart: once more, with the exponent of the nearest pair taken out.
-        nearest = nearest_distance(np.sort(x), np.sort(y))
+        nearest = _nearest_of_all(x, y)
         total, more = cross_sum(x, a, y, b, variance, nearest, np.inf, dx, dy)
         count += more
-        log_total = -0.5 * nearest * nearest / variance
-    dx /= total
-    dy /= total
-    return log_total + np.log(total), count
+        exponent = -0.5 * nearest * nearest / variance
+    slope = -(_scaled_and_dotted(dx, total, x) + _scaled_and_dotted(dy, total, y)) / (2 * variance)
+    return exponent + np.log(total), slope, count
 
 
 @njit(**COMPILE)
@@ -344,14 +370,12 @@ def exact_divergence(z, codes, weights, step, shrunk, gamma, floor, w):
     dx, dy, cross_dx, cross_dy = np.empty(len(x)), np.empty(len(y)), np.empty(len(x)), np.empty(len(y))
     sum_x, count_x = self_sum(x, a, 2 * vx, np.inf, dx)
     sum_y, count_y = self_sum(y, b, 2 * vy, np.inf, dy)
-    dx /= sum_x
-    dy /= sum_y
+    slope_x = -_scaled_and_dotted(dx, sum_x, x) / (4 * vx)
+    slope_y = -_scaled_and_dotted(dy, sum_y, y) / (4 * vy)
     shift = mean_y - mean_x
-    y += shift  # both classes around the mean of the first
-    log_cross, count = _cross_in_logs(x, a, y, b, vx + vy, cross_dx, cross_dy)
-    slope_x = -(x * dx).sum() / (4 * vx)
-    slope_y = -(y * dy).sum() / (4 * vy)
-    slope_xy = -((x * cross_dx).sum() + (y * cross_dy).sum()) / (2 * (vx + vy))
+    for i in range(len(y)):
+        y[i] += shift  # both classes around the mean of the first
+    log_cross, slope_xy, count = _cross_in_logs(x, a, y, b, weight_x * weight_y, vx + vy, cross_dx, cross_dy)
     divergence, by_vx, by_vy = assemble_divergence(
         np.log(sum_x), np.log(sum_y), log_cross, vx, vy, slope_x, slope_y, slope_xy
     )

@@ -47,12 +47,27 @@ def project_rows(X, v, start, stop, z):
 
 
 @njit(**COMPILE)
+def _convert(X, start, stop, scratch):
+    """Element by element: for arrays, numba would compile the words of errors about their shapes."""
+    for i in range(start, stop):
+        for j in range(X.shape[1]):
+            scratch[i - start, j] = X[i, j]
+
+
+@njit(**COMPILE)
+def _centre(X, start, stop, centre, scratch):
+    for i in range(start, stop):
+        for j in range(X.shape[1]):
+            scratch[i - start, j] = X[i, j] - centre[j]
+
+
+@njit(**COMPILE)
 def project_mixed(X, v, start, stop, z):
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
         b = min(a + size, stop)
-        scratch[: b - a] = X[a:b]
+        _convert(X, a, b, scratch)
         np.dot(scratch[: b - a], v, z[a - start : b - start])
 
 
@@ -93,8 +108,10 @@ def pull_mixed(X, w, start, stop, gradient):
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
         b = min(a + size, stop)
-        scratch[: b - a] = X[a:b]
-        gradient += np.dot(w[a - start : b - start], scratch[: b - a])
+        _convert(X, a, b, scratch)
+        pulled = np.dot(w[a - start : b - start], scratch[: b - a])
+        for j in range(len(pulled)):
+            gradient[j] += pulled[j]
 
 
 @njit(**COMPILE)
@@ -103,7 +120,7 @@ def project_centred(X, centre, v, start, stop, z):
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
         b = min(a + size, stop)
-        scratch[: b - a] = X[a:b] - centre
+        _centre(X, a, b, centre, scratch)
         np.dot(scratch[: b - a], v, z[a - start : b - start])
 
 
@@ -113,8 +130,10 @@ def pull_centred(X, centre, w, start, stop, gradient):
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
         b = min(a + size, stop)
-        scratch[: b - a] = X[a:b] - centre
-        gradient += np.dot(w[a - start : b - start], scratch[: b - a])
+        _centre(X, a, b, centre, scratch)
+        pulled = np.dot(w[a - start : b - start], scratch[: b - a])
+        for j in range(len(pulled)):
+            gradient[j] += pulled[j]
 
 
 @njit(**COMPILE)
