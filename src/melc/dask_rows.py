@@ -30,7 +30,7 @@ from melc.together import Pass
 
 # Partitions are held in memory where they fill no more than this part of it.
 _MEMORY_TO_FILL = 0.5
-# Seconds until the workers are asked again who holds which partition.
+# Seconds until the workers are asked again who holds which partition, and results are let go.
 _KNOWN_FOR = 1.0
 
 
@@ -42,9 +42,15 @@ class _Wish(Pass):
         self.results: Any = None
 
 
-def _work(numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[Place], *parts: Part) -> Sums:
+def _work(
+    numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[Place], parts: Sequence[Part]
+) -> Sums:
     """One task of a round, with the threads of the worker that it runs on."""
     return work(numbers, n, calls, places, parts, _threads_here())
+
+
+def _call(task: Callable[..., Sums], parts: Sequence[Part]) -> Sums:
+    return task(parts)
 
 
 def _checked(number: int, *given: Any) -> Part:
@@ -74,8 +80,9 @@ class _Partitions:
     def __init__(self, parts: list[Any], held: bool) -> None:
         self._client = _client()
         self._futures: list[Any] = []
-        self._latest: list[Any] = []  # futures of the last round: let go after the next has been sent, not before
+        self._done: list[Any] = []  # futures of past rounds: a message to let them go would keep the next round waiting
         self._groups: list[tuple[str, list[int]]] = []
+        self._in_place = False  # whether every worker holds the partitions of its group
         self._grouped_at = -math.inf
         self._parts = parts
         if held and self._client is not None:
@@ -109,7 +116,7 @@ class _Partitions:
             results = self._sent(tasks, groups)
         else:
             parts = (self._parts[i] for _, (i,) in groups)
-            later = [dask.delayed(task, pure=False)(part) for task, part in zip(tasks, parts, strict=True)]
+            later = [dask.delayed(task, pure=False)([part]) for task, part in zip(tasks, parts, strict=True)]
             results = dask.compute(*later)
         sums: Sums = {}
         for result in results:
@@ -118,13 +125,18 @@ class _Partitions:
         return total
 
     def _sent(self, tasks: Sequence[Callable[..., Sums]], groups: list[tuple[str, list[int]]]) -> list[Sums]:
-        """One task a worker; what it returns. All in one message: a second would wait for ten milliseconds."""
+        """One task a worker; what it returns."""
         assert self._client is not None
-        later = []
-        for task, (worker, mine) in zip(tasks, groups, strict=True):
-            with dask.annotate(workers=[worker], allow_other_workers=True):
-                later.append(dask.delayed(task, pure=False)(*(self._futures[i] for i in mine)))
-        self._latest = futures = self._client.compute(later, optimize_graph=False)
+        parts = [[self._futures[i] for i in mine] for _, mine in groups]
+        if self._in_place:  # a task goes to its partitions unasked, and one message takes all
+            futures = self._client.map(_call, tasks, parts, pure=False)
+        else:
+            options = {"allow_other_workers": True, "pure": False}
+            futures = [
+                self._client.submit(_call, task, mine, workers=[worker], **options)
+                for task, mine, (worker, _) in zip(tasks, parts, groups, strict=True)
+            ]
+        self._done += futures
         try:
             return list(self._client.gather(futures))
         except BaseException:  # also somebody's Ctrl-C
@@ -139,6 +151,8 @@ class _Partitions:
             workers = self._client.nthreads()
             held_by = [holders.get(future.key, ()) for future in self._futures]
             self._groups = [(w, mine) for w, mine in share_out(held_by, workers).items() if mine]
+            self._in_place = all(w in held_by[i] for w, mine in self._groups for i in mine)
+            self._done.clear()
             self._grouped_at = time.monotonic()
         return self._groups
 

@@ -7,6 +7,7 @@ added in their order, so that any number of threads gives the same bits.
 import functools
 import itertools
 import operator
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -190,7 +191,7 @@ class Rows:
             if self._products.rows is not None:
                 kernels.weigh_and_pull(self._products.rows, a, *points, gradient, order)
                 return
-            w = np.empty(b - a)
+            w = _scratch.of_length("w", b - a)
             kernels.weigh_points(*points, w, order)
             self._products.pull(w, a, b, gradient)
 
@@ -347,7 +348,7 @@ class Rows:
                 self._z = np.empty(self.n_rows)
 
         def project_and_step(something: T, a: int, b: int) -> None:
-            z = self._z[a:b] if self._keep else np.empty(b - a)
+            z = self._z[a:b] if self._keep else _scratch.of_length("z", b - a)
             if known or fused is None:
                 if not known:
                     self._products.project(v, a, b, z)
@@ -435,6 +436,26 @@ class Rows:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+
+class _Scratch(threading.local):
+    """Arrays that a thread uses for one stretch after the other.
+
+    Fresh pages of memory cost as much as filling them, and workers of Dask give all that is freed back at once.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Floats] = {}
+
+    def of_length(self, name: str, n: int) -> Floats:
+        if n > _STRETCH:
+            return np.empty(n)
+        if name not in self._arrays:
+            self._arrays[name] = np.empty(_STRETCH)
+        return self._arrays[name][:n]
+
+
+_scratch = _Scratch()
 
 
 @dataclass(frozen=True)
