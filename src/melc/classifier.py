@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _threadpool_controller_decorator
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -24,6 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from melc.arrays import Floats
 from melc.canonical import MOST_NUMBERS, canonical
 from melc.fitting import Projection, Settings, learn_projection
+from melc.labels import labels_in, numbers_of
 from melc.lazy import check_features, dask_room, is_lazy, lazy_on_dask
 from melc.names import feature_names_of
 from melc.objective import METHODS
@@ -218,14 +218,13 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         X, y = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
         )
-        check_classification_targets(y)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             X, y, weights = _drop_weightless(X, y, weights)
-        classes = np.unique(y)
-        _check_number_of_classes(len(classes), X.shape[0], (X.data if sparse.issparse(X) else X).nbytes)
-        index = (y != classes[0]).view(np.int8) if len(classes) <= 2 else np.searchsorted(classes, y)
+        n_bytes = (X.data if sparse.issparse(X) else X).nbytes
+        classes = labels_in(y, lambda n_classes: _check_number_of_classes(n_classes, len(y), n_bytes))
+        index = numbers_of(y, classes)
         counts, totals = _totals(index, weights, len(classes))
         _check_classes(classes, counts, totals)
         _check_varies(_varies(X), *X.shape)

@@ -295,9 +295,15 @@ class Rows:
 
     def _weights_by_block(self, code: int) -> Iterator[Floats]:
         assert self.weights is not None
-        for a in range(0, self.n_rows, _SEGMENT_ROWS):
-            block = slice(a, a + _SEGMENT_ROWS)
+        for block in self._blocks():
             yield self.weights[block][self.codes[block] == code]
+
+    def _blocks(self) -> Iterator[slice]:
+        """All rows in parts, between which what is solved together can be broken off."""
+        for a in range(0, self.n_rows, _SEGMENT_ROWS):
+            if self.together is not None:
+                self.together.check()
+            yield slice(a, a + _SEGMENT_ROWS)
 
     def sample(self, size: int, rng: np.random.RandomState) -> "Rows":
         """Up to ``size`` rows in their order, or all of these rows if there are no more.
@@ -325,10 +331,10 @@ class Rows:
     def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of a class by ascending ranks. By blocks: a list of all members would weigh eight times the codes."""
         found, passed = [np.empty(0, dtype=np.int64)], 0
-        for a in range(0, self.n_rows, _SEGMENT_ROWS):
-            members = np.flatnonzero(self.codes[a : a + _SEGMENT_ROWS] == code)
+        for block in self._blocks():
+            members = np.flatnonzero(self.codes[block] == code)
             chosen = slice(*np.searchsorted(ranks, (passed, passed + len(members))))
-            found.append(a + members[ranks[chosen] - passed])
+            found.append(block.start + members[ranks[chosen] - passed])
             passed += len(members)
         return np.concatenate(found)
 
