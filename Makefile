@@ -28,6 +28,8 @@ coverage: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 --cov --cov-append --cov-report= --cov-fail-under=0 tests/test_kernels.py tests/test_uncompiled.py
 	$(BIN)/python -m coverage report
+	$(BIN)/python -m coverage json -q -o .coverage.json
+	$(BIN)/python tests/branches.py .coverage.json
 
 $(FLOOR)/.installed: pyproject.toml tests/floors.py
 	$(PYTHON) -m venv $(FLOOR)
