@@ -45,6 +45,8 @@ _CERTIFIED = 1e-6
 _FAR = 1e100
 # Components of a direction of length one below this have lost digits, or will once they are divided.
 _FEW_DIGITS = 1e-295
+# Widths below this have squares that lost digits; the model holds them up, so D has other ones.
+_FEW_DIGITS_SQUARED = 1e-152
 
 
 class Violation(AssertionError):
@@ -320,13 +322,14 @@ def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method:
 
 
 def _rounding(X: Any, v: Floats, decision: Decision) -> float:
-    """Rounding of projections, in kernel widths."""
-    if np.any((v != 0) & (np.abs(v) < _FEW_DIGITS)):
+    """Rounding of projections, in kernel widths; infinite where it or the widths are beside the smallest number."""
+    width = min(density.bandwidth for density in decision.densities)
+    if width < _FEW_DIGITS_SQUARED or np.any((v != 0) & (np.abs(v) < _FEW_DIGITS)):
         return math.inf
     dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):
         size = float(np.max(np.abs(dense) @ np.abs(v)))
-        return 2e-16 * len(v) * size / min(density.bandwidth for density in decision.densities)
+        return 2e-16 * len(v) * size / width
 
 
 def _tolerance(X: Any, v: Floats, decision: Decision, divergence: float) -> float:
@@ -353,7 +356,7 @@ def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats,
 def _is_spike(decision: Decision) -> bool:
     """Whether a class is so narrow, beside the other or beside the smallest number, that rounding made its width."""
     widths = [density.bandwidth for density in decision.densities]
-    return min(widths) < max(1e-6 * max(widths), 1e-152)
+    return min(widths) < max(1e-6 * max(widths), _FEW_DIGITS_SQUARED)
 
 
 def _same_bits(fit: Fit, other: Fit) -> None:
