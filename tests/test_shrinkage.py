@@ -38,6 +38,34 @@ def test_weights_count_as_copies_in_the_intensity():
     assert weighted[0] == pytest.approx(ledoit_wolf_shrinkage(repeated), abs=1e-12)
 
 
+@pytest.mark.parametrize("d", [2, 5, 50])
+def test_two_rows_are_not_taken_for_certainty(d):
+    """Where Ledoit and Wolf see no uncertainty; the twin is the Rao-Blackwell formula for any n, written out."""
+    X = np.random.default_rng(d).normal(size=(2, d))
+    assert ledoit_wolf_shrinkage(X) == pytest.approx(0, abs=1e-12)
+    covariance = np.cov(X.T, bias=True)
+    n, square, trace = 2, np.sum(covariance**2), np.trace(covariance)
+    expected = ((n - 2) / n * square + trace**2) / ((n + 2) * (square - trace**2 / d))
+    intensity, _ = ledoit_wolf(gram(X, np.ones(2), np.ones(d)), np.ones(2), d, 2.0)
+    assert intensity == pytest.approx(min(1, expected), rel=1e-12)
+
+
+def test_a_class_of_two_rows_keeps_a_width_in_every_direction():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(2, 6)), rng.normal(size=(30, 6)) + 1])
+    y = np.arange(32) >= 2
+    model = MELC(shrinkage="auto", random_state=0).fit(X, y)
+    assert model.divergence_ < 100
+
+
+def test_difference_of_equal_numbers_is_no_uncertainty():
+    """Rows at two places, as many at either: all products are equal, up to rounding."""
+    rng = np.random.default_rng(1)
+    places = rng.normal(size=(2, 7))
+    X = places[np.arange(40) % 2]
+    assert ledoit_wolf(gram(X, np.ones(40), np.ones(7)), np.ones(40), 7, 40)[0] == 0
+
+
 def test_intensity_of_many_rows_is_that_of_all_not_of_the_sample():
     """Correlated features, so that the intensity is small and falls as one over the rows."""
     rng = np.random.default_rng(3)

@@ -23,6 +23,8 @@ from melc.scaling import gram
 
 # Rows of a class from which the intensity is estimated.
 _ROWS = 2000
+# What is left of a difference of equal numbers.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,10 @@ def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight
     All that the formula needs is in the products ZZᵀ of the rows, each centred and times the root of its share p: then
     S = ZᵀZ has the trace of ZZᵀ and its norm. The rows may be a sample of a class of ``total_weight``: what is
     uncertain in their covariance is smaller in that of all by the ratio of the weights.
+
+    Two rows lie on a line through their mean, and either gives the same product: the formula takes that for certainty.
+    For them λ is what the same criterion gives under normality, P/(4 (P − 1)) (Chen, Wiesel, Eldar and Hero 2010,
+    "Shrinkage algorithms for MMSE covariance estimation", their Rao-Blackwell estimator for n = 2).
     """
     share = weights / weights.sum()
     lengths = np.diagonal(products)
@@ -77,7 +83,11 @@ def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight
     square = float(np.sum((products / target) ** 2))  # in units of the target, whose square might underflow
     uncertainty = (float(np.sum((lengths / target) ** 2 / share)) - square) / weights.sum()
     distance = square - n_features
-    uncertainty = min(max(uncertainty, 0.0), max(distance, 0.0))
+    if total_weight <= 2:
+        return n_features / (4 * (n_features - 1)), target
+    if uncertainty < _ROUNDING * square:
+        return 0.0, target
+    uncertainty = min(uncertainty, max(distance, 0.0))
     left = uncertainty * float(weights.sum()) / total_weight
     whole = distance - uncertainty + left
     return (left / whole if whole > 0 and math.isfinite(whole) else 0.0), target
