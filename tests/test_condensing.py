@@ -67,9 +67,11 @@ def test_counts_are_those_of_the_intervals(short_stretches):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_ends_are_the_outermost_points_with_all_their_weight():
+@pytest.mark.parametrize("least", [-9.0, 0.0])
+def test_ends_are_the_outermost_points_with_all_their_weight(least):
+    """With half of the points at the lowest place, the lowest points are few places."""
     rng = np.random.default_rng(2)
-    z, weights = np.round(rng.normal(size=3000), 2), rng.uniform(size=3000)
+    z, weights = np.maximum(np.round(rng.normal(size=3000), 2), least), rng.uniform(size=3000)
     ends = Ends()
     for a in range(0, 3000, 123):
         ends = ends.with_points(z[a : a + 123], weights[a : a + 123])

@@ -147,6 +147,7 @@ class _Partitions:
         """Workers and the partitions that each shall work on: its own, as far as that is fair."""
         if time.monotonic() - self._grouped_at > _KNOWN_FOR:
             assert self._client is not None
+            _wait(self._futures)  # what is being made has no holder yet, and would be sent anywhere
             holders = self._client.who_has(self._futures)
             workers = self._client.nthreads()
             held_by = [holders.get(future.key, ()) for future in self._futures]
@@ -155,6 +156,12 @@ class _Partitions:
             self._done.clear()
             self._grouped_at = time.monotonic()
         return self._groups
+
+
+def _wait(futures: list[Any]) -> None:
+    from distributed import wait
+
+    wait(futures)
 
 
 def share_out(held_by: list[Sequence[str]], workers: dict[str, int]) -> dict[str, list[int]]:

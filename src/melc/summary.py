@@ -10,6 +10,8 @@ from melc.kernels import Spread
 
 # Points kept as they are at either end of a condensed class: they alone decide far outside the data.
 KEPT_AT_EACH_END = 32
+# Of this many points, the lowest of so many are sorted.
+_MANY, _ENOUGH = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,24 @@ class Ends:
 
     def with_points(self, points: Floats, weights: Floats) -> "Ends":
         """With more points; the same bits whether they come at once or one by one."""
-        low = points <= self.lowest.points[-1] if len(self.lowest) > KEPT_AT_EACH_END else slice(None)
-        high = points >= self.highest.points[0] if len(self.highest) > KEPT_AT_EACH_END else slice(None)
         return Ends(
-            _with(self.lowest, points[low], weights[low])[: KEPT_AT_EACH_END + 1],
-            _with(self.highest, points[high], weights[high])[-KEPT_AT_EACH_END - 1 :],
+            _lowest(self.lowest, points, weights),
+            _lowest(self.highest.mirrored(), -points, weights).mirrored(),
         )
+
+
+def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
+    """The lowest of atoms and points. Most points are put aside first, for sorting them would take longest."""
+    if len(atoms) > KEPT_AT_EACH_END:
+        low = points <= atoms.points[-1]
+    elif len(points) > _MANY:
+        low = points <= np.partition(points, _ENOUGH)[_ENOUGH]
+    else:
+        low = np.ones(len(points), dtype=bool)
+    found = _with(atoms, points[low], weights[low])
+    if len(found) <= KEPT_AT_EACH_END and not low.all():  # of those that are enough as a rule, many are equal
+        found = _with(atoms, points, weights)
+    return found[: KEPT_AT_EACH_END + 1]
 
 
 def _with(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
