@@ -333,8 +333,12 @@ def _rounding(X: Any, v: Floats, decision: Decision) -> float:
 
 
 def _tolerance(X: Any, v: Floats, decision: Decision, divergence: float) -> float:
-    """What rounding of projections may make of D: its slope by a projection is at most of the order of D."""
-    return 1e-9 * (1 + abs(divergence)) * (1 + 1e11 * _rounding(X, v, decision))
+    """What rounding of projections may make of D: its slope by a projection is at most of the order of D.
+
+    Anything, where rounding is no small part of a kernel width: it makes the width then.
+    """
+    rounding = _rounding(X, v, decision)
+    return math.inf if rounding > 0.01 else 1e-9 * (1 + abs(divergence)) * (1 + 1e11 * rounding)
 
 
 def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats, tolerance: float) -> None:
