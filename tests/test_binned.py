@@ -1,6 +1,7 @@
 """The divergence by moment bins: its error never beyond eps, its certificate never wrong, whatever the data."""
 
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from melc.binned import BinnedDivergence, _cheapest_order
 from melc.objective import Objective
 from melc.optimize import maximise
 from melc.pairwise import ExactDivergence
+from melc.points import Binned, Points
 from melc.rows import Rows
 from melc.sums.moments import ORDERS
 
@@ -389,3 +391,17 @@ def test_coarse_to_fine_reaches_the_best_of_ten_starts_on_all_rows(n, seed):
     optima = [maximise(objective, start).divergence for start in starts]
     assert max(optima) - min(optima) > 0.1  # some starts do end elsewhere
     assert MELC(random_state=0).fit(X, y).divergence_ >= max(optima) - 1e-6
+
+
+@pytest.mark.parametrize("n_outside", [0, 3])
+def test_moments_travel_as_they_are(n_outside):
+    rng = np.random.default_rng(0)
+    moments = np.zeros((50, 6))
+    moments[7:19] = rng.normal(size=(12, 6))
+    moments[9, 0] = 0.0  # an occupied bin by its other moments
+    numbers = np.arange(n_outside)
+    outside = Points(numbers, numbers.astype(np.int8), rng.normal(size=n_outside), np.ones(n_outside))
+    arrived = pickle.loads(pickle.dumps(Binned(moments, outside)))
+    np.testing.assert_array_equal(arrived.moments, moments)
+    for name in ("rows", "codes", "z", "weights"):
+        np.testing.assert_array_equal(getattr(arrived.outside, name), getattr(outside, name))

@@ -56,6 +56,18 @@ class Binned:
             self.outside += other.outside
         return self
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        """What travels between processes: a table is wider than its points, so the rows that hold any."""
+        occupied = np.flatnonzero(self.moments.any(axis=1))
+        outside = self.outside if len(self.outside) else None
+        return self.moments.shape, occupied.astype(np.int32), self.moments[occupied], outside
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        shape, occupied, moments, outside = state
+        self.moments = np.zeros(shape)
+        self.moments[occupied] = moments
+        self.outside = NO_POINTS if outside is None else outside
+
 
 @dataclass(frozen=True)
 class Extra:
