@@ -50,12 +50,22 @@ def test_two_rows_are_not_taken_for_certainty(d):
     assert intensity == pytest.approx(min(1, expected), rel=1e-12)
 
 
-def test_a_class_of_two_rows_keeps_a_width_in_every_direction():
+def test_little_weight_on_many_rows_is_shrunk_no_less_than_by_the_formula():
+    X, _, _ = make(6)
+    products = gram(X, np.full(60, 1.0), np.ones(4))
+    light, heavy = (ledoit_wolf(products, np.full(60, w), 4, 60 * w)[0] for w in (1 / 60, 1.0))
+    assert light > max(heavy, 4 / 12)
+
+
+def test_a_class_of_two_rows_keeps_a_width_where_both_are_one_point():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(2, 6)), rng.normal(size=(30, 6)) + 1])
-    y = np.arange(32) >= 2
-    model = MELC(shrinkage="auto", random_state=0).fit(X, y)
-    assert model.divergence_ < 100
+    found = estimate_shrinkage(Rows(X, (np.arange(32) >= 2).astype(np.int8)), "auto", np.ones(6))
+    apart = X[1] - X[0]
+    v = rng.normal(size=6)
+    v -= apart * (apart @ v) / (apart @ apart)
+    assert np.ptp(X[:2] @ v) < 1e-12
+    assert found.along(v).add_x > 0.2 * found.targets[0] * (v @ v)
 
 
 def test_difference_of_equal_numbers_is_no_uncertainty():

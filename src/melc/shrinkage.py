@@ -72,8 +72,8 @@ def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight
     uncertain in their covariance is smaller in that of all by the ratio of the weights.
 
     Two rows lie on a line through their mean, and either gives the same product: the formula takes that for certainty.
-    For them λ is what the same criterion gives under normality, P/(4 (P − 1)) (Chen, Wiesel, Eldar and Hero 2010,
-    "Shrinkage algorithms for MMSE covariance estimation", their Rao-Blackwell estimator for n = 2).
+    For them λ is at least P/(4 (P − 1)), what the same criterion gives under normality (Chen, Wiesel, Eldar and Hero
+    2010, "Shrinkage algorithms for MMSE covariance estimation", their Rao-Blackwell estimator for n = 2).
     """
     share = weights / weights.sum()
     lengths = np.diagonal(products)
@@ -83,11 +83,10 @@ def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight
     square = float(np.sum((products / target) ** 2))  # in units of the target, whose square might underflow
     uncertainty = (float(np.sum((lengths / target) ** 2 / share)) - square) / weights.sum()
     distance = square - n_features
-    if total_weight <= 2:
-        return n_features / (4 * (n_features - 1)), target
     if uncertainty < _ROUNDING * square:
-        return 0.0, target
+        uncertainty = 0.0
     uncertainty = min(uncertainty, max(distance, 0.0))
     left = uncertainty * float(weights.sum()) / total_weight
     whole = distance - uncertainty + left
-    return (left / whole if whole > 0 and math.isfinite(whole) else 0.0), target
+    least = n_features / (4 * (n_features - 1)) if total_weight <= 2 else 0.0
+    return max(least, left / whole if whole > 0 and math.isfinite(whole) else 0.0), target
