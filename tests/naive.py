@@ -118,6 +118,12 @@ def bin_moments(z, weights, width, order):
     }
 
 
+def feature_moments(X, z, weights, width, order):
+    """Bins as a dictionary: the number of a bin, and Σ w u^j x of its rows, for every feature x and j < order − 1."""
+    moments = [bin_moments(z, weights * x, width, order) for x in X.T]
+    return {k: np.array([of_feature[k][:-1] for of_feature in moments]) for k in moments[0]}
+
+
 def moment_sum(x, a, y, b, width, variance, order):
     """Σ a_i b_j ĝ(x_i, y_j) over all pairs of points, ĝ the kernel interpolated in the bins of both."""
     total = 0.0

@@ -200,12 +200,20 @@ def test_features_far_from_zero_do_not_multiply_the_error(offset):
     assert np.abs(far.gradient - exact.gradient).max() <= 3 * error + 1e-15 * offset**2
 
 
+class _ReadOnce(Rows):
+    """Rows that bin their features as well."""
+
+    def bin(self, v, layout, with_features=True):
+        return super().bin(v, layout, with_features)
+
+
+@pytest.mark.parametrize("kind", [Rows, _ReadOnce])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("character", ["normal", "weighted", "separated", "outliers"])
-def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, monkeypatch):
+def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, kind, monkeypatch):
     """Bins so wide that the computed function is not the divergence: the gradient must be its own."""
     X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
-    divergence = BinnedDivergence(Rows(X, codes, weights), 1.0, 0.3)
+    divergence = BinnedDivergence(kind(X, codes, weights), 1.0, 0.3)
     divergence.order = order
     layout = divergence._guess_layout(v, kernels.AS_THEY_ARE)
     monkeypatch.setattr(
@@ -222,6 +230,25 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order,
     if character in ("normal", "weighted") and order == 4:
         exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v).gradient
         assert np.abs(found.gradient - exact).max() > 1e-5 * size  # so the test above could fail
+
+
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_binned_features_give_the_gradient_of_a_second_pass(character, monkeypatch):
+    passes = []
+    pull_back = Rows.pull_back_binned
+    monkeypatch.setattr(Rows, "pull_back_binned", lambda *given: passes.append(given[-1]) or pull_back(*given))
+    for seed, centre in ((0, None), (1, np.array([1.0, -2.0, 0.5, 3.0]))):
+        X, codes, weights, v = _rows_of_character(character, seed, n=3000)
+        both = [kind(X, codes, weights, centre=centre) for kind in (Rows, _ReadOnce)]
+        twice, once = (BinnedDivergence(rows, 1.0, 1e-6).evaluate(v) for rows in both)
+        assert once.divergence == twice.divergence
+        size = max(np.abs(twice.gradient).max(), 1.0)
+        np.testing.assert_allclose(once.gradient, twice.gradient, rtol=0, atol=1e-11 * size)
+    # Rows that count by themselves, beyond the table or next to a gap, ask for the second pass.
+    if character in ("normal", "tied", "weighted"):
+        assert len(passes) == 2
+    assert 2 <= len(passes) <= 4
+    assert len(passes) == 2 + sum(extra is not None for extra in passes) // 2
 
 
 # ------------------------------------------------------------------------------------------------ hard layouts
@@ -394,14 +421,19 @@ def test_coarse_to_fine_reaches_the_best_of_ten_starts_on_all_rows(n, seed):
 
 
 @pytest.mark.parametrize("n_outside", [0, 3])
-def test_moments_travel_as_they_are(n_outside):
+@pytest.mark.parametrize("n_features", [0, 2])
+def test_moments_travel_as_they_are(n_outside, n_features):
     rng = np.random.default_rng(0)
     moments = np.zeros((50, 6))
     moments[7:19] = rng.normal(size=(12, 6))
     moments[9, 0] = 0.0  # an occupied bin by its other moments
     numbers = np.arange(n_outside)
     outside = Points(numbers, numbers.astype(np.int8), rng.normal(size=n_outside), np.ones(n_outside))
-    arrived = pickle.loads(pickle.dumps(Binned(moments, outside)))
+    features = np.zeros((50, n_features, 5)) if n_features else None
+    if features is not None:
+        features[7:19] = rng.normal(size=(12, n_features, 5))
+    arrived = pickle.loads(pickle.dumps(Binned(moments, outside, features)))
     np.testing.assert_array_equal(arrived.moments, moments)
+    np.testing.assert_array_equal(arrived.features, features)
     for name in ("rows", "codes", "z", "weights"):
         np.testing.assert_array_equal(getattr(arrived.outside, name), getattr(outside, name))

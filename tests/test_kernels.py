@@ -227,3 +227,38 @@ def test_passes_do_what_their_parts_do(n_features):
     kernels.weigh_points(*points, w, order)
     kernels.pull_rows(X, w, start, stop, pulled)
     np.testing.assert_array_equal(gradient, pulled)
+
+
+FORMS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("order", [4, 6, 8])
+@pytest.mark.parametrize("n_features", [1, 3, 10])
+@pytest.mark.parametrize("form", FORMS)
+def test_moments_of_features(form, n_features, order):
+    """Rows beyond the table are left out, and what was there before stays."""
+    rng = np.random.default_rng(11)
+    n, start = 1_500, 7
+    X = FORMS[form](rng.normal(size=(n, n_features)).astype(np.float32).astype(float) + 5)
+    centre = rng.normal(size=n_features)
+    z, codes = rng.normal(size=n - start), rng.integers(0, 2, n - start).astype(np.int8)
+    layout = Layout(0.0, (0.25, 0.5), (-4, -3), (8, 6), order)
+    for weights, step in ((np.array([1.5]), 0), (rng.uniform(1, 2, n - start), 1)):
+        features = np.ones((layout.n_bins, n_features, order - 1))
+        points = (z, codes, weights, step, *layout.as_arguments())
+        kernels.add_features(X, centre, start, *points, features, layout.order_tag())
+        expected = np.ones_like(features)
+        for c in (0, 1):
+            mine = codes == c
+            true = naive.feature_moments(
+                X[start:][mine] - centre, z[mine], np.broadcast_to(weights, z.shape)[mine], layout.widths[c], order
+            )
+            assert set(true) > {layout.low[c] - 1, layout.low[c], layout.low[c] + layout.count[c]}
+            for k in range(layout.count[c]):
+                expected[layout.offset[c] + k] += true[layout.low[c] + k]
+        np.testing.assert_allclose(features, expected, rtol=1e-12, atol=1e-11)

@@ -7,7 +7,7 @@ from scipy import sparse
 from melc import MELC, binned, objective
 from melc.binned import BinnedDivergence
 from melc.pairwise import ExactDivergence
-from melc.rows import Rows
+from melc.rows import Layout, Rows
 from melc.sums.moments import ORDERS
 
 FORMS = {
@@ -60,6 +60,20 @@ def test_bins_of_every_order(order, kind):
     binned.order = order
     v = np.array([0.6, 0.8])
     assert_same(binned.evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_in_bins(order, weighted):
+    X, codes = few_rows()
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
+    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    layout = Layout(0.0, (0.5, 0.25), (-2, -4), (4, 8), order)  # too short for some
+    binned = rows.bin(v, layout, with_features=True)
+    assert len(binned.outside)
+    table = np.random.default_rng(2).normal(size=(layout.n_bins, order - 1))
+    found = np.tensordot(table, binned.features, axes=([0, 1], [0, 2]))
+    np.testing.assert_allclose(found, rows.pull_back_binned(v, layout, table, None), rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -95,7 +95,7 @@ class BinnedDivergence:
             binned = self.rows.bin(v, layout)
         else:
             raise FloatingPointError(_no_certificate(sums.error, self.eps))
-        evaluation, by_added = self._finish(v, layout, classes, spread, shrunk, variances, sums, binned.outside)
+        evaluation, by_added = self._finish(v, layout, classes, spread, shrunk, variances, sums, binned)
         if self.shrinkage is None:
             return evaluation
         return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
@@ -222,7 +222,7 @@ class BinnedDivergence:
         shrunk: kernels.Shrunk,
         variances: tuple[float, float],
         sums: _Sums,
-        outside: Points,
+        binned: Binned,
     ) -> tuple[Evaluation, list[float]]:
         """D, and the gradient from one polynomial a bin; ∂D by what shrinkage adds to the class variances."""
         xx, yy, xy = sums.xx, sums.yy, sums.xy
@@ -247,18 +247,26 @@ class BinnedDivergence:
             polynomials[:, 1] += (own + pooled) * bins.width / 2
             drift += float(np.sum(polynomials * bins.moments))
             table[classes[c].slots] = polynomials[classes[c].in_table, : layout.order - 1]
-            if len(outside):
-                mine = outside[outside.codes == c]
+            if len(binned.outside):
+                mine = binned.outside[binned.outside.codes == c]
                 chosen = polynomials[classes[c].of_outside]
                 local = layout.locate(mine.z, mine.codes)[1]
                 values = np.polynomial.polynomial.polyval(local, chosen.T, tensor=False)
                 extras.append(Extra(mine.rows, mine.weights * values))
         # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
         # the order of their error, which far from zero the rows would multiply; but the bins move along.
-        gradient = self.rows.pull_back_binned(v, layout, table, _joined(extras)) - drift * self._centre
+        gradient = self._pull_back(v, layout, table, _joined(extras), binned.features) - drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
         return Evaluation(divergence, gradient, count, floored, sums.error), by_added
+
+    def _pull_back(
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, features: Floats | None
+    ) -> Floats:
+        """The sum of all rows, each times the polynomial of its bin and plus what it has extra."""
+        if features is None or extra is not None:
+            return self.rows.pull_back_binned(v, layout, table, extra)
+        return np.tensordot(table, features, axes=([0, 1], [0, 2]))
 
 
 def _cheapest_order(n_rows: int, gamma: float, eps: float) -> int:

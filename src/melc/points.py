@@ -45,28 +45,44 @@ NO_POINTS = Points(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int8), np.e
 
 @dataclass
 class Binned:
-    """The moments of all points in bins, and the points in none: outliers."""
+    """The moments of all points in bins, and the points in none: outliers.
+
+    With the moments of the features, one row of ``features[bin]`` each, the rows need not be read again for a gradient.
+    """
 
     moments: Floats
     outside: Points = NO_POINTS
+    features: Floats | None = None
 
     def __iadd__(self, other: "Binned") -> "Binned":
         self.moments += other.moments
+        if self.features is None or other.features is None:
+            self.features = None
+        else:
+            self.features += other.features
         if len(other.outside):
             self.outside += other.outside
         return self
 
     def __getstate__(self) -> tuple[Any, ...]:
         """What travels between processes: a table is wider than its points, so the rows that hold any."""
-        occupied = np.flatnonzero(self.moments.any(axis=1))
+        occupied = np.flatnonzero(self.moments.any(axis=1)).astype(np.int32)
         outside = self.outside if len(self.outside) else None
-        return self.moments.shape, occupied.astype(np.int32), self.moments[occupied], outside
+        features = None if self.features is None else self.features[occupied]
+        return len(self.moments), occupied, self.moments[occupied], outside, features
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        shape, occupied, moments, outside = state
-        self.moments = np.zeros(shape)
-        self.moments[occupied] = moments
+        n_bins, occupied, moments, outside, features = state
+        self.moments = _spread_out(moments, occupied, n_bins)
         self.outside = NO_POINTS if outside is None else outside
+        self.features = None if features is None else _spread_out(features, occupied, n_bins)
+
+
+def _spread_out(values: Floats, rows: NDArray[np.int32], n_rows: int) -> Floats:
+    """A table with the given rows, and zero in all others."""
+    table = np.zeros((n_rows, *values.shape[1:]))
+    table[rows] = values
+    return table
 
 
 @dataclass(frozen=True)

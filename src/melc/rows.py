@@ -20,6 +20,7 @@ from scipy import sparse
 from melc import kernels
 from melc.arrays import Floats
 from melc.points import Binned, Extra, Limits, Points, Ranks, draw_ranks, spread_ranks
+from melc.products import products_with
 from melc.summary import Gathered, Summary
 from melc.together import Pass, Together
 
@@ -121,7 +122,7 @@ class Rows:
         self.weights = weights
         self.n_threads = n_threads
         self.first_row = first_row
-        self._products = _products_with(X, self.centre)
+        self._products = products_with(X, self.centre)
         self.together: Together | None = None
         self.watched: Together | None = None  # a sample makes its passes alone, but ends with the others
         self._pool: ThreadPoolExecutor | None = None
@@ -162,14 +163,21 @@ class Rows:
         )
         return _add_up(parts)
 
-    def bin(self, v: Floats, layout: Layout) -> Binned:
-        """Project on v and bin, in one pass over X."""
+    def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
+        """Project on v and bin, in one pass over X; if asked, the features as well, unless X is sparse."""
         arguments, order = layout.as_arguments(), layout.order_tag()
+        add_features = self._adding_features(layout) if with_features and not sparse.issparse(self.X) else None
+
+        def begin() -> Binned:
+            features = None if add_features is None else np.zeros((layout.n_bins, self.n_features, layout.order - 1))
+            return Binned(np.zeros((layout.n_bins, layout.order)), features=features)
 
         def note(part: Binned, z: Floats, a: int, b: int, n_outside: int) -> None:
             if n_outside:
                 outside = layout.slots(z, self.codes[a:b]) < 0
                 part.outside += self._points(np.flatnonzero(outside), z, a)
+            if add_features is not None:
+                add_features(part, z, a, b)
 
         def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
             points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, part.moments, order)
@@ -180,7 +188,18 @@ class Rows:
             note(part, z, a, b, kernels.project_and_bin(self._products.rows, v, a, *points))
 
         fused = None if self._products.rows is None else project_and_bin
-        return _add_up(self._along(v, lambda: Binned(np.zeros((layout.n_bins, layout.order))), bin_stretch, fused))
+        return _add_up(self._along(v, begin, bin_stretch, fused))
+
+    def _adding_features(self, layout: Layout) -> Step[Binned]:
+        """A step that adds the moments of the features."""
+        X, centre = np.asarray(self.X), np.zeros(self.n_features) if self.centre is None else self.centre
+        arguments, order = layout.as_arguments(), layout.order_tag()
+
+        def add(part: Binned, z: Floats, a: int, b: int) -> None:
+            points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, part.features, order)
+            kernels.add_features(X, centre, a, *points)
+
+        return add
 
     def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
         """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra``."""
@@ -462,60 +481,6 @@ class _Scratch(threading.local):
 
 
 _scratch = _Scratch()
-
-
-@dataclass(frozen=True)
-class _Products:
-    """z = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
-
-    project: Callable[[Floats, int, int, Floats], None]
-    pull: Callable[[Floats, int, int, Floats], None]
-    divisible: bool = True
-    block_rows: int = 1  # rows that are multiplied at once
-    rows: Any = None  # X where it is made for the kernels that do more than the products in a pass
-
-
-def _products_with(X: Any, centre: Floats | None) -> _Products:
-    """The kernels that read X as it lies in memory."""
-    if sparse.issparse(X):
-        return _sparse_products(X)
-    X = np.asarray(X)  # a memory map by its plain name
-    if centre is not None:
-        return _Products(
-            lambda v, a, b, z: kernels.project_centred(X, centre, v, a, b, z),
-            lambda w, a, b, gradient: kernels.pull_centred(X, centre, w, a, b, gradient),
-            block_rows=kernels.blas_block_rows(X.shape[1]),
-        )
-    if X.flags.c_contiguous and X.dtype == np.float64:
-        return _Products(
-            lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
-            lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
-            block_rows=2,
-            rows=X,
-        )
-    if X.flags.f_contiguous:
-        return _Products(
-            lambda v, a, b, z: kernels.project_columns(X.T, v, a, b, z),
-            lambda w, a, b, gradient: kernels.pull_columns(X.T, w, a, b, gradient),
-            block_rows=kernels.COLUMN_BLOCK,
-        )
-    return _Products(
-        lambda v, a, b, z: kernels.project_mixed(X, v, a, b, z),
-        lambda w, a, b, gradient: kernels.pull_mixed(X, w, a, b, gradient),
-        block_rows=kernels.blas_block_rows(X.shape[1]),
-    )
-
-
-def _sparse_products(X: Any) -> _Products:
-    """SciPy multiplies the whole matrix at once; slices of it would be copies."""
-
-    def project(v: Floats, start: int, stop: int, z: Floats) -> None:
-        z[:] = X @ v
-
-    def pull(w: Floats, start: int, stop: int, gradient: Floats) -> None:
-        gradient += X.T @ w
-
-    return _Products(project, pull, divisible=False)
 
 
 def _add_up(parts: Iterable[T]) -> T:

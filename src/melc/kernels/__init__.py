@@ -20,6 +20,7 @@ from melc.kernels.couplings import (
     put_charges,
     read_slopes,
 )
+from melc.kernels.features import add_features
 from melc.kernels.formulas import (
     AS_THEY_ARE,
     Shrunk,
@@ -65,6 +66,7 @@ __all__ = [
     "Shrunk",
     "Spread",
     "add_cross_pairs",
+    "add_features",
     "add_point_moments",
     "add_self_pairs",
     "add_spread",

@@ -16,7 +16,7 @@ from melc.kernels.flags import COMPILE
 from melc.kernels.prefetch import prefetch
 
 # Points that are located, then worked on, while rows and coordinates are in the nearest cache.
-_LOCATED = 512
+LOCATED = 512
 _CACHE_LINE = np.uint64(8)  # numbers
 
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
@@ -51,7 +51,7 @@ def _polynomial(c, row, u, order):
 
 
 @njit(**COMPILE)
-def _locate(z, codes, origin, inverse, low, count, offset, rows, local):
+def locate(z, codes, origin, inverse, low, count, offset, rows, local):
     """Row of the table (−1: none) and local coordinate of every point: straight-line code, which vectorises."""
     # The class picks its entry by arithmetic, a + c (b − a): a choice or a look-up would keep the loop scalar.
     # Exact, since widths are powers of two less than 2^52 apart, and the rest are whole numbers.
@@ -78,11 +78,11 @@ def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, mom
     and the memory idle, so every point has a few numbers fetched, from ``ahead[place]`` on, that are wanted next.
     """
     place = np.uint64(place)
-    rows, local = np.empty(_LOCATED, np.int32), np.empty(_LOCATED)
+    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
     outside = 0
-    for first in range(0, len(z), _LOCATED):
-        last = min(first + _LOCATED, len(z))
-        _locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
+    for first in range(0, len(z), LOCATED):
+        last = min(first + LOCATED, len(z))
+        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
         weight = weights[0]
         for position in range(last - first):
             i = np.uint64(position)
@@ -100,10 +100,10 @@ def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, mom
 @njit(**COMPILE)
 def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, table, w, order):
     """The gradient weight of points: their bin's polynomial times their own weight; none for points in no bin."""
-    rows, local = np.empty(_LOCATED, np.int32), np.empty(_LOCATED)
-    for first in range(0, len(z), _LOCATED):
-        last = min(first + _LOCATED, len(z))
-        _locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
+    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
+    for first in range(0, len(z), LOCATED):
+        last = min(first + LOCATED, len(z))
+        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
         weight = weights[0]
         for position in range(last - first):
             i = np.uint64(position)

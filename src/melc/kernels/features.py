@@ -1,0 +1,84 @@
+"""Moments of the features themselves: Σ w uʲ x over the rows of every bin, for every feature x.
+
+A row's weight in a gradient is a polynomial in u, whose coefficients are known once all rows are binned. With these
+moments they need not be read again: the gradient is the coefficients times the moments.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+from melc.kernels.bins import LOCATED, locate
+from melc.kernels.flags import COMPILE
+
+
+@intrinsic
+def _add_multiple(typing_context, numbers, place, factor, vector):
+    """numbers[place : place + len(vector)] += factor · vector, in vector instructions.
+
+    Loops this short are left scalar by the compiler, which takes twice the time.
+    """
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        lanes = ir.VectorType(ir.DoubleType(), len(vector))
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), lanes.as_pointer())
+        factors, values = ir.Constant(lanes, ir.Undefined), ir.Constant(lanes, ir.Undefined)
+        for j in range(len(vector)):
+            lane = ir.IntType(32)(j)
+            factors = builder.insert_element(factors, arguments[2], lane)
+            values = builder.insert_element(values, builder.extract_value(arguments[3], j), lane)
+        product = builder.fmul(factors, values, flags=("contract",))
+        total = builder.fadd(builder.load(pointer, align=8), product, flags=("contract",))
+        builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.void(numbers, types.uint64, types.float64, vector), generate
+
+
+def _add_multiple_slowly(numbers, place, factor, vector):
+    """Where nothing is compiled."""
+    for j, value in enumerate(vector):
+        numbers[int(place) + j] += factor * value
+
+
+add_multiple = _add_multiple_slowly if config.DISABLE_JIT else _add_multiple
+
+
+@njit(**COMPILE)
+def _powers(weight, u, order):
+    """weight · uʲ for j below P − 1."""
+    u2 = u * u
+    if len(order) == 4:
+        return weight, weight * u, weight * u2
+    u4 = u2 * u2
+    if len(order) == 6:
+        return weight, weight * u, weight * u2, weight * (u2 * u), weight * u4
+    high = weight * u4
+    return weight, weight * u, weight * u2, weight * (u2 * u), high, high * u, high * u2
+
+
+@njit(**COMPILE)
+def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low, count, offset, features, order):
+    """Add the moments of the features of the rows from ``start`` on, less ``centre``, to their bins.
+
+    They are ``features[bin, feature, j]``. Rows in no bin are left out.
+    """
+    n_features, n_powers = np.uint64(X.shape[1]), np.uint64(len(order) - 1)
+    numbers = features.reshape(features.size)
+    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
+    for first in range(0, len(z), LOCATED):
+        last = min(first + LOCATED, len(z))
+        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
+        weight = weights[0]
+        for position in range(last - first):
+            i = np.uint64(position)
+            if rows[i] < 0:
+                continue
+            if step == 1:
+                weight = weights[np.uint64(first + position)]
+            powers = _powers(weight, local[i], order)
+            row, place = np.uint64(start + first + position), np.uint64(rows[i]) * n_features * n_powers
+            for k in range(n_features):
+                add_multiple(numbers, place + k * n_powers, X[row, k] - centre[k], powers)
