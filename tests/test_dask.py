@@ -22,9 +22,10 @@ dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'm
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
-from distributed import Client, LocalCluster  # noqa: E402
+from distributed import Client, LocalCluster, wait  # noqa: E402
 
 from melc import MELC, dask_rows  # noqa: E402
+from melc.binned import BinnedDivergence  # noqa: E402
 from melc.dask_rows import _Partitions, share_out  # noqa: E402
 from melc.partition import added  # noqa: E402
 from melc.rows import Rows  # noqa: E402
@@ -333,6 +334,50 @@ def test_partitions_are_shared_out_fairly_and_stay_where_they_are(n, workers, ra
         assert next(iter(shares.values())) == list(range(n))
 
 
+def dask_rows_of(*collections):
+    return dask_rows.collect(*collections, None, few=lambda *_: False).rows
+
+
+def rounds_of(rows, v, monkeypatch):
+    """What an evaluation asks the partitions for, and what it gives."""
+    asked = []
+    with monkeypatch.context() as patch:
+        round_ = _Partitions.round
+        patch.setattr(
+            _Partitions, "round", lambda self, calls, *a: asked.append(calls[0].function) or round_(self, calls, *a)
+        )
+        divergence = BinnedDivergence(rows, 1.0, 1e-6)
+        asked.clear()  # the sample that widths are guessed from is drawn once
+        return asked, divergence.evaluate(v)
+
+
+@pytest.mark.parametrize("case", ["ordinary", "outlier", "apart", "sparse", "wide", "crowd"])
+def test_an_evaluation_is_one_round_or_two(case, data, monkeypatch):
+    """One, unless rows count by themselves, have no dense features, or their features would be too much to send."""
+    X, y = data[0][:20_000].copy(), (data[1][:20_000] == "inside").astype(np.int8)
+    chunks = 200 if case == "crowd" else 3_000
+    if case == "outlier":
+        X[17] *= 1e7
+    elif case == "apart":
+        X[:, 0] += 1e3 * y
+    elif case == "wide":
+        X = np.tile(X, 20)
+    v = np.random.default_rng(0).normal(size=X.shape[1])
+    blocks = da.from_array(X, chunks=(chunks, X.shape[1]))
+    if case == "sparse":
+        blocks = blocks.map_blocks(sparse.csr_array)
+    asked, found = rounds_of(dask_rows_of(blocks, da.from_array(y, chunks=chunks)), v, monkeypatch)
+    expected = BinnedDivergence(Rows(X, y), 1.0, 1e-6).evaluate(v)
+    assert found.divergence == pytest.approx(expected.divergence, rel=1e-13)
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-10, atol=1e-12)
+    if case == "ordinary":
+        assert asked == [Rows.bin]
+    elif case == "apart":
+        assert set(asked) == {Rows.bin, Rows.points_in, Rows.pull_back_binned}
+    else:
+        assert asked == [Rows.bin, Rows.pull_back_binned]
+
+
 def test_samples_are_those_of_memory(data):
     X, y, weights = data
     codes = (y == "outside").astype(np.int8)
@@ -400,12 +445,31 @@ def test_workers_give_the_bits_of_threads_and_a_plain_model(client, data, expect
     assert_same(learn(*in_chunks(chunks, *data)), found, bits=True)
 
 
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("little", [False, True])
+def test_neighbours_lie_together_unless_they_would_be_moved(client, data, held, little, monkeypatch):
+    X, y = in_chunks((2_000,) * 15, *data[:2])
+    first, second = client.nthreads()
+    if held:  # by turns
+        parts = [client.persist(X.blocks[i], workers=[(first, second)[i % 2]]) for i in range(15)]
+        wait(parts)
+        X = da.concatenate(parts)
+    if not little:
+        monkeypatch.setattr(dask_rows, "_LITTLE_TO_MOVE", 0)
+    spread, wished = _Partitions._spread, []
+    monkeypatch.setattr(_Partitions, "_spread", lambda *given: wished.append(1) or spread(*given))
+    owner = {i: worker for worker, mine in dask_rows_of(X, y)._partitions._grouped() for i in mine}
+    assert len(wished) == (little or not held)
+    if wished:  # Dask may still move a few
+        assert sum(owner[i] == owner[i + 1] for i in range(14)) >= 9
+
+
 def test_a_worker_that_is_killed_is_survived(client, data, expected, monkeypatch):
     chunks = (2_000,) * 15
     before = client.run(os.getpid)
-    rounds = at_round(monkeypatch, 9, lambda _: os.kill(next(iter(before.values())), signal.SIGKILL))
+    rounds = at_round(monkeypatch, 8, lambda _: os.kill(next(iter(before.values())), signal.SIGKILL))
     found = learn(*in_chunks(chunks, *data))
-    assert len(rounds) > 15  # it was in mid-fit
+    assert len(rounds) > 10  # it was in mid-fit
     assert set(client.run(os.getpid).values()) != set(before.values())
     assert_same(found, expected)
     client.wait_for_workers(2, timeout=30)
@@ -429,6 +493,16 @@ def test_a_worker_that_joins_is_used(client, data, expected, monkeypatch):
         client.cluster.scale(2)
     assert [len(groups) for groups in (seen[0], seen[-1])] == [2, 3]
     assert all(len(mine) == 5 for _, mine in seen[-1])
+
+
+def test_workers_may_come_when_there_is_work(data, expected):
+    options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as late:
+        soon = threading.Timer(0.5, cluster.scale, [1])
+        soon.start()
+        assert_same(learn(*in_chunks((2_000,) * 15, *data)), expected)
+        soon.join()
+        assert len(late.nthreads()) == 1
 
 
 def test_an_interrupt_cancels_what_is_running(client, data, monkeypatch):

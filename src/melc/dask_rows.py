@@ -30,6 +30,12 @@ from melc.together import Pass
 
 # Partitions are held in memory where they fill no more than this part of it.
 _MEMORY_TO_FILL = 0.5
+# Bytes of features that may be moved once so that neighbours lie together, and all rounds have less to send.
+_LITTLE_TO_MOVE = 1 << 28
+# Numbers that a table of binned features may have to save a round, 1 MB of them, and those of all partitions together,
+# which are sent where no worker has neighbours to add up.
+_MOST_TO_ADD = 1 << 17
+_MOST_TO_SEND = 1 << 20
 # Seconds until the workers are asked again who holds which partition, and results are let go.
 _KNOWN_FOR = 1.0
 
@@ -75,9 +81,11 @@ class _Partitions:
     With a client and room they are futures, and a round is one task a worker over those that it holds. The workers
     named are a wish: the scheduler may choose others, and computes anew what was lost. Otherwise a round is one task a
     partition, which is read again wherever there is no room to keep it.
+
+    Partitions that are ``free`` to lie anywhere are held with their neighbours.
     """
 
-    def __init__(self, parts: list[Any], held: bool) -> None:
+    def __init__(self, parts: list[Any], held: bool, free: bool = False) -> None:
         self._client = _client()
         self._futures: list[Any] = []
         self._done: list[Any] = []  # futures of past rounds: a message to let them go would keep the next round waiting
@@ -86,9 +94,19 @@ class _Partitions:
         self._grouped_at = -math.inf
         self._parts = parts
         if held and self._client is not None:
-            self._futures = self._client.compute(parts)
+            self._futures = self._spread(parts) if free else self._client.compute(parts)
         elif held:
             self._parts = list(dask.persist(*parts))
+
+    def _spread(self, parts: list[Any]) -> list[Any]:
+        """Futures of the partitions, if all goes well with neighbours on one worker, which adds up what they return."""
+        assert self._client is not None
+        workers = self._client.nthreads() or {None: 1}
+        ends = np.cumsum(list(workers.values())) * len(parts) // sum(workers.values())
+        futures = []
+        for worker, start, stop in zip(workers, [0, *ends[:-1]], ends, strict=True):
+            futures += self._client.compute(parts[start:stop], workers=worker, allow_other_workers=worker is not None)
+        return futures
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -158,6 +176,13 @@ class _Partitions:
         return self._groups
 
 
+def _held_already(collections: list[Any]) -> bool:
+    """Whether workers hold something that the collections are made of."""
+    from distributed import futures_of
+
+    return bool(futures_of(collections))
+
+
 def _wait(futures: list[Any]) -> None:
     from distributed import wait
 
@@ -200,6 +225,8 @@ def _fits(n_bytes: float) -> bool:
     if client is None:
         return n_bytes <= _MEMORY_TO_FILL * min(MEMORY_LIMIT, virtual_memory().available)
     some = client.scheduler_info()["workers"].values()
+    if not some:  # workers will come when there is work
+        return True
     room = np.mean([worker["memory_limit"] or math.inf for worker in some]) * len(client.nthreads())
     return bool(n_bytes <= _MEMORY_TO_FILL * room)
 
@@ -249,8 +276,14 @@ class DaskRows(Rows):
     def lightest(self) -> tuple[float, float]:
         return _rest_and_one(self._classes.lightest, self._code, np.min, float)
 
-    def bin(self, v: Floats, layout: Layout) -> Binned:
-        return self._round(Rows.bin, v, layout)
+    def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
+        """With the features wherever little has to travel for it: this saves the second round of an evaluation.
+
+        What decides is known of the chunks alone, so that the same ones give the same bits wherever they are.
+        """
+        numbers = layout.n_bins * (layout.order - 1) * self.n_features
+        few = numbers <= _MOST_TO_ADD and len(self._partitions) * numbers <= _MOST_TO_SEND
+        return self._round(Rows.bin, v, layout, with_features or few)
 
     def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
         return self._round(Rows.pull_back_binned, v, layout, table, extra)
@@ -358,9 +391,12 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     n_features, client = n_features_of(X), _client()
     warming_up = functools.partial(warm_up, dtype_of(X), n_features)
     warming = [] if client is None else [client.submit(warming_up, workers=[w], pure=False) for w in client.nthreads()]
-    held = _fits(_bytes_of(X))
+    n_bytes = _bytes_of(X)
+    held = _fits(n_bytes)
     blocks = _blocks(X, y, sample_weight)
-    raw = _Partitions([dask.delayed(_checked)(i, *each) for i, each in enumerate(blocks)], held)
+    delayed = [dask.delayed(_checked)(i, *each) for i, each in enumerate(blocks)]
+    free = n_bytes <= _LITTLE_TO_MOVE or not _held_already([X, y, sample_weight])
+    raw = _Partitions(delayed, held, free)
     reports = raw.compute(reported)
     del warming
     classes = _classes_of(reports)

@@ -226,4 +226,4 @@ def warm_up(dtype: Any, n_features: int) -> None:
     for order in (4, 6, 8):
         layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2, order)
         rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None)
-        rows.bin(v, layout)
+        rows.bin(v, layout, with_features=True)
