@@ -203,8 +203,8 @@ def test_features_far_from_zero_do_not_multiply_the_error(offset):
 class _ReadOnce(Rows):
     """Rows that bin their features as well."""
 
-    def bin(self, v, layout, with_features=True):
-        return super().bin(v, layout, with_features)
+    def spares_a_pass(self, layout):
+        return True
 
 
 @pytest.mark.parametrize("kind", [Rows, _ReadOnce])
@@ -249,6 +249,18 @@ def test_binned_features_give_the_gradient_of_a_second_pass(character, monkeypat
         assert len(passes) == 2
     assert 2 <= len(passes) <= 4
     assert len(passes) == 2 + sum(extra is not None for extra in passes) // 2
+
+
+def test_features_are_not_binned_while_some_rows_count_by_themselves(monkeypatch):
+    asked = []
+    bin_ = Rows.bin
+    monkeypatch.setattr(Rows, "bin", lambda *given: asked.append(given[-1]) or bin_(*given))
+    X, codes, _, v = _rows_of_character("normal", 0, n=3000)
+    divergence = BinnedDivergence(_ReadOnce(X, codes), 1.0, 1e-6)
+    for most_bins in (1 << 14, 16, 16, 1 << 14, 1 << 14):  # with 16 bins many rows are in none
+        monkeypatch.setattr(binned, "_MOST_BINS", most_bins)
+        divergence.evaluate(v)
+    assert asked == [True, True, False, False, True]
 
 
 # ------------------------------------------------------------------------------------------------ hard layouts
@@ -435,5 +447,8 @@ def test_moments_travel_as_they_are(n_outside, n_features):
     arrived = pickle.loads(pickle.dumps(Binned(moments, outside, features)))
     np.testing.assert_array_equal(arrived.moments, moments)
     np.testing.assert_array_equal(arrived.features, features)
+    arrived += Binned(moments)
+    np.testing.assert_array_equal(arrived.moments, 2 * moments)
+    assert arrived.features is None  # some did not bin them
     for name in ("rows", "codes", "z", "weights"):
         np.testing.assert_array_equal(getattr(arrived.outside, name), getattr(outside, name))

@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster, wait  # noqa: E402
 
 from melc import MELC, dask_rows  # noqa: E402
 from melc.binned import BinnedDivergence  # noqa: E402
-from melc.dask_rows import _Partitions, share_out  # noqa: E402
+from melc.dask_rows import _Partitions, share_out, side_by_side  # noqa: E402
 from melc.partition import added  # noqa: E402
 from melc.rows import Rows  # noqa: E402
 
@@ -323,6 +323,15 @@ def test_sums_are_the_same_bits_whoever_adds_them(n, seed):
     assert one[0][0] == pytest.approx(np.sum(values), abs=1e-9 * np.abs(values).sum())
 
 
+@given(st.integers(1, 60), st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)))
+def test_neighbours_are_wished_side_by_side(n, workers):
+    wished = side_by_side(n, workers)
+    assert len(wished) == (n if workers else 0)
+    assert wished == sorted(wished, key=list(workers).index)
+    for worker, threads in workers.items():
+        assert abs(wished.count(worker) - n * threads / sum(workers.values())) < 1
+
+
 @given(st.integers(1, 60), st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1), st.randoms())
 def test_partitions_are_shared_out_fairly_and_stay_where_they_are(n, workers, random):
     held_by = [[random.choice("abcdef")] for _ in range(n)]
@@ -445,23 +454,22 @@ def test_workers_give_the_bits_of_threads_and_a_plain_model(client, data, expect
     assert_same(learn(*in_chunks(chunks, *data)), found, bits=True)
 
 
-@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("little", [False, True])
-def test_neighbours_lie_together_unless_they_would_be_moved(client, data, held, little, monkeypatch):
+def test_neighbours_are_brought_together_where_there_is_little_to_move(client, data, little, monkeypatch):
     X, y = in_chunks((2_000,) * 15, *data[:2])
-    first, second = client.nthreads()
-    if held:  # by turns
-        parts = [client.persist(X.blocks[i], workers=[(first, second)[i % 2]]) for i in range(15)]
-        wait(parts)
-        X = da.concatenate(parts)
+    first, second = list(client.nthreads())[:2]
+    by_turns = [client.persist(X.blocks[i], workers=[(first, second)[i % 2]]) for i in range(15)]
+    wait(by_turns)
+    wished = []
+    monkeypatch.setattr(dask_rows, "side_by_side", lambda *given: wished.append(1) or side_by_side(*given))
     if not little:
         monkeypatch.setattr(dask_rows, "_LITTLE_TO_MOVE", 0)
-    spread, wished = _Partitions._spread, []
-    monkeypatch.setattr(_Partitions, "_spread", lambda *given: wished.append(1) or spread(*given))
-    owner = {i: worker for worker, mine in dask_rows_of(X, y)._partitions._grouped() for i in mine}
-    assert len(wished) == (little or not held)
-    if wished:  # Dask may still move a few
-        assert sum(owner[i] == owner[i + 1] for i in range(14)) >= 9
+    owner = {
+        i: worker for worker, mine in dask_rows_of(da.concatenate(by_turns), y)._partitions._grouped() for i in mine
+    }
+    assert len(wished) == little
+    if little:  # all but one pair, but Dask may choose otherwise for some
+        assert sum(owner[i] == owner[i + 1] for i in range(14)) >= 8
 
 
 def test_a_worker_that_is_killed_is_survived(client, data, expected, monkeypatch):

@@ -3,7 +3,7 @@
 One evaluation: guess the kernel widths from a sample, and with them a layout of bins; project and bin in one
 pass; read the true class variances off the moments; sum over neighbouring bins; check the certificate, and bin
 the projections again, finer, should it fail; turn the sums into one polynomial a bin, whose value is the weight
-of a row; pull back in a second pass.
+of a row; pull back in a second pass, unless the features were binned as well.
 """
 
 import math
@@ -75,11 +75,12 @@ class BinnedDivergence:
         self._total_weights = rows.total_weights
         self._log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
+        self._some_alone = False  # whether some rows counted by themselves in the last evaluation
 
     def evaluate(self, v: Floats) -> Evaluation:
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
         layout = self._guess_layout(v, shrunk)
-        binned = self.rows.bin(v, layout)
+        binned = self._bin(v, layout)
         for attempt in range(_MOST_REFINEMENTS):
             halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
             classes = [_occupied(layout, binned, c) for c in (0, 1)]
@@ -92,13 +93,17 @@ class BinnedDivergence:
             if sums.error <= self.eps:
                 break
             layout = self._finer(layout, classes, variances, attempt)
-            binned = self.rows.bin(v, layout)
+            binned = self._bin(v, layout)
         else:
             raise FloatingPointError(_no_certificate(sums.error, self.eps))
         evaluation, by_added = self._finish(v, layout, classes, spread, shrunk, variances, sums, binned)
         if self.shrinkage is None:
             return evaluation
         return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
+
+    def _bin(self, v: Floats, layout: Layout) -> Binned:
+        """With the features where this spares a pass; rows that count by themselves will want it anyway."""
+        return self.rows.bin(v, layout, not self._some_alone and self.rows.spares_a_pass(layout))
 
     def _guess_layout(self, v: Floats, shrunk: kernels.Shrunk) -> Layout:
         """Bins for the widths and the range that a sample of either class shows."""
@@ -264,9 +269,10 @@ class BinnedDivergence:
         self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, features: Floats | None
     ) -> Floats:
         """The sum of all rows, each times the polynomial of its bin and plus what it has extra."""
+        self._some_alone = extra is not None
         if features is None or extra is not None:
             return self.rows.pull_back_binned(v, layout, table, extra)
-        return np.tensordot(table, features, axes=([0, 1], [0, 2]))
+        return np.einsum("bj,bdj->d", table, features)  # no BLAS, whose threads might add in another order
 
 
 def _cheapest_order(n_rows: int, gamma: float, eps: float) -> int:

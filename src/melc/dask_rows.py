@@ -32,9 +32,9 @@ from melc.together import Pass
 _MEMORY_TO_FILL = 0.5
 # Bytes of features that may be moved once so that neighbours lie together, and all rounds have less to send.
 _LITTLE_TO_MOVE = 1 << 28
-# Numbers that a table of binned features may have to save a round, 1 MB of them, and those of all partitions together,
-# which are sent where no worker has neighbours to add up.
-_MOST_TO_ADD = 1 << 17
+# Numbers that a table of binned features may have to save a round: as many as the cache of a core holds; and those of
+# all partitions together, which are sent where no worker has neighbours to add up.
+_MOST_TO_ADD = 1 << 16
 _MOST_TO_SEND = 1 << 20
 # Seconds until the workers are asked again who holds which partition, and results are let go.
 _KNOWN_FOR = 1.0
@@ -65,6 +65,14 @@ def _checked(number: int, *given: Any) -> Part:
     return checked(number, X, y, weights[0] if weights else None)
 
 
+def _checked_at(workers: list[str], number: int, given: tuple[Any, ...]) -> Any:
+    """A partition, checked there if all goes well: the scheduler may choose another worker."""
+    if not workers:
+        return dask.delayed(_checked)(number, *given)
+    with dask.annotate(workers=workers, allow_other_workers=True):
+        return dask.delayed(_checked)(number, *given)
+
+
 def _threads_here() -> int:
     """Those of the worker that this runs on."""
     from distributed import get_worker
@@ -81,11 +89,9 @@ class _Partitions:
     With a client and room they are futures, and a round is one task a worker over those that it holds. The workers
     named are a wish: the scheduler may choose others, and computes anew what was lost. Otherwise a round is one task a
     partition, which is read again wherever there is no room to keep it.
-
-    Partitions that are ``free`` to lie anywhere are held with their neighbours.
     """
 
-    def __init__(self, parts: list[Any], held: bool, free: bool = False) -> None:
+    def __init__(self, parts: list[Any], held: bool) -> None:
         self._client = _client()
         self._futures: list[Any] = []
         self._done: list[Any] = []  # futures of past rounds: a message to let them go would keep the next round waiting
@@ -94,19 +100,9 @@ class _Partitions:
         self._grouped_at = -math.inf
         self._parts = parts
         if held and self._client is not None:
-            self._futures = self._spread(parts) if free else self._client.compute(parts)
+            self._futures = self._client.compute(parts)
         elif held:
             self._parts = list(dask.persist(*parts))
-
-    def _spread(self, parts: list[Any]) -> list[Any]:
-        """Futures of the partitions, if all goes well with neighbours on one worker, which adds up what they return."""
-        assert self._client is not None
-        workers = self._client.nthreads() or {None: 1}
-        ends = np.cumsum(list(workers.values())) * len(parts) // sum(workers.values())
-        futures = []
-        for worker, start, stop in zip(workers, [0, *ends[:-1]], ends, strict=True):
-            futures += self._client.compute(parts[start:stop], workers=worker, allow_other_workers=worker is not None)
-        return futures
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -176,17 +172,17 @@ class _Partitions:
         return self._groups
 
 
-def _held_already(collections: list[Any]) -> bool:
-    """Whether workers hold something that the collections are made of."""
-    from distributed import futures_of
-
-    return bool(futures_of(collections))
-
-
 def _wait(futures: list[Any]) -> None:
     from distributed import wait
 
     wait(futures)
+
+
+def side_by_side(n: int, workers: dict[str, int]) -> list[str]:
+    """A worker for each of n partitions, in proportion to its threads, and neighbours with the same: it can then add
+    up what they return. Empty if there are no workers yet."""
+    shares = np.cumsum([0, *workers.values()]) * n // max(1, sum(workers.values()))
+    return [worker for worker, count in zip(workers, np.diff(shares), strict=True) for _ in range(count)]
 
 
 def share_out(held_by: list[Sequence[str]], workers: dict[str, int]) -> dict[str, list[int]]:
@@ -277,13 +273,16 @@ class DaskRows(Rows):
         return _rest_and_one(self._classes.lightest, self._code, np.min, float)
 
     def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
-        """With the features wherever little has to travel for it: this saves the second round of an evaluation.
+        return self._round(Rows.bin, v, layout, with_features)
 
-        What decides is known of the chunks alone, so that the same ones give the same bits wherever they are.
+    def spares_a_pass(self, layout: Layout) -> bool:
+        """A second round costs more than numbers to send, as long as these are few.
+
+        Nothing counts but the chunks, so that the same ones give the same bits wherever they are.
         """
         numbers = layout.n_bins * (layout.order - 1) * self.n_features
-        few = numbers <= _MOST_TO_ADD and len(self._partitions) * numbers <= _MOST_TO_SEND
-        return self._round(Rows.bin, v, layout, with_features or few)
+        problems = 1 if self._code is None else len(self._classes.labels)
+        return numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND
 
     def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
         return self._round(Rows.pull_back_binned, v, layout, table, extra)
@@ -394,9 +393,10 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     n_bytes = _bytes_of(X)
     held = _fits(n_bytes)
     blocks = _blocks(X, y, sample_weight)
-    delayed = [dask.delayed(_checked)(i, *each) for i, each in enumerate(blocks)]
-    free = n_bytes <= _LITTLE_TO_MOVE or not _held_already([X, y, sample_weight])
-    raw = _Partitions(delayed, held, free)
+    wishes: list[str] = []
+    if client is not None and n_bytes <= _LITTLE_TO_MOVE:
+        wishes = side_by_side(len(blocks), client.nthreads())
+    raw = _Partitions([_checked_at(wishes[i : i + 1], i, each) for i, each in enumerate(blocks)], held)
     reports = raw.compute(reported)
     del warming
     classes = _classes_of(reports)

@@ -190,6 +190,10 @@ class Rows:
         fused = None if self._products.rows is None else project_and_bin
         return _add_up(self._along(v, begin, bin_stretch, fused))
 
+    def spares_a_pass(self, layout: Layout) -> bool:
+        """Whether binning the features as well is worth while: it makes the pass dearer, and spares another."""
+        return False
+
     def _adding_features(self, layout: Layout) -> Step[Binned]:
         """A step that adds the moments of the features."""
         X, centre = np.asarray(self.X), np.zeros(self.n_features) if self.centre is None else self.centre
