@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Profile, Row, benchmark, in_new_process, two_classes
+from benchmarks.measure import Profile, Row, benchmark, in_new_process, seconds, two_classes
 from melc import MELC
 from melc.binned import BinnedDivergence
 
@@ -81,9 +81,17 @@ def noted_durations() -> list[float]:
     return dask_rows.durations
 
 
+def nothing(rows: Any) -> int:
+    """What a round costs by itself."""
+    return 0
+
+
 @benchmark("dask-overhead")
 def overhead(profile: Profile) -> Iterator[Row]:
-    """An evaluation on two worker processes beyond what the slower worker computes in each of its rounds."""
+    """An evaluation on two worker processes beyond what the slower worker computes in each of its rounds.
+
+    Between evaluations, a round in which there is nothing to do.
+    """
     from melc import dask_rows
 
     n, repeats = profile.rows(1_600_000), profile.rounds(60)
@@ -91,21 +99,21 @@ def overhead(profile: Profile) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, cluster(2) as client:
         X, y = lazily(*rows_in_file(Path(folder), n), N_PARTITIONS)
         rows = dask_rows.collect(X, y, None, few=lambda *_: False).rows
-        divergence, whole = BinnedDivergence(rows, 1.0, EPS), []
+        divergence, whole, empty = BinnedDivergence(rows, 1.0, EPS), [], []
         divergence.evaluate(v)
         client.run(note_durations)
         for _ in range(repeats):
-            start = time.perf_counter()
-            divergence.evaluate(v)
-            whole.append(time.perf_counter() - start)
+            empty.append(seconds(lambda: rows._round(nothing)))
+            whole.append(seconds(lambda: divergence.evaluate(v)))
         slower = np.max(list(client.run(noted_durations).values()), axis=0)
-    own = slower.reshape(repeats, -1).sum(axis=1)
-    beyond = whole - own
+    by_round = slower.reshape(repeats, -1)
+    beyond = whole - by_round[:, 1:].sum(axis=1)
     best = int(np.argmin(beyond))
     what = f"overhead of an evaluation, 2 workers, {N_PARTITIONS} partitions, {n:,} × 10"
     note = (
         f"best of {repeats}, of {1e3 * whole[best]:.0f} ms; median {1e3 * np.median(beyond):.1f} ms of "
-        f"{1e3 * np.median(whole):.0f} ms"
+        f"{1e3 * np.median(whole):.0f} ms; rounds: {by_round.shape[1] - 1}, one with nothing to do takes "
+        f"{1e3 * np.min(empty):.1f} ms, median {1e3 * np.median(empty):.1f} ms"
     )
     yield Row("dask-overhead", what, 1e3 * float(beyond[best]), "ms", bar=25, note=note)
 

@@ -30,8 +30,8 @@ _MOST_BINS = 1 << 14
 # The table reaches this fraction of a sample's range beyond it on either side.
 _MARGIN = 0.5
 # Nanoseconds per row (both passes) and per pair of neighbouring bins: their ratio decides the order.
-_ROW_COST = {4: 4.5, 6: 6.0, 8: 7.5}
-_PAIR_COST = {4: 12.0, 6: 22.0, 8: 34.0}
+_ROW_COST = {6: 6.0, 8: 7.5}
+_PAIR_COST = {6: 22.0, 8: 34.0}
 _WORTH_CHOOSING = 500_000
 _MOST_REFINEMENTS = 12
 # Pairs of points next to a gap that may be summed one by one before finer bins are tried instead.

@@ -17,6 +17,7 @@ from sklearn.utils import check_array, column_or_1d
 from melc.arrays import Floats
 from melc.points import Ranks
 from melc.rows import Layout, Rows
+from melc.sums.moments import ORDERS
 
 # A partition with more labels than this holds no classes.
 _MOST_LABELS = 10_000
@@ -223,7 +224,7 @@ def warm_up(dtype: Any, n_features: int) -> None:
     """Compile, or load, what the rounds will call."""
     rows = Rows(np.ones((8, n_features), dtype), np.arange(8, dtype=np.int8) % 2, keep=False)
     v = np.ones(n_features)
-    for order in (4, 6, 8):
+    for order in ORDERS:
         layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2, order)
         rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None)
         rows.bin(v, layout, with_features=True)

@@ -3,7 +3,7 @@
 A layout is passed as arrays over the two classes c: ``inverse`` (one over the bin width), ``low`` (first bin),
 ``count`` (number of bins) and ``offset`` (first row of the class in tables that hold both classes). A point z
 of class c lies in bin ``floor((z − origin) · inverse[c])`` with local coordinate u ∈ [−1, 1). The order P,
-the number of moments, is the length of the tuple ``order``: a constant for the compiler, which unrolls by it.
+the number of moments, is the length of the tuple ``order``, 6 or 8: a constant for the compiler.
 
 Indices are unsigned where they cannot be negative: numba then spares the test for counting from the end,
 and loops run two to five times faster.
@@ -26,28 +26,25 @@ _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 def _add_moments(moments, row, weight, u, order):
     u2 = u * u
     u3 = u2 * u
+    u4 = u2 * u2
     moments[row, _0] += weight
     moments[row, _1] += weight * u
     moments[row, _2] += weight * u2
     moments[row, _3] += weight * u3
-    if len(order) > 4:
-        u4 = u2 * u2
-        moments[row, _4] += weight * u4
-        moments[row, _5] += weight * (u4 * u)
-        if len(order) > 6:
-            moments[row, _6] += weight * (u4 * u2)
-            moments[row, _7] += weight * (u4 * u3)
+    moments[row, _4] += weight * u4
+    moments[row, _5] += weight * (u4 * u)
+    if len(order) == 8:
+        moments[row, _6] += weight * (u4 * u2)
+        moments[row, _7] += weight * (u4 * u3)
 
 
 @njit(inline="always")
 def _polynomial(c, row, u, order):
     """Value at u of the polynomial of degree P − 2 in a row of c, by Horner's rule."""
+    y = c[row, _4]
     if len(order) == 8:
-        y = ((c[row, _6] * u + c[row, _5]) * u + c[row, _4]) * u + c[row, _3]
-        return ((y * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
-    if len(order) == 6:
-        return (((c[row, _4] * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
-    return (c[row, _2] * u + c[row, _1]) * u + c[row, _0]
+        y = (c[row, _6] * u + c[row, _5]) * u + y
+    return (((y * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
 
 
 @njit(**COMPILE)

@@ -50,13 +50,9 @@ add_multiple = _add_multiple_slowly if config.DISABLE_JIT else _add_multiple
 def _powers(weight, u, order):
     """weight · uʲ for j below P − 1."""
     u2 = u * u
-    if len(order) == 4:
-        return weight, weight * u, weight * u2
     u4 = u2 * u2
-    if len(order) == 6:
-        return weight, weight * u, weight * u2, weight * (u2 * u), weight * u4
-    high = weight * u4
-    return weight, weight * u, weight * u2, weight * (u2 * u), high, high * u, high * u2
+    low, high = (weight, weight * u, weight * u2, weight * (u2 * u), weight * u4), weight * (u4 * u)
+    return low if len(order) == 6 else (*low, high, high * u)
 
 
 @njit(**COMPILE)

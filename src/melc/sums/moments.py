@@ -21,7 +21,7 @@ from melc.sums import bounds
 from melc.sums.base import DoubleSum, Side
 from melc.sums.exact import Exact
 
-ORDERS = (4, 6, 8)
+ORDERS = (6, 8)
 
 
 @functools.lru_cache
