@@ -332,6 +332,14 @@ def _rounding(X: Any, v: Floats, decision: Decision) -> float:
         return 2e-16 * len(v) * size / width
 
 
+def _feature_rounding(case: Case) -> float:
+    """Rounding of the features, each in its own spread: shrinkage sees them one by one, whatever v is."""
+    if case.settings.get("shrinkage") is None:
+        return 0.0
+    spread = np.std(case.X, axis=0)
+    return float(np.max(2e-16 * np.abs(case.X).max(axis=0) / np.where(spread > 0, spread, np.inf)))
+
+
 def _tolerance(X: Any, v: Floats, decision: Decision, divergence: float) -> float:
     """What rounding of projections may make of D: its slope by a projection is at most of the order of D.
 
@@ -349,6 +357,7 @@ def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats,
     codes = [case.y == label for label in labels]
     for (v, decision, divergence, _), each in zip(fit.directions(), codes, strict=True):
         rounding = max(_rounding(case.X, v, decision), _rounding(other.X, v / factors, decision))
+        rounding = max(rounding, _feature_rounding(case), _feature_rounding(other))
         if rounding > 1e-6 or _is_spike(decision):
             continue
         before = _divergence(case.features(), each, v, case.weights, case)
