@@ -244,23 +244,25 @@ def test_binned_features_give_the_gradient_of_a_second_pass(character, monkeypat
         assert once.divergence == twice.divergence
         size = max(np.abs(twice.gradient).max(), 1.0)
         np.testing.assert_allclose(once.gradient, twice.gradient, rtol=0, atol=1e-11 * size)
-    # Rows that count by themselves, beyond the table or next to a gap, ask for the second pass.
-    if character in ("normal", "tied", "weighted"):
-        assert len(passes) == 2
-    assert 2 <= len(passes) <= 4
-    assert len(passes) == 2 + sum(extra is not None for extra in passes) // 2
+    assert len(passes) == 2
 
 
-def test_features_are_not_binned_while_some_rows_count_by_themselves(monkeypatch):
-    asked = []
-    bin_ = Rows.bin
-    monkeypatch.setattr(Rows, "bin", lambda *given: asked.append(given[-1]) or bin_(*given))
-    X, codes, _, v = _rows_of_character("normal", 0, n=3000)
-    divergence = BinnedDivergence(_ReadOnce(X, codes), 1.0, 1e-6)
-    for most_bins in (1 << 14, 16, 16, 1 << 14, 1 << 14):  # with 16 bins many rows are in none
-        monkeypatch.setattr(binned, "_MOST_BINS", most_bins)
-        divergence.evaluate(v)
-    assert asked == [True, True, False, False, True]
+@pytest.mark.parametrize("character", ["normal", "separated"])
+def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, monkeypatch):
+    passes = []
+    pull_back = Rows.pull_back_binned
+    monkeypatch.setattr(Rows, "pull_back_binned", lambda *given: passes.append(given[-1]) or pull_back(*given))
+    monkeypatch.setattr(binned, "_MOST_BINS", 16)
+    X, codes, weights, v = _rows_of_character(character, 0, n=3000)
+    expected = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    size = max(np.abs(expected.gradient).max(), 1.0)
+    for few, n_passes in ((1 << 20, 1), (100, 2)):
+        monkeypatch.setattr("melc.rows._FEW_NUMBERS", few)
+        found = BinnedDivergence(_ReadOnce(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        assert found.divergence == expected.divergence
+        np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11 * size)
+        assert len(passes) == n_passes
+    assert all(len(extra.rows) > 100 for extra in passes)
 
 
 # ------------------------------------------------------------------------------------------------ hard layouts
@@ -271,9 +273,9 @@ def _recording(monkeypatch):
     seen = []
     original = BinnedDivergence._sum
 
-    def _sum(self, v, layout, classes, variances, outside, *rest):
-        sums = original(self, v, layout, classes, variances, outside, *rest)
-        seen.append((layout, outside, sums))
+    def _sum(self, v, layout, classes, variances, binned, *rest):
+        sums = original(self, v, layout, classes, variances, binned, *rest)
+        seen.append((layout, binned.outside, sums))
         return sums
 
     monkeypatch.setattr(BinnedDivergence, "_sum", _sum)
@@ -440,7 +442,13 @@ def test_moments_travel_as_they_are(n_outside, n_features):
     moments[7:19] = rng.normal(size=(12, 6))
     moments[9, 0] = 0.0  # an occupied bin by its other moments
     numbers = np.arange(n_outside)
-    outside = Points(numbers, numbers.astype(np.int8), rng.normal(size=n_outside), np.ones(n_outside))
+    outside = Points(
+        numbers,
+        numbers.astype(np.int8),
+        rng.normal(size=n_outside),
+        np.ones(n_outside),
+        rng.normal(size=(n_outside, 2)),
+    )
     features = np.zeros((50, n_features, 5)) if n_features else None
     if features is not None:
         features[7:19] = rng.normal(size=(12, n_features, 5))
@@ -450,5 +458,5 @@ def test_moments_travel_as_they_are(n_outside, n_features):
     arrived += Binned(moments)
     np.testing.assert_array_equal(arrived.moments, 2 * moments)
     assert arrived.features is None  # some did not bin them
-    for name in ("rows", "codes", "z", "weights"):
+    for name in ("rows", "codes", "z", "weights", *(["features"] if n_outside else [])):
         np.testing.assert_array_equal(getattr(arrived.outside, name), getattr(outside, name))

@@ -75,7 +75,6 @@ class BinnedDivergence:
         self._total_weights = rows.total_weights
         self._log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
-        self._some_alone = False  # whether some rows counted by themselves in the last evaluation
 
     def evaluate(self, v: Floats) -> Evaluation:
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
@@ -89,7 +88,7 @@ class BinnedDivergence:
                 return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
             variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
             most_pairs = math.inf if attempt == _MOST_REFINEMENTS - 1 else _PAIRS_PER_ROW * self.rows.n_rows
-            sums = self._sum(v, layout, classes, variances, binned.outside, most_pairs, halvings)
+            sums = self._sum(v, layout, classes, variances, binned, most_pairs, halvings)
             if sums.error <= self.eps:
                 break
             layout = self._finer(layout, classes, variances, attempt)
@@ -102,8 +101,8 @@ class BinnedDivergence:
         return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
 
     def _bin(self, v: Floats, layout: Layout) -> Binned:
-        """With the features where this spares a pass; rows that count by themselves will want it anyway."""
-        return self.rows.bin(v, layout, not self._some_alone and self.rows.spares_a_pass(layout))
+        """With the features where this spares a pass."""
+        return self.rows.bin(v, layout, self.rows.spares_a_pass(layout))
 
     def _guess_layout(self, v: Floats, shrunk: kernels.Shrunk) -> Layout:
         """Bins for the widths and the range that a sample of either class shows."""
@@ -139,7 +138,7 @@ class BinnedDivergence:
         layout: Layout,
         classes: list[_Class],
         variances: tuple[float, float],
-        outside: Points,
+        binned: Binned,
         most_pairs: float,
         halvings: int,
     ) -> _Sums:
@@ -154,7 +153,7 @@ class BinnedDivergence:
         extra = None
         if not 2 * xy.error <= self.eps / 2 and _gap(across) > 0:
             # Bins this wide cannot keep the relative error of a sum that is all tail. Few points decide it.
-            direct = self._sum_over_points(v, layout, classes, across_variance, outside, most_pairs)
+            direct = self._sum_over_points(v, layout, classes, across_variance, binned, most_pairs)
             if direct is not None:
                 xy, extra = direct
         return _Sums((within[0], within[1], across[0], across[1]), xx, yy, xy, extra)
@@ -165,7 +164,7 @@ class BinnedDivergence:
         layout: Layout,
         classes: list[_Class],
         variance: float,
-        outside: Points,
+        binned: Binned,
         most_pairs: float,
     ) -> tuple[BinnedSum, Extra] | None:
         """The sum across over the points near the gap, with their −2 ∂ log S/∂z; None if there are too many."""
@@ -174,7 +173,7 @@ class BinnedDivergence:
         exponents = self._log_pairs + math.log(100 / self.eps)
         distances, nearest = _distances(x, y)
         reach = math.sqrt(nearest**2 + 2 * variance * exponents)
-        points = self._points_of(v, layout, classes, [d <= reach for d in distances], outside)
+        points = self._points_of(v, layout, classes, [d <= reach for d in distances], binned)
         members = [points[points.codes == c] for c in (0, 1)]
         sides = [_sorted_side(each, layout.origin) for each in members]
         nearest = kernels.nearest_distance(sides[0].values, sides[1].values)
@@ -187,20 +186,21 @@ class BinnedDivergence:
         slope = 0.0
         for side, derivative in zip(sides, (found.dx, found.dy), strict=True):
             slope -= float(side.restore(side.values) @ derivative) / (2 * variance)
-        extra = Extra(np.concatenate([m.rows for m in members]), -2 * np.concatenate([found.dx, found.dy]))
+        both = members[0] + members[1]
+        extra = Extra(both.rows, -2 * np.concatenate([found.dx, found.dy]), both.features)
         # What was left out is below eps/100 of the largest term.
         return BinnedSum(found.log_value, slope, (), self.eps / 100, found.n_exponentials), extra
 
     def _points_of(
-        self, v: Floats, layout: Layout, classes: list[_Class], chosen: list[NDArray[np.bool_]], outside: Points
+        self, v: Floats, layout: Layout, classes: list[_Class], chosen: list[NDArray[np.bool_]], binned: Binned
     ) -> Points:
         """Points whose bins are chosen, outliers among them."""
         in_table = np.zeros(layout.n_bins, dtype=bool)
         for c, side in enumerate(classes):
             in_table[side.slots] = chosen[c][side.in_table]
-        points = self.rows.points_in(v, layout, in_table)
+        points = self.rows.points_in(v, layout, in_table, binned.features is not None)
         for c, side in enumerate(classes):
-            points += outside[outside.codes == c][chosen[c][side.of_outside]]
+            points += binned.outside[binned.outside.codes == c][chosen[c][side.of_outside]]
         return points
 
     def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], attempt: int) -> Layout:
@@ -257,22 +257,26 @@ class BinnedDivergence:
                 chosen = polynomials[classes[c].of_outside]
                 local = layout.locate(mine.z, mine.codes)[1]
                 values = np.polynomial.polynomial.polyval(local, chosen.T, tensor=False)
-                extras.append(Extra(mine.rows, mine.weights * values))
+                extras.append(Extra(mine.rows, mine.weights * values, mine.features))
         # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
         # the order of their error, which far from zero the rows would multiply; but the bins move along.
-        gradient = self._pull_back(v, layout, table, _joined(extras), binned.features) - drift * self._centre
+        gradient = self._pull_back(v, layout, table, extras, binned.features) - drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
         return Evaluation(divergence, gradient, count, floored, sums.error), by_added
 
     def _pull_back(
-        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, features: Floats | None
+        self, v: Floats, layout: Layout, table: Floats, extras: list[Extra], features: Floats | None
     ) -> Floats:
         """The sum of all rows, each times the polynomial of its bin and plus what it has extra."""
-        self._some_alone = extra is not None
-        if features is None or extra is not None:
-            return self.rows.pull_back_binned(v, layout, table, extra)
-        return np.einsum("bj,bdj->d", table, features)  # no BLAS, whose threads might add in another order
+        known = [(extra.weights, extra.features) for extra in extras if extra.features is not None]
+        if features is None or len(known) < len(extras):
+            return self.rows.pull_back_binned(v, layout, table, _joined(extras))
+        # No BLAS, whose threads might add in another order.
+        gradient = np.einsum("bj,bdj->d", table, features)
+        for weights, rows in known:
+            gradient += np.einsum("i,id->d", weights, rows)
+        return np.asarray(gradient)
 
 
 def _cheapest_order(n_rows: int, gamma: float, eps: float) -> int:

@@ -287,8 +287,8 @@ class DaskRows(Rows):
     def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
         return self._round(Rows.pull_back_binned, v, layout, table, extra)
 
-    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_]) -> Points:
-        return self._round(Rows.points_in, v, layout, chosen)
+    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_], with_features: bool = False) -> Points:
+        return self._round(Rows.points_in, v, layout, chosen, with_features)
 
     def points_of(self, v: Floats, code: int) -> Points:
         return self._round(Rows.points_of, v, code)

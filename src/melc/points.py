@@ -17,27 +17,36 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Points:
-    """Some rows as points on the line: their numbers in ascending order, classes, projections and weights."""
+    """Some rows as points on the line: their numbers in ascending order, classes, projections and weights.
+
+    Their features are there if they were asked for and are few.
+    """
 
     rows: NDArray[np.int64]
     codes: NDArray[np.int8]
     z: Floats
     weights: Floats
+    features: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, chosen: Any) -> "Points":
-        return Points(self.rows[chosen], self.codes[chosen], self.z[chosen], self.weights[chosen])
+        features = None if self.features is None else self.features[chosen]
+        return Points(self.rows[chosen], self.codes[chosen], self.z[chosen], self.weights[chosen], features)
 
     def __add__(self, others: "Points") -> "Points":
         """One after the other."""
-        pairs = zip(_fields_of(self), _fields_of(others), strict=True)
-        return Points(*(np.concatenate(pair) for pair in pairs))
-
-
-def _fields_of(points: Points) -> tuple[NDArray[Any], ...]:
-    return points.rows, points.codes, points.z, points.weights
+        if not len(self) or not len(others):
+            return self if len(self) else others
+        known = self.features is not None and others.features is not None
+        return Points(
+            np.concatenate([self.rows, others.rows]),
+            np.concatenate([self.codes, others.codes]),
+            np.concatenate([self.z, others.z]),
+            np.concatenate([self.weights, others.weights]),
+            np.concatenate([self.features, others.features]) if known else None,
+        )
 
 
 NO_POINTS = Points(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int8), np.empty(0), np.empty(0))
@@ -87,10 +96,11 @@ def _spread_out(values: Floats, rows: NDArray[np.int32], n_rows: int) -> Floats:
 
 @dataclass(frozen=True)
 class Extra:
-    """What some rows add to their weight in a gradient."""
+    """What some rows add to their weight in a gradient; their features where these are known."""
 
     rows: NDArray[np.int64]
     weights: Floats
+    features: Floats | None = None
 
     def within(self, first_row: int, n_rows: int) -> tuple[NDArray[np.int64], Floats]:
         """Those of n rows, counted from the first of them; needs numbers of rows in ascending order."""

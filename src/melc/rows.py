@@ -39,6 +39,9 @@ _CACHED_NUMBERS = 32_768
 # Rows whose projections are kept between the two passes of an evaluation: 256 MB of them.
 _MOST_KEPT = 1 << 25
 
+# Numbers of X that are handed out from a stretch, for rows that count by themselves.
+_FEW_NUMBERS = 8192
+
 # Rows that are copied to be multiplied.
 _TAKEN_AT_ONCE = 4096
 
@@ -166,7 +169,8 @@ class Rows:
     def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
         """Project on v and bin, in one pass over X; if asked, the features as well, unless X is sparse."""
         arguments, order = layout.as_arguments(), layout.order_tag()
-        add_features = self._adding_features(layout) if with_features and not sparse.issparse(self.X) else None
+        with_features = with_features and not sparse.issparse(self.X)
+        add_features = self._adding_features(layout) if with_features else None
 
         def begin() -> Binned:
             features = None if add_features is None else np.zeros((layout.n_bins, self.n_features, layout.order - 1))
@@ -175,7 +179,7 @@ class Rows:
         def note(part: Binned, z: Floats, a: int, b: int, n_outside: int) -> None:
             if n_outside:
                 outside = layout.slots(z, self.codes[a:b]) < 0
-                part.outside += self._points(np.flatnonzero(outside), z, a)
+                part.outside += self._points(np.flatnonzero(outside), z, a, with_features)
             if add_features is not None:
                 add_features(part, z, a, b)
 
@@ -227,16 +231,15 @@ class Rows:
         numbers, weights = extra.within(self.first_row, self.n_rows)
         for a in range(0, len(numbers), _TAKEN_AT_ONCE):
             some = slice(a, a + _TAKEN_AT_ONCE)
-            X = self.X[numbers[some]]
-            gradient += (X if self.centre is None else X - self.centre).T @ weights[some]
+            gradient += self._features_of(numbers[some]).T @ weights[some]
         return gradient
 
-    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_]) -> Points:
+    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_], with_features: bool = False) -> Points:
         """The points whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
 
         def choose(found: list[Points], z: Floats, a: int, b: int) -> None:
             slots = layout.slots(z, self.codes[a:b])
-            found.append(self._points(np.flatnonzero((slots >= 0) & chosen[slots]), z, a))
+            found.append(self._points(np.flatnonzero((slots >= 0) & chosen[slots]), z, a, with_features))
 
         parts: list[list[Points]] = self._along(v, list, choose)
         return _add_up(itertools.chain.from_iterable(parts))
@@ -288,11 +291,18 @@ class Rows:
 
         return _add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
 
-    def _points(self, chosen: NDArray[np.int64], z: Floats, a: int) -> Points:
-        """Some points of the stretch that begins with row a."""
+    def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, with_features: bool = False) -> Points:
+        """Some points of the stretch that begins with row a, with their features if these are few."""
         rows = a + chosen
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
-        return Points(self.first_row + rows, self.codes[rows], z[chosen], weights)
+        few = with_features and len(rows) * self.n_features <= _FEW_NUMBERS
+        features = self._features_of(rows) if few else None
+        return Points(self.first_row + rows, self.codes[rows], z[chosen], weights, features)
+
+    def _features_of(self, rows: NDArray[np.int64]) -> Any:
+        """Features of some rows, less the centre."""
+        X = self.X[rows]
+        return X if self.centre is None else X - self.centre
 
     @functools.cached_property
     def counts(self) -> tuple[int, int]:
