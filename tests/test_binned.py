@@ -12,12 +12,12 @@ from sklearn.datasets import make_classification
 import naive
 from melc import MELC, binned, kernels
 from melc.binned import BinnedDivergence, _cheapest_order
+from melc.kernels import ORDERS
 from melc.objective import Objective
 from melc.optimize import maximise
 from melc.pairwise import ExactDivergence
 from melc.points import Binned, Points
 from melc.rows import Rows
-from melc.sums.moments import ORDERS
 
 EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 SCALES = (1e-6, 1.0, 1e6)

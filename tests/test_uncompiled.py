@@ -6,9 +6,9 @@ from scipy import sparse
 
 from melc import MELC, binned, objective
 from melc.binned import BinnedDivergence
+from melc.kernels import ORDERS
 from melc.pairwise import ExactDivergence
 from melc.rows import Layout, Rows
-from melc.sums.moments import ORDERS
 
 FORMS = {
     "rows": np.ascontiguousarray,

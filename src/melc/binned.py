@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
+from melc.kernels import ORDERS
 from melc.points import Binned, Extra, Points
 from melc.rows import Layout, Rows
 from melc.shrinkage import Shrinkage
 from melc.sums import Side, bounds
 from melc.sums.exact import sum_across as across_pairs
-from melc.sums.moments import ORDERS, BinnedSum, Bins, Merged, merge, sum_across, sum_within
+from melc.sums.moments import BinnedSum, Bins, Merged, merge, sum_across, sum_within
 
 # Rows of each class from which widths and range along v are guessed.
 _GUESS_ROWS = 1024

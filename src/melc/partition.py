@@ -15,9 +15,9 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
 from melc.arrays import Floats
+from melc.kernels import ORDERS
 from melc.points import Ranks
 from melc.rows import Layout, Rows
-from melc.sums.moments import ORDERS
 
 # A partition with more labels than this holds no classes.
 _MOST_LABELS = 10_000

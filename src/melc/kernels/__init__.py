@@ -4,6 +4,7 @@ Nothing compiles at import: there are no eager signatures, and the machine code 
 """
 
 from melc.kernels.bins import (
+    ORDERS,
     add_point_moments,
     add_spread,
     bin_points,
@@ -63,6 +64,7 @@ from melc.kernels.rows import (
 __all__ = [
     "AS_THEY_ARE",
     "COLUMN_BLOCK",
+    "ORDERS",
     "Shrunk",
     "Spread",
     "add_cross_pairs",

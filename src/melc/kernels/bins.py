@@ -15,6 +15,9 @@ from numba import njit
 from melc.kernels.flags import COMPILE
 from melc.kernels.prefetch import prefetch
 
+# Numbers of moments that a bin may keep.
+ORDERS = (6, 8)
+
 # Points that are located, then worked on, while rows and coordinates are in the nearest cache.
 LOCATED = 512
 _CACHE_LINE = np.uint64(8)  # numbers

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.kernels import ORDERS
 from melc.sums import bounds
 from melc.sums.base import DoubleSum, Side
 from melc.sums.exact import Exact
-
-ORDERS = (6, 8)
 
 
 @functools.lru_cache
