@@ -431,6 +431,19 @@ def test_classes_that_are_single_points():
         np.testing.assert_array_equal(model.predict(X), [0, 0, 1, 1])
 
 
+@pytest.mark.filterwarnings("ignore:.*does not vary")
+@pytest.mark.parametrize("n", [5_000, 20_000])
+@pytest.mark.parametrize("rare", [False, True])
+def test_a_class_whose_rows_are_all_the_same(n, rare):
+    rng = np.random.default_rng(0)
+    y = (np.arange(n) % (n // 3) == 1) if rare else np.arange(n) % 2 == 1
+    X = rng.normal(size=(n, 3))
+    X[y] = 6.0, 1.0, 2.0
+    model = MELC(random_state=0, n_init=2, max_iter=20).fit(X, y)
+    assert np.isfinite(model.divergence_)
+    np.testing.assert_array_equal(model.predict(X[y]), True)
+
+
 def test_a_spike_narrower_than_the_steps_between_numbers_is_met():
     """Far from zero, the kernel of a constant class would fit between two neighbouring numbers."""
     X = 1.09e9 + np.array([[0.0], [5.3], [0.0], [2.4]])

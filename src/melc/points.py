@@ -115,7 +115,7 @@ def draw_ranks(counts: tuple[int, int], size: int, rng: np.random.RandomState) -
 
 
 def _draw(count: int, n_rows: int, size: int, rng: np.random.RandomState) -> NDArray[np.int64]:
-    share = max(2, size * count // n_rows, min(count // 2, size // 8))
+    share = min(count, max(2, size * count // n_rows, min(count // 2, size // 8)))
     if share > count // 4:
         return np.sort(rng.choice(count, size=share, replace=False))
     # Few of many: drawing with replacement and leaving out what came twice spares a permutation of all.
