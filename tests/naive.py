@@ -124,6 +124,18 @@ def feature_moments(X, z, weights, width, order):
     return {k: np.array([of_feature[k][:-1] for of_feature in moments]) for k in moments[0]}
 
 
+def rim_bins(z, weights, width, level, depth, order):
+    """bin_moments of narrow bins, 2**level to an ordinary one; without those more than ``depth`` behind the first and
+    the last of the same ordinary bin."""
+    narrow = bin_moments(z, weights, width, order)
+    kept = {}
+    for k, moments in narrow.items():
+        mates = [other for other in narrow if other >> level == k >> level]
+        if k - min(mates) <= depth or max(mates) - k <= depth:
+            kept[k] = moments
+    return kept
+
+
 def moment_sum(x, a, y, b, width, variance, order):
     """Σ a_i b_j ĝ(x_i, y_j) over all pairs of points, ĝ the kernel interpolated in the bins of both."""
     total = 0.0

@@ -4,6 +4,7 @@ Most tests run on Dask's threads. Those on worker processes share one cluster on
 """
 
 import _thread
+import math
 import os
 import pickle
 import signal
@@ -24,7 +25,7 @@ import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
 from distributed import Client, LocalCluster, wait  # noqa: E402
 
-from melc import MELC, dask_rows  # noqa: E402
+from melc import MELC, binned, dask_rows, gaps  # noqa: E402
 from melc.binned import BinnedDivergence  # noqa: E402
 from melc.dask_rows import _Partitions, share_out, side_by_side  # noqa: E402
 from melc.partition import added  # noqa: E402
@@ -144,7 +145,7 @@ def test_warm_start_and_callbacks_of_runs(data, expected, capsys):
 
 
 def test_far_features_and_outliers_and_classes_far_apart():
-    """What leaves the table of bins, or is summed point by point at a gap, travels by number of row."""
+    """What leaves the table of bins travels by number of row, and points at a gap in bins of their own."""
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, size=N)
     X = rng.normal(size=(N, D))
@@ -360,31 +361,89 @@ def rounds_of(rows, v, monkeypatch):
         return asked, divergence.evaluate(v)
 
 
-@pytest.mark.parametrize("case", ["ordinary", "outlier", "apart", "sparse", "wide", "crowd"])
+ROUNDS = {
+    "ordinary": [Rows.bin],
+    "outlier": [Rows.bin],
+    "sparse": [Rows.bin, Rows.pull_back_binned],
+    "wide": [Rows.bin, Rows.pull_back_binned],
+    "crowd": [Rows.bin, Rows.pull_back_binned],
+    "apart": [Rows.bin, Rows.pull_back_binned],
+    "wide apart": [Rows.bin, Rows.pull_back_binned],
+    "sparse apart": [Rows.bin, Rows.pull_back_binned],
+    "clusters apart": [Rows.bin, Rows.pull_back_binned],
+    "misled apart": [Rows.bin, Rows.bin_at_rims],
+    "misled wide apart": [Rows.bin, Rows.bin],
+    "misled": [Rows.bin, Rows.bin],
+    "misled sparse apart": [Rows.bin, Rows.bin_at_rims, Rows.pull_back_binned],
+}
+
+
+@pytest.mark.parametrize("case", ROUNDS)
 def test_an_evaluation_is_one_round_or_two(case, data, monkeypatch):
-    """One, unless rows next to a gap count by themselves, or features are sparse or too much to send."""
+    """One, unless features are sparse or too much to send, or classes lie apart, or a sample has misled. Three only
+    where it misled of rows that are sparse."""
     X, y = data[0][:20_000].copy(), (data[1][:20_000] == "inside").astype(np.int8)
     chunks = 200 if case == "crowd" else 3_000
     if case == "outlier":
         X[17] *= 1e7
-    elif case == "apart":
-        X[:, 0] += 1e3 * y
-    elif case == "wide":
+    if "wide" in case:
         X = np.tile(X, 20)
     v = np.random.default_rng(0).normal(size=X.shape[1])
+    if "apart" in case:
+        X[:, 0] += np.sign(v[0]) * 1e3 * (y + (2 * (X[:, 1] > 0) if "clusters" in case else 0))
+    if case == "misled":
+        monkeypatch.setattr(binned, "_GUESS_ROWS", 2)
+        X[[0, 1, -2, -1]] *= 100  # all that is seen of them
+        y[[0, 1, -2, -1]] = 0, 1, 0, 1
+    elif "misled" in case:
+        monkeypatch.setattr(gaps, "_WORTH_GUESSING", math.inf)
     blocks = da.from_array(X, chunks=(chunks, X.shape[1]))
-    if case == "sparse":
+    if "sparse" in case:
         blocks = blocks.map_blocks(sparse.csr_array)
     asked, found = rounds_of(dask_rows_of(blocks, da.from_array(y, chunks=chunks)), v, monkeypatch)
     expected = BinnedDivergence(Rows(X, y), 1.0, 1e-6).evaluate(v)
     assert found.divergence == pytest.approx(expected.divergence, rel=1e-13)
-    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-10, atol=1e-12)
-    if case in ("ordinary", "outlier"):
-        assert asked == [Rows.bin]
-    elif case == "apart":
-        assert asked == [Rows.bin, Rows.points_in]
-    else:
-        assert asked == [Rows.bin, Rows.pull_back_binned]
+    size = max(1.0, np.abs(expected.gradient).max())
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11 * size)
+    assert asked == ROUNDS[case]
+
+
+def separable(kind):
+    rng = np.random.default_rng(7)
+    y = rng.integers(2, size=40_000)
+    X = {
+        "wide": lambda: rng.normal(size=(40_000, 100)) + 2 * y[:, None],
+        "sharp edges": lambda: rng.random(size=(40_000, 8)) + y[:, None],
+        "crowds": lambda: rng.integers(2, size=(40_000, 60)) + y[:, None],
+        "clusters": lambda: rng.normal(size=(40_000, 8)) + np.where(y, rng.choice([-9, 9], 40_000), 0)[:, None],
+        "the class itself": lambda: np.column_stack([rng.normal(size=(40_000, 7)), y]),
+        "heavy tails": lambda: rng.standard_cauchy((40_000, 8)) + 30 * y[:, None],
+    }[kind]()
+    return X.astype(float), y
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["wide", "sharp edges", "crowds", "clusters", "the class itself", "heavy tails"])
+def test_no_evaluation_of_a_fit_takes_more_than_two_rounds(kind, monkeypatch):
+    X, y = separable(kind)
+    rounds, evaluations = [], []
+    round_, evaluate = _Partitions.round, BinnedDivergence.evaluate
+
+    def counted(self, v):
+        before = len(rounds)
+        found = evaluate(self, v)
+        if isinstance(self.rows, dask_rows.DaskRows):
+            evaluations.append(rounds[before:])
+        return found
+
+    monkeypatch.setattr(
+        _Partitions, "round", lambda self, calls, *a: rounds.append(calls[0].function) or round_(self, calls, *a)
+    )
+    monkeypatch.setattr(BinnedDivergence, "evaluate", counted)
+    found = learn(*in_chunks((12_000, 16_000, 12_000), X, y), max_iter=15)
+    assert len(evaluations) > 1
+    assert max(len(each) for each in evaluations) <= 2
+    np.testing.assert_allclose(found.coef_, learn(X, y, max_iter=15).coef_, rtol=0, atol=1e-8)
 
 
 def test_samples_are_those_of_memory(data):

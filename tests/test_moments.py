@@ -300,3 +300,12 @@ def test_points_that_bins_cannot_tell_apart_are_summed_pair_by_pair():
     sides = [[each.prepare(points, np.ones(3), 0) for points in (far, near)] for each in (method, exact)]
     assert method.within(sides[0][0], 1.0).log_value == exact.within(sides[1][0], 1.0).log_value
     assert method.across(*sides[0], 1.0).log_value == exact.across(*sides[1], 1.0).log_value
+
+
+@pytest.mark.parametrize("shift", np.arange(5, 7, 0.05))
+def test_a_sum_across_keeps_the_part_of_eps_that_the_divergence_can_use(shift):
+    """Crowds apart and one light pair between them: what is usually far enough is not."""
+    eps, weights = 1e-6, np.append(np.full(40, 1e4), 1.0)
+    crowd = np.linspace(-1, 1, 40)
+    x, y = (binned(np.append(crowd + place, shift / 2), weights, 0.125, 8)[0] for place in (0, shift))
+    assert sum_across(x, y, 1.0, eps).error <= eps / 4

@@ -8,6 +8,7 @@ from melc import MELC, binned, objective
 from melc.binned import BinnedDivergence
 from melc.kernels import ORDERS
 from melc.pairwise import ExactDivergence
+from melc.rim import Rims, RimSlopes
 from melc.rows import Layout, Rows
 
 FORMS = {
@@ -74,6 +75,23 @@ def test_features_in_bins(order, weighted):
     table = np.random.default_rng(2).normal(size=(layout.n_bins, order - 1))
     found = np.tensordot(table, binned.features, axes=([0, 1], [0, 2]))
     np.testing.assert_allclose(found, rows.pull_back_binned(v, layout, table, None), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_at_the_rims_of_a_gap(order, weighted):
+    X, codes = few_rows("apart")
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
+    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    layout = Layout(0.0, (4.0, 4.0), (-2, -2), (40, 40), order)
+    rims = Rims(np.arange(80) % 40 > 1, 0.0, 0.25, (4, 4), 8, False, with_features=True)
+    found = rows.bin(v, layout, False, rims).at_rims
+    polynomials = tuple(np.random.default_rng(2).normal(size=(len(keys), order - 1)) for keys in found.keys)
+    slopes = RimSlopes(rims, tuple(found.keys), polynomials)
+    expected = rows.pull_back_binned(v, layout, np.zeros((80, order - 1)), None, slopes)
+    pulled = sum(np.tensordot(p, f, axes=([0, 1], [0, 2])) for p, f in zip(polynomials, found.features, strict=True))
+    np.testing.assert_allclose(pulled, expected, rtol=1e-11)
+    assert np.all(expected != 0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

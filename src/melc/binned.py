@@ -1,9 +1,10 @@
 """The divergence by moment bins: two products with X and a little, with a certified error.
 
 One evaluation: guess the kernel widths from a sample, and with them a layout of bins; project and bin in one
-pass; read the true class variances off the moments; sum over neighbouring bins; check the certificate, and bin
-the projections again, finer, should it fail; turn the sums into one polynomial a bin, whose value is the weight
-of a row; pull back in a second pass, unless the features were binned as well.
+pass; read the true class variances off the moments; sum over neighbouring bins, and where the classes lie apart over
+narrow bins at the rims of the gap; check the certificate, and bin the projections again, finer, should it fail; turn
+the sums into one polynomial a bin, whose value is the weight of a row; pull back in a second pass, unless the features
+were binned as well.
 """
 
 import math
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
+from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
 from melc.kernels import ORDERS
-from melc.points import Binned, Extra, Points
+from melc.points import Binned, Extra
+from melc.rim import RimBins, Rims, RimSlopes
 from melc.rows import Layout, Rows
 from melc.shrinkage import Shrinkage
-from melc.sums import Side, bounds
-from melc.sums.exact import sum_across as across_pairs
+from melc.sums import bounds
 from melc.sums.moments import BinnedSum, Bins, Merged, merge, sum_across, sum_within
 
 # Rows of each class from which widths and range along v are guessed.
@@ -35,8 +37,6 @@ _ROW_COST = {6: 6.0, 8: 7.5}
 _PAIR_COST = {6: 22.0, 8: 34.0}
 _WORTH_CHOOSING = 500_000
 _MOST_REFINEMENTS = 12
-# Pairs of points next to a gap that may be summed one by one before finer bins are tried instead.
-_PAIRS_PER_ROW = 30
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,15 @@ class _Class:
 
 
 @dataclass(frozen=True)
+class _AtRims:
+    """What a sum across was taken over where classes lie apart."""
+
+    rims: Rims
+    bins: RimBins
+    outliers: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # which of either class are among it
+
+
+@dataclass(frozen=True)
 class _Sums:
     """The three sums, each on bins as wide as it allows."""
 
@@ -57,7 +66,7 @@ class _Sums:
     xx: BinnedSum
     yy: BinnedSum
     xy: BinnedSum
-    extra: Extra | None  # −2 ∂ log S_xy/∂z of the rows next to a gap, where that sum was taken over points
+    at_rims: _AtRims | None = None
 
     @property
     def error(self) -> float:
@@ -74,13 +83,15 @@ class BinnedDivergence:
         # Bins are anchored at the projection of this point: they move with the data as v turns.
         self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
         self._total_weights = rows.total_weights
-        self._log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
+        # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
+        log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
+        self._exponents = log_pairs + math.log(100 / eps)
         self.order = _cheapest_order(rows.n_rows, gamma, eps)
 
     def evaluate(self, v: Floats) -> Evaluation:
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
-        layout = self._guess_layout(v, shrunk)
-        binned = self._bin(v, layout)
+        layout, rims = self._guess(v, shrunk)
+        binned = self.rows.bin(v, layout, self.rows.spares_a_pass(layout), rims)
         for attempt in range(_MOST_REFINEMENTS):
             halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
             classes = [_occupied(layout, binned, c) for c in (0, 1)]
@@ -88,12 +99,13 @@ class BinnedDivergence:
             if kernels.total_variance(spread) == 0:
                 return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
             variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
-            most_pairs = math.inf if attempt == _MOST_REFINEMENTS - 1 else _PAIRS_PER_ROW * self.rows.n_rows
-            sums = self._sum(v, layout, classes, variances, binned, most_pairs, halvings)
+            sums = self._sum(v, layout, classes, variances, binned, rims, halvings)
             if sums.error <= self.eps:
                 break
             layout = self._finer(layout, classes, variances, attempt)
-            binned = self._bin(v, layout)
+            with_features = self.rows.spares_a_pass(layout, again=True)
+            rims = self._foresee_rims(layout, classes, variances, sums, with_features)
+            binned = self.rows.bin(v, layout, with_features, rims)
         else:
             raise FloatingPointError(_no_certificate(sums.error, self.eps))
         evaluation, by_added = self._finish(v, layout, classes, spread, shrunk, variances, sums, binned)
@@ -101,14 +113,11 @@ class BinnedDivergence:
             return evaluation
         return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
 
-    def _bin(self, v: Floats, layout: Layout) -> Binned:
-        """With the features where this spares a pass."""
-        return self.rows.bin(v, layout, self.rows.spares_a_pass(layout))
-
-    def _guess_layout(self, v: Floats, shrunk: kernels.Shrunk) -> Layout:
-        """Bins for the widths and the range that a sample of either class shows."""
+    def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> tuple[Layout, Rims | None]:
+        """Bins for the widths and the range that a sample of either class shows; narrow ones where it shows a gap."""
+        samples = [X @ v for X, _ in self._samples]
         (mean_x, variance_x, low_x, high_x), (mean_y, variance_y, low_y, high_y) = (
-            kernels.sample_spread(X @ v, weights) for X, weights in self._samples
+            kernels.sample_spread(z, weights) for z, (_, weights) in zip(samples, self._samples, strict=True)
         )
         guess = kernels.Spread(*self._total_weights, mean_x, mean_y, variance_x, variance_y)
         origin = float(v @ self._centre)
@@ -118,9 +127,12 @@ class BinnedDivergence:
         widths = self._widths(variances, self.order)
 
         def median(c: int) -> float:
-            return float(np.median(self._samples[c][0] @ v))
+            return float(np.median(samples[c]))
 
-        return _layout(origin, widths, (low_x, low_y), (high_x, high_y), median, self.order)
+        layout = _layout(origin, widths, (low_x, low_y), (high_x, high_y), median, self.order)
+        if self.rows.remembers:
+            return layout, None
+        return layout, guess_rims(layout, samples, sum(variances), self._exponents, self.eps)
 
     def _widths(self, variances: tuple[float, float], order: int, halvings: int = 0) -> tuple[float, float]:
         """For either class, bins fine enough for both sums that it takes part in."""
@@ -140,7 +152,7 @@ class BinnedDivergence:
         classes: list[_Class],
         variances: tuple[float, float],
         binned: Binned,
-        most_pairs: float,
+        rims: Rims | None,
         halvings: int,
     ) -> _Sums:
         order = layout.order
@@ -151,58 +163,64 @@ class BinnedDivergence:
         width = max(self._width(across_variance, order, halvings), *layout.widths)
         across = [merge(classes[c].bins, width) for c in (0, 1)]
         xy = sum_across(across[0].bins, across[1].bins, across_variance, self.eps)
-        extra = None
-        if not 2 * xy.error <= self.eps / 2 and _gap(across) > 0:
-            # Bins this wide cannot keep the relative error of a sum that is all tail. Few points decide it.
-            direct = self._sum_over_points(v, layout, classes, across_variance, binned, most_pairs)
-            if direct is not None:
-                xy, extra = direct
-        return _Sums((within[0], within[1], across[0], across[1]), xx, yy, xy, extra)
+        merged = within[0], within[1], across[0], across[1]
+        if xx.error + yy.error > self.eps / 2 or 2 * xy.error <= self.eps / 2:
+            return _Sums(merged, xx, yy, xy)
+        # Bins this wide cannot keep the relative error of a sum that is all tail. Few points decide it.
+        found = self._find_rims(v, layout, classes, across_variance, binned, rims)
+        x, y = (Bins(found.bins.keys[c], found.bins.moments[c], found.rims.width) for c in (0, 1))
+        return _Sums(merged, xx, yy, sum_at_rims(found.rims, x, y, across_variance, self.eps), found)
 
-    def _sum_over_points(
+    def _find_rims(
         self,
         v: Floats,
         layout: Layout,
         classes: list[_Class],
         variance: float,
         binned: Binned,
-        most_pairs: float,
-    ) -> tuple[BinnedSum, Extra] | None:
-        """The sum across over the points near the gap, with their −2 ∂ log S/∂z; None if there are too many."""
+        guessed: Rims | None,
+    ) -> _AtRims:
+        """The rims of the gap that there is, and the points there: those that came with the bins if these will do."""
         x, y = classes[0].bins, classes[1].bins
-        # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
-        exponents = self._log_pairs + math.log(100 / self.eps)
-        distances, nearest = _distances(x, y)
-        reach = math.sqrt(nearest**2 + 2 * variance * exponents)
-        points = self._points_of(v, layout, classes, [d <= reach for d in distances], binned)
-        members = [points[points.codes == c] for c in (0, 1)]
-        sides = [_sorted_side(each, layout.origin) for each in members]
-        nearest = kernels.nearest_distance(sides[0].values, sides[1].values)
-        reach = math.sqrt(nearest**2 + 2 * variance * exponents)
-        below, above = (sides[1].values.searchsorted(sides[0].values + r) for r in (-reach, reach))
-        if np.sum(above - below) > most_pairs:
-            return None
-        found = across_pairs(sides[0], sides[1], variance, nearest, reach)
-        assert found.dy is not None
-        slope = 0.0
-        for side, derivative in zip(sides, (found.dx, found.dy), strict=True):
-            slope -= float(side.restore(side.values) @ derivative) / (2 * variance)
-        both = members[0] + members[1]
-        extra = Extra(both.rows, -2 * np.concatenate([found.dx, found.dy]), both.features)
-        # What was left out is below eps/100 of the largest term.
-        return BinnedSum(found.log_value, slope, (), self.eps / 100, found.n_exponentials), extra
+        chosen, gap = bins_at_rims(x, y, variance, self._exponents)
+        in_table, extent = np.zeros(layout.n_bins, dtype=bool), 0.0
+        for mine, side in zip(chosen, classes, strict=True):
+            in_table[side.slots] = mine[side.in_table]
+            extent = max(extent, float(np.abs(side.bins.keys[mine]).max() + 1) * side.bins.width)
+        rims = rims_of(layout, in_table, extent, variance, gap, self._exponents, self.eps)
+        if guessed is not None and binned.at_rims is not None and guessed.cover(rims):
+            found = refit(binned.at_rims, guessed, rims, layout)
+        else:
+            found = self._bin_at_rims(v, layout, rims, binned)
+        first, second = (mine[side.of_outside] for mine, side in zip(chosen, classes, strict=True))
+        for c, mine in enumerate((first, second)):
+            outliers = binned.outside[binned.outside.codes == c][mine]
+            found.add(rims, outliers.z, outliers.codes, outliers.weights)
+        return _AtRims(rims, found, (first, second))
 
-    def _points_of(
-        self, v: Floats, layout: Layout, classes: list[_Class], chosen: list[NDArray[np.bool_]], binned: Binned
-    ) -> Points:
-        """Points whose bins are chosen, outliers among them."""
-        in_table = np.zeros(layout.n_bins, dtype=bool)
-        for c, side in enumerate(classes):
-            in_table[side.slots] = chosen[c][side.in_table]
-        points = self.rows.points_in(v, layout, in_table, binned.features is not None)
-        for c, side in enumerate(classes):
-            points += binned.outside[binned.outside.codes == c][chosen[c][side.of_outside]]
-        return points
+    def _foresee_rims(
+        self,
+        layout: Layout,
+        classes: list[_Class],
+        variances: tuple[float, float],
+        sums: _Sums,
+        with_features: bool,
+    ) -> Rims | None:
+        """What to bin at once where the next layout is likely to need it."""
+        if self.rows.remembers or 2 * sums.xy.error <= self.eps / 2:
+            return None
+        x, y = (side.bins for side in classes)
+        rims = foresee_rims(layout, x, y, sum(variances), self._exponents, self.eps)
+        return replace(rims, with_features=with_features)
+
+    def _bin_at_rims(self, v: Floats, layout: Layout, rims: Rims, binned: Binned) -> RimBins:
+        """With all that the gradient will need, which is put with ``binned``, where a third pass would be too much."""
+        if binned.features is None and self.rows.spares_a_pass(layout, again=True):
+            again = self.rows.bin(v, layout, True, replace(rims, with_features=True))
+            binned.features, binned.outside = again.features, again.outside
+            assert again.at_rims is not None
+            return again.at_rims
+        return self.rows.bin_at_rims(v, layout, replace(rims, with_features=binned.features is not None))
 
     def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], attempt: int) -> Layout:
         """The layout that the true variances ask for, of the highest order, finer with every attempt."""
@@ -241,13 +259,14 @@ class BinnedDivergence:
         share = spread.weight_y / (spread.weight_x + spread.weight_y)
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         table = np.zeros((layout.n_bins, layout.order - 1))
-        extras = [] if sums.extra is None else [sums.extra]
-        drift = 0.0 if sums.extra is None else float(sums.extra.weights.sum())
+        slopes, drift, extras = _slopes_at_rims(sums), 0.0, []
         for c, (own, mean) in enumerate(((own_x, spread.mean_x), (own_y, spread.mean_y))):
             bins = classes[c].bins
             polynomials = sums.merged[c].carry_back((xx, yy)[c].polynomials[0])
-            if sums.extra is None:
+            if sums.at_rims is None:
                 polynomials = polynomials - 2 * sums.merged[2 + c].carry_back(xy.polynomials[c])
+            else:
+                drift -= 2 * float(np.sum(xy.polynomials[c] * sums.at_rims.bins.moments[c]))
             middle = layout.origin + (bins.keys + 0.5) * bins.width
             polynomials[:, 0] += own * (middle - mean) + pooled * (middle - centre)
             polynomials[:, 1] += (own + pooled) * bins.width / 2
@@ -258,25 +277,41 @@ class BinnedDivergence:
                 chosen = polynomials[classes[c].of_outside]
                 local = layout.locate(mine.z, mine.codes)[1]
                 values = np.polynomial.polynomial.polyval(local, chosen.T, tensor=False)
+                if slopes is not None and sums.at_rims is not None:
+                    near = sums.at_rims.outliers[c]
+                    values[near] += slopes.at(mine.z[near], mine.codes[near])
                 extras.append(Extra(mine.rows, mine.weights * values, mine.features))
         # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
         # the order of their error, which far from zero the rows would multiply; but the bins move along.
-        gradient = self._pull_back(v, layout, table, extras, binned.features) - drift * self._centre
+        at_rims = None if sums.at_rims is None else sums.at_rims.bins
+        gradient = self._pull_back(v, layout, table, extras, slopes, binned.features, at_rims)
+        gradient -= drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
         return Evaluation(divergence, gradient, count, floored, sums.error), by_added
 
     def _pull_back(
-        self, v: Floats, layout: Layout, table: Floats, extras: list[Extra], features: Floats | None
+        self,
+        v: Floats,
+        layout: Layout,
+        table: Floats,
+        extras: list[Extra],
+        slopes: RimSlopes | None,
+        features: Floats | None,
+        at_rims: RimBins | None,
     ) -> Floats:
-        """The sum of all rows, each times the polynomial of its bin and plus what it has extra."""
+        """The sum of all rows, each times the polynomial of its bin and plus what it has at a rim or extra."""
         known = [(extra.weights, extra.features) for extra in extras if extra.features is not None]
-        if features is None or len(known) < len(extras):
-            return self.rows.pull_back_binned(v, layout, table, _joined(extras))
+        unknown = at_rims is not None and not at_rims.has_features
+        if features is None or unknown or len(known) < len(extras):
+            return self.rows.pull_back_binned(v, layout, table, _joined(extras), slopes)
         # No BLAS, whose threads might add in another order.
         gradient = np.einsum("bj,bdj->d", table, features)
         for weights, rows in known:
             gradient += np.einsum("i,id->d", weights, rows)
+        if slopes is not None and at_rims is not None:
+            for polynomials, mine in zip(slopes.polynomials, at_rims.features, strict=True):
+                gradient += np.einsum("bj,bdj->d", polynomials[:, :-1], mine)
         return np.asarray(gradient)
 
 
@@ -359,37 +394,22 @@ def _spread(classes: list[_Class], origin: float) -> kernels.Spread:
     return kernels.Spread(*weights, *means, *variances)
 
 
-def _distances(x: Bins, y: Bins) -> tuple[list[Floats], float]:
-    """For every bin the least distance of its points to the other class, and the largest that the nearest pair
-    can be apart."""
-    edges = [(b.keys * b.width, (b.keys + 1) * b.width) for b in (x, y)]
-    distances = []
-    for (low, high), (other_low, other_high) in (edges, edges[::-1]):
-        after = np.searchsorted(other_low, high)
-        to_next = np.append(other_low, math.inf)[after] - high
-        to_last = low - np.insert(other_high, 0, -math.inf)[after]
-        distances.append(np.maximum(np.minimum(to_next, to_last), 0.0))
-    return distances, float(distances[0].min() + x.width + y.width)
-
-
-def _sorted_side(points: Points, origin: float) -> Side:
-    values = points.z - origin
-    order = np.argsort(values)
-    return Side(values[order], points.weights[order], order)
+def _slopes_at_rims(sums: _Sums) -> RimSlopes | None:
+    """−2 ∂ log S_xy/∂z where that sum was taken over the rims of a gap."""
+    if sums.at_rims is None:
+        return None
+    x, y = (-2 * each for each in sums.xy.polynomials)
+    keys = sums.at_rims.bins.keys
+    return RimSlopes(sums.at_rims.rims, (keys[0], keys[1]), (x, y))
 
 
 def _joined(extras: list[Extra]) -> Extra | None:
-    """All in one, in the order of the rows; a row may come more than once."""
+    """All in one, in the order of the rows."""
     if not extras:
         return None
     rows, weights = np.concatenate([e.rows for e in extras]), np.concatenate([e.weights for e in extras])
     order = np.argsort(rows, kind="stable")
     return Extra(rows[order], weights[order])
-
-
-def _gap(across: list[Merged]) -> int:
-    """Empty bins between the classes, at the least."""
-    return int(kernels.nearest_distance(across[0].bins.keys, across[1].bins.keys)) - 1
 
 
 def _no_certificate(error: float, eps: float) -> str:

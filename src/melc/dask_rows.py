@@ -24,6 +24,7 @@ from melc.arrays import Floats
 from melc.chunks import check_alike, dtype_of, is_array, n_features_of
 from melc.partition import Call, Part, Place, Report, Sums, added, checked, numbered, reported, warm_up, work
 from melc.points import Binned, Extra, Limits, Points, Ranks
+from melc.rim import RimBins, Rims, RimSlopes
 from melc.rows import Layout, Rows
 from melc.summary import Summary
 from melc.together import Pass
@@ -36,6 +37,8 @@ _LITTLE_TO_MOVE = 1 << 28
 # all partitions together, which are sent where no worker has neighbours to add up.
 _MOST_TO_ADD = 1 << 16
 _MOST_TO_SEND = 1 << 20
+# How many times as many to save a third round, when the bins that a sample suggested did not do.
+_IN_NEED = 32
 # Seconds until the workers are asked again who holds which partition, and results are let go.
 _KNOWN_FOR = 1.0
 
@@ -239,11 +242,12 @@ class DaskRows(Rows):
         places: list[Place],
         classes: "_Classes",
         n_features: int,
+        is_sparse: bool,
         code: int | None = None,
         centre: Floats | None = None,
     ) -> None:
         self._partitions, self._places, self._classes = partitions, places, classes
-        self._n_features, self._code = n_features, code
+        self._n_features, self._is_sparse, self._code = n_features, is_sparse, code
         self.centre = centre
         self.n_threads = 1
         self.together = None
@@ -272,23 +276,33 @@ class DaskRows(Rows):
     def lightest(self) -> tuple[float, float]:
         return _rest_and_one(self._classes.lightest, self._code, np.min, float)
 
-    def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
-        return self._round(Rows.bin, v, layout, with_features)
+    def bin(self, v: Floats, layout: Layout, with_features: bool = False, rims: Rims | None = None) -> Binned:
+        return self._round(Rows.bin, v, layout, with_features, rims)
 
-    def spares_a_pass(self, layout: Layout) -> bool:
-        """A second round costs more than numbers to send, as long as these are few.
+    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+        return self._round(Rows.bin_at_rims, v, layout, rims)
+
+    @property
+    def remembers(self) -> bool:
+        """Another pass is another round."""
+        return False
+
+    def spares_a_pass(self, layout: Layout, again: bool = False) -> bool:
+        """Another round costs more than numbers to send, as long as these are few.
 
         Nothing counts but the chunks, so that the same ones give the same bits wherever they are.
         """
         numbers = layout.n_bins * (layout.order - 1) * self.n_features
         problems = 1 if self._code is None else len(self._classes.labels)
-        return numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND
+        more = _IN_NEED if again else 1
+        if self._is_sparse:  # and so the features in bins are not to be had
+            return False
+        return numbers <= more * _MOST_TO_ADD and len(self._partitions) * problems * numbers <= more * _MOST_TO_SEND
 
-    def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
-        return self._round(Rows.pull_back_binned, v, layout, table, extra)
-
-    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_], with_features: bool = False) -> Points:
-        return self._round(Rows.points_in, v, layout, chosen, with_features)
+    def pull_back_binned(
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, at_rims: RimSlopes | None = None
+    ) -> Floats:
+        return self._round(Rows.pull_back_binned, v, layout, table, extra, at_rims)
 
     def points_of(self, v: Floats, code: int) -> Points:
         return self._round(Rows.points_of, v, code)
@@ -320,7 +334,7 @@ class DaskRows(Rows):
         return self._with(k, self.centre)
 
     def _with(self, code: int | None, centre: Floats | None) -> "DaskRows":
-        other = DaskRows(self._partitions, self._places, self._classes, self._n_features, code, centre)
+        other = DaskRows(self._partitions, self._places, self._classes, self._n_features, self._is_sparse, code, centre)
         other.together = self.together
         return other
 
@@ -409,7 +423,7 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     for i in filled:
         places.append(Place(int(before.sum()), before.copy()))
         before[np.searchsorted(classes.labels, reports[i].labels)] += reports[i].counts
-    rows = DaskRows(partitions, places, classes, n_features)
+    rows = DaskRows(partitions, places, classes, n_features, any(report.is_sparse for report in reports))
     firsts = [reports[i].first for i in filled]
     varies = any(report.varies for report in reports) or any(np.any(first != firsts[0]) for first in firsts)
     return Collected(rows, classes.labels, classes.counts, classes.totals, varies)

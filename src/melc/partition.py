@@ -17,6 +17,7 @@ from sklearn.utils import check_array, column_or_1d
 from melc.arrays import Floats
 from melc.kernels import ORDERS
 from melc.points import Ranks
+from melc.rim import Rims, RimSlopes
 from melc.rows import Layout, Rows
 
 # A partition with more labels than this holds no classes.
@@ -42,6 +43,7 @@ class Report:
     lightest: Floats
     first: Floats | None  # the first row
     varies: bool
+    is_sparse: bool
 
 
 @dataclass(frozen=True)
@@ -154,9 +156,10 @@ def reported(number: int, part: Part) -> Report:
         lightest = np.full(len(labels), np.inf)
         np.minimum.at(lightest, index, part.weights)
     if not len(part.y):
-        return Report(labels, counts, totals, lightest, None, False)
-    first = part.X[:1].toarray()[0] if sparse.issparse(part.X) else part.X[0]
-    return Report(labels, counts, totals, lightest, np.array(first), _varies(part.X, first))
+        return Report(labels, counts, totals, lightest, None, False, False)
+    is_sparse = sparse.issparse(part.X)
+    first = part.X[:1].toarray()[0] if is_sparse else part.X[0]
+    return Report(labels, counts, totals, lightest, np.array(first), _varies(part.X, first), is_sparse)
 
 
 def _varies(X: Any, first: Floats) -> bool:
@@ -226,5 +229,9 @@ def warm_up(dtype: Any, n_features: int) -> None:
     v = np.ones(n_features)
     for order in ORDERS:
         layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2, order)
-        rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None)
-        rows.bin(v, layout, with_features=True)
+        rims = Rims(np.ones(layout.n_bins, dtype=bool), 0.0, 0.5, (1, 1), 1, False, with_features=True)
+        at_rims = rows.bin(v, layout, True, rims).at_rims
+        assert at_rims is not None
+        slopes = RimSlopes(rims, (at_rims.keys[0], at_rims.keys[1]), (at_rims.moments[0], at_rims.moments[1]))
+        for each in (None, slopes):
+            rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None, each)

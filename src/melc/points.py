@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.rim import RimBins, spread_out
 
 # Ranks of rows among those of their class, ascending, for either class.
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -57,11 +58,13 @@ class Binned:
     """The moments of all points in bins, and the points in none: outliers.
 
     With the moments of the features, one row of ``features[bin]`` each, the rows need not be read again for a gradient.
+    Points at the rims of a gap are in narrow bins as well, where these were asked for.
     """
 
     moments: Floats
     outside: Points = NO_POINTS
     features: Floats | None = None
+    at_rims: RimBins | None = None
 
     def __iadd__(self, other: "Binned") -> "Binned":
         self.moments += other.moments
@@ -71,6 +74,8 @@ class Binned:
             self.features += other.features
         if len(other.outside):
             self.outside += other.outside
+        if self.at_rims is not None and other.at_rims is not None:
+            self.at_rims += other.at_rims
         return self
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -78,20 +83,13 @@ class Binned:
         occupied = np.flatnonzero(self.moments.any(axis=1)).astype(np.int32)
         outside = self.outside if len(self.outside) else None
         features = None if self.features is None else self.features[occupied]
-        return len(self.moments), occupied, self.moments[occupied], outside, features
+        return len(self.moments), occupied, self.moments[occupied], outside, features, self.at_rims
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        n_bins, occupied, moments, outside, features = state
-        self.moments = _spread_out(moments, occupied, n_bins)
+        n_bins, occupied, moments, outside, features, self.at_rims = state
+        self.moments = spread_out(moments, occupied, n_bins)
         self.outside = NO_POINTS if outside is None else outside
-        self.features = None if features is None else _spread_out(features, occupied, n_bins)
-
-
-def _spread_out(values: Floats, rows: NDArray[np.int32], n_rows: int) -> Floats:
-    """A table with the given rows, and zero in all others."""
-    table = np.zeros((n_rows, *values.shape[1:]))
-    table[rows] = values
-    return table
+        self.features = None if features is None else spread_out(features, occupied, n_bins)
 
 
 @dataclass(frozen=True)

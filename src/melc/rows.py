@@ -21,6 +21,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.points import Binned, Extra, Limits, Points, Ranks, draw_ranks, spread_ranks
 from melc.products import products_with
+from melc.rim import RimBins, Rims, RimSlopes
 from melc.summary import Gathered, Summary
 from melc.together import Pass, Together
 
@@ -166,15 +167,19 @@ class Rows:
         )
         return _add_up(parts)
 
-    def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
-        """Project on v and bin, in one pass over X; if asked, the features as well, unless X is sparse."""
+    def bin(self, v: Floats, layout: Layout, with_features: bool = False, rims: Rims | None = None) -> Binned:
+        """Project on v and bin, in one pass over X.
+
+        If asked, the features as well, unless X is sparse, and once more in narrow bins the points at some rims.
+        """
         arguments, order = layout.as_arguments(), layout.order_tag()
         with_features = with_features and not sparse.issparse(self.X)
         add_features = self._adding_features(layout) if with_features else None
 
         def begin() -> Binned:
             features = None if add_features is None else np.zeros((layout.n_bins, self.n_features, layout.order - 1))
-            return Binned(np.zeros((layout.n_bins, layout.order)), features=features)
+            at_rims = None if rims is None else self._no_points_at(rims, layout)
+            return Binned(np.zeros((layout.n_bins, layout.order)), features=features, at_rims=at_rims)
 
         def note(part: Binned, z: Floats, a: int, b: int, n_outside: int) -> None:
             if n_outside:
@@ -182,6 +187,8 @@ class Rows:
                 part.outside += self._points(np.flatnonzero(outside), z, a, with_features)
             if add_features is not None:
                 add_features(part, z, a, b)
+            if rims is not None and part.at_rims is not None:
+                self._add_at_rims(part.at_rims, layout, rims, z, a, b)
 
         def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
             points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, part.moments, order)
@@ -194,8 +201,16 @@ class Rows:
         fused = None if self._products.rows is None else project_and_bin
         return _add_up(self._along(v, begin, bin_stretch, fused))
 
-    def spares_a_pass(self, layout: Layout) -> bool:
-        """Whether binning the features as well is worth while: it makes the pass dearer, and spares another."""
+    @property
+    def remembers(self) -> bool:
+        """Whether another pass along the same direction costs little, for projections are kept."""
+        return self._keep
+
+    def spares_a_pass(self, layout: Layout, again: bool = False) -> bool:
+        """Whether binning the features as well is worth while: it makes the pass dearer, and spares another.
+
+        More so when rows have to be binned ``again``.
+        """
         return False
 
     def _adding_features(self, layout: Layout) -> Step[Binned]:
@@ -209,21 +224,58 @@ class Rows:
 
         return add
 
-    def pull_back_binned(self, v: Floats, layout: Layout, table: Floats, extra: Extra | None) -> Floats:
-        """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra``."""
+    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+        """The points at some rims in narrow bins."""
+        return _add_up(
+            self._along(
+                v,
+                lambda: self._no_points_at(rims, layout),
+                lambda found, z, a, b: self._add_at_rims(found, layout, rims, z, a, b),
+            )
+        )
+
+    def _no_points_at(self, rims: Rims, layout: Layout) -> RimBins:
+        with_features = rims.with_features and not sparse.issparse(self.X)
+        return RimBins(layout.order, self.n_features if with_features else 0)
+
+    def _add_at_rims(self, found: RimBins, layout: Layout, rims: Rims, z: Floats, a: int, b: int) -> None:
+        chosen = kernels.choose_points(z, self.codes[a:b], *layout.as_arguments(), rims.chosen)
+        size = _TAKEN_AT_ONCE if found.has_features else max(1, len(chosen))
+        for first in range(0, len(chosen), size):
+            some = chosen[first : first + size]
+            rows = a + some
+            weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+            features = np.asarray(self._features_of(rows), dtype=np.float64) if found.has_features else None
+            found.add(rims, z[some], self.codes[rows], weights, features)
+
+    def pull_back_binned(
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, at_rims: RimSlopes | None = None
+    ) -> Floats:
+        """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra`` or at a rim."""
         arguments, order = layout.as_arguments(), layout.order_tag()
 
         def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
             points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, table)
-            if self._products.rows is not None:
+            if self._products.rows is not None and at_rims is None:
                 kernels.weigh_and_pull(self._products.rows, a, *points, gradient, order)
                 return
             w = _scratch.of_length("w", b - a)
             kernels.weigh_points(*points, w, order)
+            if at_rims is not None:
+                self._weigh_at_rims(at_rims, layout, z, a, b, w)
             self._products.pull(w, a, b, gradient)
 
         gradient = _add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
         return gradient if extra is None else gradient + self._pull_some(extra)
+
+    def _weigh_at_rims(self, slopes: RimSlopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
+        """Add what points at rims have there to the weights of a stretch."""
+        codes = self.codes[a:b]
+        chosen = kernels.choose_points(z, codes, *layout.as_arguments(), slopes.rims.chosen)
+        if not len(chosen):
+            return
+        values = slopes.at(z[chosen], codes[chosen])
+        w[chosen] += values if self.weights is None else values * self.weights[a:b][chosen]
 
     def _pull_some(self, extra: Extra) -> Floats:
         """Xᵀw of some rows, as far as they are here."""
@@ -233,16 +285,6 @@ class Rows:
             some = slice(a, a + _TAKEN_AT_ONCE)
             gradient += self._features_of(numbers[some]).T @ weights[some]
         return gradient
-
-    def points_in(self, v: Floats, layout: Layout, chosen: NDArray[np.bool_], with_features: bool = False) -> Points:
-        """The points whose bin is chosen; ``chosen`` has an entry for every bin of the table."""
-
-        def choose(found: list[Points], z: Floats, a: int, b: int) -> None:
-            slots = layout.slots(z, self.codes[a:b])
-            found.append(self._points(np.flatnonzero((slots >= 0) & chosen[slots]), z, a, with_features))
-
-        parts: list[list[Points]] = self._along(v, list, choose)
-        return _add_up(itertools.chain.from_iterable(parts))
 
     def points_of(self, v: Floats, code: int) -> Points:
         """All points of a class."""

@@ -5,9 +5,11 @@ Nothing compiles at import: there are no eager signatures, and the machine code 
 
 from melc.kernels.bins import (
     ORDERS,
+    add_point_features,
     add_point_moments,
     add_spread,
     bin_points,
+    choose_points,
     merge_moments,
     sample_spread,
     split_polynomials,
@@ -69,6 +71,7 @@ __all__ = [
     "Spread",
     "add_cross_pairs",
     "add_features",
+    "add_point_features",
     "add_point_moments",
     "add_self_pairs",
     "add_spread",
@@ -76,6 +79,7 @@ __all__ = [
     "bin_means",
     "bin_points",
     "blas_block_rows",
+    "choose_points",
     "count_not_above",
     "couple_bins",
     "couple_nodes",

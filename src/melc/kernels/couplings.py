@@ -26,17 +26,21 @@ def put_charges(columns, moments, lagrange, table):
 
 
 @njit(**COMPILE)
-def couple_nodes(least, differences, width, variance, nearest, blocks, slopes):
+def couple_nodes(least, differences, width, variance, blocks, slopes):
     """Coupling of the nodes of two bins for every offset from ``least`` on, and its derivative by V.
 
-    exp(−(t² − nearest²)/2V), but ∂/∂V of exp(−t²/2V): what has been taken out is put back at the end.
+    exp(−(t² − nearest²)/2V), nearest the least distance of points in the first of these pairs of bins; but ∂/∂V of
+    exp(−t²/2V): what has been taken out is put back at the end.
     """
     order = differences.shape[0]
+    nearest = max(least - 1, 0)
     for o in range(len(blocks)):
         for a in range(order):
             for b in range(order):
-                t = abs(least + o + differences[a, b]) * width
-                g = exp_negative((nearest - t) * (nearest + t) * (0.5 / variance))
+                # Whole numbers are subtracted first: across a wide gap t and nearest agree in nearly every digit.
+                beyond = abs(least - nearest + o + differences[a, b]) * width
+                t = nearest * width + beyond
+                g = exp_negative(-beyond * (nearest * width + t) * (0.5 / variance))
                 blocks[o, a, b] = g
                 slopes[o, a, b] = g * t * t * (0.5 / variance**2)
 

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import lambertw
 
 from melc import kernels
 
@@ -186,6 +187,48 @@ def moment_bin_width(order: int, variance: float, eps: float) -> float:
     _check(variance, eps)
     constant = 4 * 2 * (1 + lebesgue_constant(order)) / math.sqrt(math.factorial(order))
     return 4 * math.sqrt(variance) * (eps / constant) ** (1 / order)
+
+
+def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> float:
+    """The widest moment bins that keep the relative error of every pair below ``eps``, points up to ``reach`` apart.
+
+    Statement: with ρ = reach/s and H = θV/reach, where θ^P e^(2θ) = ε P! (4ρ)^P / (2 (1 + Λ_P) He⁺_P(ρ)), interpolation
+    in two bins of width H, all of whose points are at most reach apart, changes a pair by no more than ε of its
+    value. Proof: let d be the least distance of points in the two bins and d' ≤ reach the largest, so d' − d ≤ 2H. The
+    pair is at least e^(−d'²/2V), its error by :func:`moment_bin_error` at most
+    2 (1 + Λ_P) (H/4s)^P/P! He⁺_P(ρ) e^(−d²/2V), and (d'² − d²)/2V ≤ 2H d'/V ≤ 2θ.
+
+    The wider the gap, the narrower the bins; but only points within V·log(…)/reach of it matter, so their number
+    stays the same.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> [round(bounds.rim_bin_width(8, 1.0, reach, 1e-7), 5) for reach in (10, 1000, 100_000)]
+    [0.10998, 0.00117, 1e-05]
+    """
+    _check(variance, eps)
+    rho = reach / math.sqrt(variance)
+    hermite = float(np.polynomial.polynomial.polyval(rho, positive_hermite(order)))
+    log_right = math.log(eps / (2 * (1 + lebesgue_constant(order)) * hermite)) + math.lgamma(order + 1)
+    root = 4 * rho * math.exp(log_right / order)
+    theta = order / 2 * float(lambertw(2 / order * root).real)
+    return theta * variance / reach
+
+
+def farther(distance: float, variance: float, exponents: float) -> float:
+    """How much farther than ``distance`` a pair must be apart for its Gaussian to be e^exponents times smaller.
+
+    Not by a difference of two roots, which for large distances would be nothing but rounding.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> round(bounds.farther(3.0, 1.0, 8.0), 6)
+    2.0
+    """
+    more = 2 * variance * exponents
+    return more / (distance + math.sqrt(distance**2 + more))
 
 
 @functools.lru_cache
