@@ -74,6 +74,29 @@ def growth(profile: Profile) -> Iterator[Row]:
     yield Row("growth", what, best["large"] / best["small"] / 10, bar=1.3, goal=1.1, details={"seconds": best})
 
 
+@benchmark("gaps")
+def gaps(profile: Profile) -> Iterator[Row]:
+    """Classes that lie apart against classes that overlap: thin tails at the gap, sharp edges, crowds at few places."""
+    n = profile.rows(1_000_000)
+    rng = np.random.default_rng(0)
+    codes = (np.arange(n) % 2).astype(np.int8)
+    v = np.eye(10)[0]
+    rows = {
+        "overlapping": rng.normal(size=(n, 10)) + codes[:, None],
+        "tails": rng.normal(size=(n, 10)) + 15 * codes[:, None],
+        "edges": rng.random(size=(n, 10)) + 1.5 * codes[:, None],
+        "crowds": rng.integers(3, size=(n, 10)) + 4.0 * codes[:, None],
+    }
+    divergences = {kind: BinnedDivergence(Rows(X, codes), 1.0, EPS) for kind, X in rows.items()}
+    with one_thread():
+        sides = {kind: functools.partial(each.evaluate, v) for kind, each in divergences.items()}
+        best = race(sides, profile.rounds(7))
+    for kind in ("tails", "edges", "crowds"):
+        what = f"evaluation at {n:,} × 10, {kind} at a gap / overlapping"
+        note = f"{1e3 * best[kind]:.1f} ms"
+        yield Row(f"gaps-{kind}", what, best[kind] / best["overlapping"], note=note, details={"seconds": best})
+
+
 def _against_exact(n: int, rounds: int) -> dict[str, float]:
     X, codes, v = two_classes(n, 10)
     exact, moments = (Objective(Rows(X, codes), method=method, eps=EPS) for method in ("exact", "moments"))
