@@ -204,8 +204,8 @@ def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> floa
     Examples
     --------
     >>> from melc import bounds
-    >>> [round(bounds.rim_bin_width(8, 1.0, reach, 1e-7), 5) for reach in (10, 1000, 100_000)]
-    [0.10998, 0.00117, 1e-05]
+    >>> [round(reach * bounds.rim_bin_width(8, 1.0, reach, 1e-7), 3) for reach in (10, 1000, 100_000)]
+    [1.151, 1.181, 1.181]
     """
     _check(variance, eps)
     rho = reach / math.sqrt(variance)
