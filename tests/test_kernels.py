@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 import naive
 from melc import kernels, sums
-from melc.rows import Layout
+from melc.layout import Layout
 from melc.sums import Side
 
 

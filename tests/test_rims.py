@@ -13,8 +13,9 @@ from melc import bounds
 from melc.binned import BinnedDivergence
 from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
 from melc.kernels import AS_THEY_ARE, ORDERS
+from melc.layout import Layout
 from melc.rim import RimBins, Rims, RimSlopes
-from melc.rows import Layout, Rows
+from melc.rows import Rows
 from melc.sums.moments import Bins
 
 GRID = np.linspace(-1, 1, 41)

@@ -7,9 +7,10 @@ from scipy import sparse
 from melc import MELC, binned, objective
 from melc.binned import BinnedDivergence
 from melc.kernels import ORDERS
+from melc.layout import Layout
 from melc.pairwise import ExactDivergence
 from melc.rim import Rims, RimSlopes
-from melc.rows import Layout, Rows
+from melc.rows import Rows
 
 FORMS = {
     "rows": np.ascontiguousarray,

@@ -19,9 +19,10 @@ from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
 from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
 from melc.kernels import ORDERS
+from melc.layout import Layout
 from melc.points import Binned, Extra
 from melc.rim import RimBins, Rims, RimSlopes
-from melc.rows import Layout, Rows
+from melc.rows import Rows
 from melc.shrinkage import Shrinkage
 from melc.sums import bounds
 from melc.sums.moments import BinnedSum, Bins, Merged, merge, sum_across, sum_within

@@ -6,7 +6,8 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.density import BINS_PER_BANDWIDTH, NODES_PER_BIN, SURELY_MANY, Density, density_of_bins, estimate_density
-from melc.rows import Layout, Rows
+from melc.layout import Layout
+from melc.rows import Rows
 from melc.summary import ClassSummary, Summary
 
 # Bins of a class at most. More are asked for only by ranges of thousands of bandwidths, that is by rows by the million

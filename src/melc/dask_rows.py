@@ -22,10 +22,11 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from melc.arrays import Floats
 from melc.chunks import check_alike, dtype_of, is_array, n_features_of
+from melc.layout import Layout
 from melc.partition import Call, Part, Place, Report, Sums, added, checked, numbered, reported, warm_up, work
 from melc.points import Binned, Extra, Limits, Points, Ranks
 from melc.rim import RimBins, Rims, RimSlopes
-from melc.rows import Layout, Rows
+from melc.rows import Rows
 from melc.summary import Summary
 from melc.together import Pass
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.layout import Layout
 from melc.rim import RimBins, Rims
-from melc.rows import Layout
 from melc.sums import Side, bounds
 from melc.sums.exact import sum_across as across_pairs
 from melc.sums.moments import BinnedSum, Bins, merge, sum_across

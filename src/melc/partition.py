@@ -16,9 +16,10 @@ from sklearn.utils import check_array, column_or_1d
 
 from melc.arrays import Floats
 from melc.kernels import ORDERS
+from melc.layout import Layout
 from melc.points import Ranks
 from melc.rim import Rims, RimSlopes
-from melc.rows import Layout, Rows
+from melc.rows import Rows
 
 # A partition with more labels than this holds no classes.
 _MOST_LABELS = 10_000

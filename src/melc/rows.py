@@ -10,7 +10,6 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.layout import Layout
 from melc.points import Binned, Extra, Limits, Points, Ranks, draw_ranks, spread_ranks
 from melc.products import products_with
 from melc.rim import RimBins, Rims, RimSlopes
@@ -47,55 +47,6 @@ _FEW_NUMBERS = 8192
 _TAKEN_AT_ONCE = 4096
 
 _ONE = np.ones(1)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Bins along the line: one row of a table a bin, those of class 0 before those of class 1.
-
-    Bin k of class c covers [origin + k·width_c, origin + (k + 1)·width_c); the table holds the bins ``low_c`` to
-    ``low_c + count_c``. ``order`` is the number of moments that a bin keeps.
-    """
-
-    origin: float
-    widths: tuple[float, float]
-    low: tuple[int, int]
-    count: tuple[int, int]
-    order: int
-
-    @property
-    def n_bins(self) -> int:
-        return self.count[0] + self.count[1]
-
-    @property
-    def offset(self) -> tuple[int, int]:
-        return (0, self.count[0])
-
-    def as_arguments(self) -> tuple[Any, ...]:
-        """What the kernels take."""
-        return (
-            self.origin,
-            1 / np.array(self.widths),
-            np.array(self.low, dtype=np.float64),
-            np.array(self.count, dtype=np.float64),
-            np.array(self.offset, dtype=np.int64),
-        )
-
-    def locate(self, z: Floats, codes: NDArray[np.int8]) -> tuple[Floats, Floats]:
-        """Bins of points, as floats, and their coordinates in them: by the same arithmetic as the kernels'."""
-        t = (z - self.origin) * (1 / np.array(self.widths))[codes]
-        keys = np.floor(t)
-        return keys, 2 * (t - keys) - 1
-
-    def slots(self, z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Rows of the table that points belong to; −1 for points in no bin."""
-        local = self.locate(z, codes)[0] - np.array(self.low)[codes]
-        inside = (local >= 0) & (local < np.array(self.count)[codes])
-        return np.where(inside, np.where(inside, local, 0).astype(np.int64) + np.array(self.offset)[codes], -1)
-
-    def order_tag(self) -> tuple[int, ...]:
-        """The order as the length of a tuple, which a kernel knows when it is compiled."""
-        return (0,) * self.order
 
 
 class Rows:
@@ -239,7 +190,7 @@ class Rows:
         return RimBins(layout.order, self.n_features if with_features else 0)
 
     def _add_at_rims(self, found: RimBins, layout: Layout, rims: Rims, z: Floats, a: int, b: int) -> None:
-        chosen = kernels.choose_points(z, self.codes[a:b], *layout.as_arguments(), rims.chosen)
+        chosen = layout.among(rims.chosen, z, self.codes[a:b])
         size = _TAKEN_AT_ONCE if found.has_features else max(1, len(chosen))
         for first in range(0, len(chosen), size):
             some = chosen[first : first + size]
@@ -271,7 +222,7 @@ class Rows:
     def _weigh_at_rims(self, slopes: RimSlopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
         """Add what points at rims have there to the weights of a stretch."""
         codes = self.codes[a:b]
-        chosen = kernels.choose_points(z, codes, *layout.as_arguments(), slopes.rims.chosen)
+        chosen = layout.among(slopes.rims.chosen, z, codes)
         if not len(chosen):
             return
         values = slopes.at(z[chosen], codes[chosen])

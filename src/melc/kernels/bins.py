@@ -116,23 +116,6 @@ def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, t
 
 
 @njit(**COMPILE)
-def choose_points(z, codes, origin, inverse, low, count, offset, chosen):
-    """Which points lie in bins that are chosen: ``chosen`` has an entry for every row of the table."""
-    found = np.empty(len(z), np.int64)
-    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
-    n_found = np.uint64(0)
-    for first in range(0, len(z), LOCATED):
-        last = min(first + LOCATED, len(z))
-        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
-        for position in range(last - first):
-            row = rows[np.uint64(position)]
-            if row >= 0 and chosen[np.uint64(row)]:
-                found[n_found] = first + position
-                n_found += np.uint64(1)
-    return found[:n_found].copy()
-
-
-@njit(**COMPILE)
 def add_point_moments(u, rows, weights, moments):
     """Moments of points whose bins have been looked up already."""
     for i in range(len(u)):
