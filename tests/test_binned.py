@@ -250,7 +250,21 @@ class _ReadTwice(Rows):
         return again
 
 
-@pytest.mark.parametrize("kind", [Rows, _ReadOnce, _ReadTwice])
+class _Sketched(Rows):
+    """Rows in three parts, for which every pass is a dear one, and that cannot bin their features."""
+
+    remembers, sketches = False, True
+
+    def sketch(self, v, demand):
+        parts = np.array_split(np.arange(self.n_rows), 3)
+        each = [Rows(self.X[i], self.codes[i], None if self.weights is None else self.weights[i]) for i in parts]
+        return _add_up(Rows.sketch(rows, v, demand) for rows in each)
+
+
+KINDS = [Rows, _ReadOnce, _ReadTwice, _Sketched]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("character", ["normal", "weighted", "separated", "outliers"])
 def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, kind, monkeypatch):
@@ -356,20 +370,17 @@ def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, mon
 
 
 def _recording(monkeypatch):
-    """Every sum of an evaluation, with the layout and the outliers that it had."""
+    """What every evaluation found."""
     seen = []
-    original = BinnedDivergence._sum
-
-    def _sum(self, v, layout, classes, variances, binned, *rest):
-        sums = original(self, v, layout, classes, variances, binned, *rest)
-        seen.append((layout, binned.outside, sums))
-        return sums
-
-    monkeypatch.setattr(BinnedDivergence, "_sum", _sum)
+    for way in ("_by_bins", "_by_sketch"):
+        original = getattr(BinnedDivergence, way)
+        monkeypatch.setattr(
+            BinnedDivergence, way, lambda *given, original=original: seen.append(original(*given)) or seen[-1]
+        )
     return seen
 
 
-@pytest.mark.parametrize("kind", [Rows, _ReadOnce, _ReadTwice])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("character", ["normal", "separated"])
 def test_points_outside_the_table_count_as_in_a_wider_table(character, kind, monkeypatch):
     seen = _recording(monkeypatch)
@@ -414,7 +425,7 @@ def test_classes_far_apart_are_summed_at_the_rims_of_the_gap(monkeypatch):
 
 
 @pytest.mark.parametrize("apart", [1e4, 1e5, 1e6, 1e7])
-@pytest.mark.parametrize("kind", [Rows, _ReadOnce, _ReadTwice])
+@pytest.mark.parametrize("kind", KINDS)
 def test_gaps_of_a_hundred_million_bandwidths(kind, apart):
     rng = np.random.default_rng(6)
     codes = np.repeat([0, 1], 100).astype(np.int8)
@@ -425,7 +436,7 @@ def test_gaps_of_a_hundred_million_bandwidths(kind, apart):
     assert found.error <= 1e-6
 
 
-@pytest.mark.parametrize("kind", [Rows, _ReadOnce, _ReadTwice])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gap", [0.0, 0.01, 1.0, 10.0])
 def test_a_class_a_billion_times_narrower_than_the_gap_that_it_stands_in(gap, kind):
     """Its ordinary bins are narrower than those that the gap asks for."""
@@ -438,7 +449,7 @@ def test_a_class_a_billion_times_narrower_than_the_gap_that_it_stands_in(gap, ki
     assert found.error <= 1e-6
 
 
-@pytest.mark.parametrize("kind", [Rows, _ReadOnce, _ReadTwice])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_class_that_is_constant_as_far_as_its_sample_shows(kind):
     rng = np.random.default_rng(0)
     codes = np.tile(np.array([0, 1], dtype=np.int8), 3000)
@@ -450,7 +461,7 @@ def test_a_class_that_is_constant_as_far_as_its_sample_shows(kind):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", [Rows, _ReadOnce, _ReadTwice])
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_outlier_beyond_all_numbers_of_narrow_bins(kind):
     rng = np.random.default_rng(0)
     codes = np.tile(np.array([0, 1], dtype=np.int8), 3000)

@@ -7,9 +7,10 @@ the sums into one polynomial a bin, whose value is the weight of a row; pull bac
 were binned as well.
 """
 
+import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 from melc import kernels
 from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR, Evaluation
-from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
+from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_in, rims_of, sum_at_rims
 from melc.kernels import ORDERS
 from melc.layout import Layout
 from melc.points import Binned, Extra
-from melc.rim import RimBins, Rims, RimSlopes
+from melc.rim import RimBins, Rims, Slopes
 from melc.rows import Rows
 from melc.shrinkage import Shrinkage
+from melc.sketch import Demand, Sketch
 from melc.sums import bounds
 from melc.sums.moments import BinnedSum, Bins, Merged, merge, sum_across, sum_within
 
@@ -48,6 +50,7 @@ class _Class:
     in_table: NDArray[np.int64]  # position of the bin for every occupied slot of the table
     slots: NDArray[np.int64]  # those slots
     of_outside: NDArray[np.int64]  # position of the bin of every outlier
+    beyond: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # bins in no table
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,18 @@ class _Sums:
         return self.xx.error + self.yy.error + 2 * self.xy.error
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What an evaluation found along a direction."""
+
+    layout: Layout
+    classes: list[_Class]
+    spread: kernels.Spread
+    variances: tuple[float, float]
+    sums: _Sums
+    binned: Binned
+
+
 class BinnedDivergence:
     """D with an error of at most ``eps``, in time proportional to the rows."""
 
@@ -91,28 +106,68 @@ class BinnedDivergence:
 
     def evaluate(self, v: Floats) -> Evaluation:
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
+        found = self._look(v, shrunk)
+        if found is None:
+            return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
+        if found.sums.error > self.eps:
+            raise FloatingPointError(_no_certificate(found.sums.error, self.eps))
+        evaluation, by_added = self._finish(v, shrunk, found)
+        if self.shrinkage is None:
+            return evaluation
+        return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
+
+    def _look(self, v: Floats, shrunk: kernels.Shrunk) -> "_Found | None":
+        """The sums along v; None if nothing varies there.
+
+        Bins are chosen by a sample, and chosen again if they do not do, unless that is one pass too many.
+        """
         layout, rims = self._guess(v, shrunk)
+        return self._by_sketch(v, shrunk, layout) if self.rows.sketches else self._by_bins(v, shrunk, layout, rims)
+
+    def _by_bins(self, v: Floats, shrunk: kernels.Shrunk, layout: Layout, rims: Rims | None) -> "_Found | None":
+        """In the bins of a layout, or in finer ones should these not do."""
         binned = self.rows.bin(v, layout, self.rows.spares_a_pass(layout), rims)
         for attempt in range(_MOST_REFINEMENTS):
             halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
             classes = [_occupied(layout, binned, c) for c in (0, 1)]
             spread = _spread(classes, layout.origin)
             if kernels.total_variance(spread) == 0:
-                return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
+                return None
             variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
-            sums = self._sum(v, layout, classes, variances, binned, rims, halvings)
+            find_rims = functools.partial(self._find_rims, v, layout, classes, sum(variances), binned, rims)
+            sums = self._sum(layout, classes, variances, halvings, find_rims)
+            found = _Found(layout, classes, spread, variances, sums, binned)
             if sums.error <= self.eps:
                 break
             layout = self._finer(layout, classes, variances, attempt)
             with_features = self.rows.spares_a_pass(layout, again=True)
             rims = self._foresee_rims(layout, classes, variances, sums, with_features)
-            binned = self.rows.bin(v, layout, with_features, rims)
-        else:
-            raise FloatingPointError(_no_certificate(sums.error, self.eps))
-        evaluation, by_added = self._finish(v, layout, classes, spread, shrunk, variances, sums, binned)
-        if self.shrinkage is None:
-            return evaluation
-        return replace(evaluation, gradient=evaluation.gradient + self.shrinkage.pull(v, by_added))
+            binned = self.rows.bin(v, layout, with_features, rims, True)
+        return found
+
+    def _by_sketch(self, v: Floats, shrunk: kernels.Shrunk, guess: Layout) -> "_Found | None":
+        """In bins that the rows chose by themselves, fine enough for whatever they show.
+
+        Joined to those that would be tried one after the other if passes cost little: the sums are then the same.
+        """
+        demand = Demand(guess.origin, guess.order, self._total_weights, shrunk, self.gamma, self.eps, self._exponents)
+        sketch = self.rows.sketch(v, demand)
+        sketch.settle()
+        spread = sketch.spread()
+        if kernels.total_variance(spread) == 0:
+            return None
+        variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
+        tried = [(guess.order, guess.widths, 0)]
+        tried += [(ORDERS[-1], self._widths(variances, ORDERS[-1], halvings), halvings) for halvings in range(5)]
+        for order, widths, halvings in tried:
+            x, y = (sketch.bins(c, widths[c], order) for c in (0, 1))
+            layout = _layout_of(guess.origin, x, y, order)
+            classes = [_within(layout, bins, c) for c, bins in enumerate((x, y))]
+            find_rims = functools.partial(self._rims_in, sketch, layout, sum(variances))
+            sums = self._sum(layout, classes, variances, halvings, find_rims)
+            if sums.error <= self.eps:
+                break
+        return _Found(layout, classes, spread, variances, sums, Binned(np.empty((0, order))))
 
     def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> tuple[Layout, Rims | None]:
         """Bins for the widths and the range that a sample of either class shows; narrow ones where it shows a gap."""
@@ -131,7 +186,7 @@ class BinnedDivergence:
             return float(np.median(samples[c]))
 
         layout = _layout(origin, widths, (low_x, low_y), (high_x, high_y), median, self.order)
-        if self.rows.remembers:
+        if self.rows.remembers or self.rows.sketches:
             return layout, None
         return layout, guess_rims(layout, samples, sum(variances), self._exponents, self.eps)
 
@@ -148,13 +203,11 @@ class BinnedDivergence:
 
     def _sum(
         self,
-        v: Floats,
         layout: Layout,
         classes: list[_Class],
         variances: tuple[float, float],
-        binned: Binned,
-        rims: Rims | None,
         halvings: int,
+        find_rims: "Callable[[], _AtRims]",
     ) -> _Sums:
         order = layout.order
         wanted = [self._width(2 * variance, order, halvings) for variance in variances]
@@ -168,7 +221,7 @@ class BinnedDivergence:
         if xx.error + yy.error > self.eps / 2 or 2 * xy.error <= self.eps / 2:
             return _Sums(merged, xx, yy, xy)
         # Bins this wide cannot keep the relative error of a sum that is all tail. Few points decide it.
-        found = self._find_rims(v, layout, classes, across_variance, binned, rims)
+        found = find_rims()
         x, y = (Bins(found.bins.keys[c], found.bins.moments[c], found.rims.width) for c in (0, 1))
         return _Sums(merged, xx, yy, sum_at_rims(found.rims, x, y, across_variance, self.eps), found)
 
@@ -199,6 +252,10 @@ class BinnedDivergence:
             found.add(rims, outliers.z, outliers.codes, outliers.weights)
         return _AtRims(rims, found, (first, second))
 
+    def _rims_in(self, sketch: Sketch, layout: Layout, variance: float) -> _AtRims:
+        nobody = np.empty(0, dtype=bool)
+        return _AtRims(*rims_in(sketch, layout, variance, self._exponents, self.eps), (nobody, nobody))
+
     def _foresee_rims(
         self,
         layout: Layout,
@@ -216,40 +273,23 @@ class BinnedDivergence:
 
     def _bin_at_rims(self, v: Floats, layout: Layout, rims: Rims, binned: Binned) -> RimBins:
         """With all that the gradient will need, which is put with ``binned``, where a third pass would be too much."""
-        if binned.features is None and self.rows.spares_a_pass(layout, again=True):
-            again = self.rows.bin(v, layout, True, replace(rims, with_features=True))
-            binned.features, binned.outside = again.features, again.outside
-            assert again.at_rims is not None
-            return again.at_rims
-        return self.rows.bin_at_rims(v, layout, replace(rims, with_features=binned.features is not None))
+        if not self.rows.spares_a_pass(layout, again=True):
+            return self.rows.bin_at_rims(v, layout, rims)
+        again = self.rows.bin(v, layout, True, replace(rims, with_features=True), True)
+        binned.features, binned.outside = again.features, again.outside
+        assert again.at_rims is not None
+        return again.at_rims
 
     def _finer(self, layout: Layout, classes: list[_Class], variances: tuple[float, float], attempt: int) -> Layout:
         """The layout that the true variances ask for, of the highest order, finer with every attempt."""
         order = ORDERS[-1]
-        widths = self._widths(variances, order, attempt)
         x, y = (side.bins for side in classes)
-        lows = layout.origin + x.keys[0] * x.width, layout.origin + y.keys[0] * y.width
-        highs = layout.origin + (x.keys[-1] + 1) * x.width, layout.origin + (y.keys[-1] + 1) * y.width
+        return _layout_of(layout.origin, x, y, order, self._widths(variances, order, attempt))
 
-        def median(c: int) -> float:
-            bins = classes[c].bins
-            passed = np.cumsum(bins.moments[:, 0])
-            return layout.origin + float(bins.keys[np.searchsorted(passed, passed[-1] / 2)]) * bins.width
-
-        return _layout(layout.origin, widths, lows, highs, median, order)
-
-    def _finish(
-        self,
-        v: Floats,
-        layout: Layout,
-        classes: list[_Class],
-        spread: kernels.Spread,
-        shrunk: kernels.Shrunk,
-        variances: tuple[float, float],
-        sums: _Sums,
-        binned: Binned,
-    ) -> tuple[Evaluation, list[float]]:
+    def _finish(self, v: Floats, shrunk: kernels.Shrunk, found: "_Found") -> tuple[Evaluation, list[float]]:
         """D, and the gradient from one polynomial a bin; ∂D by what shrinkage adds to the class variances."""
+        layout, classes, spread, variances = found.layout, found.classes, found.spread, found.variances
+        sums, binned = found.sums, found.binned
         xx, yy, xy = sums.xx, sums.yy, sums.xy
         divergence, by_vx, by_vy = kernels.assemble_divergence(
             xx.log_value, yy.log_value, xy.log_value, *variances, xx.slope, yy.slope, xy.slope
@@ -260,7 +300,7 @@ class BinnedDivergence:
         share = spread.weight_y / (spread.weight_x + spread.weight_y)
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         table = np.zeros((layout.n_bins, layout.order - 1))
-        slopes, drift, extras = _slopes_at_rims(sums), 0.0, []
+        slopes, drift, extras, beyond = _slopes_at_rims(sums), 0.0, [], []
         for c, (own, mean) in enumerate(((own_x, spread.mean_x), (own_y, spread.mean_y))):
             bins = classes[c].bins
             polynomials = sums.merged[c].carry_back((xx, yy)[c].polynomials[0])
@@ -273,6 +313,7 @@ class BinnedDivergence:
             polynomials[:, 1] += (own + pooled) * bins.width / 2
             drift += float(np.sum(polynomials * bins.moments))
             table[classes[c].slots] = polynomials[classes[c].in_table, : layout.order - 1]
+            beyond.append((bins.keys[classes[c].beyond], polynomials[classes[c].beyond]))
             if len(binned.outside):
                 mine = binned.outside[binned.outside.codes == c]
                 chosen = polynomials[classes[c].of_outside]
@@ -285,7 +326,8 @@ class BinnedDivergence:
         # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
         # the order of their error, which far from zero the rows would multiply; but the bins move along.
         at_rims = None if sums.at_rims is None else sums.at_rims.bins
-        gradient = self._pull_back(v, layout, table, extras, slopes, binned.features, at_rims)
+        every = [each for each in (slopes, _slopes_beyond(layout, beyond)) if each is not None]
+        gradient = self._pull_back(v, layout, table, extras, every, binned.features, at_rims)
         gradient -= drift * self._centre
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
@@ -297,7 +339,7 @@ class BinnedDivergence:
         layout: Layout,
         table: Floats,
         extras: list[Extra],
-        slopes: RimSlopes | None,
+        slopes: list[Slopes],
         features: Floats | None,
         at_rims: RimBins | None,
     ) -> Floats:
@@ -310,8 +352,8 @@ class BinnedDivergence:
         gradient = np.einsum("bj,bdj->d", table, features)
         for weights, rows in known:
             gradient += np.einsum("i,id->d", weights, rows)
-        if slopes is not None and at_rims is not None:
-            for polynomials, mine in zip(slopes.polynomials, at_rims.features, strict=True):
+        if at_rims is not None:
+            for polynomials, mine in zip(slopes[0].polynomials, at_rims.features, strict=True):
                 gradient += np.einsum("bj,bdj->d", polynomials[:, :-1], mine)
         return np.asarray(gradient)
 
@@ -357,6 +399,19 @@ def _layout(
     return Layout(origin, widths, (low[0], low[1]), (count[0], count[1]), order)
 
 
+def _layout_of(origin: float, x: Bins, y: Bins, order: int, widths: tuple[float, float] | None = None) -> Layout:
+    """A table for the places of these bins, as wide as they are unless said otherwise."""
+    lows = origin + x.keys[0] * x.width, origin + y.keys[0] * y.width
+    highs = origin + (x.keys[-1] + 1) * x.width, origin + (y.keys[-1] + 1) * y.width
+
+    def median(c: int) -> float:
+        bins = (x, y)[c]
+        passed = np.cumsum(bins.moments[:, 0])
+        return origin + float(bins.keys[np.searchsorted(passed, passed[-1] / 2)]) * bins.width
+
+    return _layout(origin, widths or (x.width, y.width), lows, highs, median, order)
+
+
 def _occupied(layout: Layout, binned: Binned, c: int) -> _Class:
     """The bins of a class that hold points: those of the table, and those of its outliers."""
     begin = layout.offset[c]
@@ -395,13 +450,32 @@ def _spread(classes: list[_Class], origin: float) -> kernels.Spread:
     return kernels.Spread(*weights, *means, *variances)
 
 
-def _slopes_at_rims(sums: _Sums) -> RimSlopes | None:
+def _within(layout: Layout, bins: Bins, c: int) -> _Class:
+    """The bins of a class, where some are in the table of a layout and others beyond it."""
+    places = bins.keys - layout.low[c]
+    inside = (places >= 0) & (places < layout.count[c])
+    in_table = np.flatnonzero(inside)
+    nobody = np.empty(0, dtype=np.int64)
+    return _Class(bins, in_table, places[in_table] + layout.offset[c], nobody, np.flatnonzero(~inside))
+
+
+def _slopes_beyond(layout: Layout, beyond: list[tuple[NDArray[np.int64], Floats]]) -> Slopes | None:
+    """The polynomials of bins that are in no table."""
+    (keys_x, x), (keys_y, y) = beyond
+    if not len(keys_x) + len(keys_y):
+        return None
+    chosen = np.zeros(layout.n_bins + 1, dtype=bool)
+    chosen[-1] = True
+    return Slopes(chosen, layout.origin, layout.widths, (keys_x, keys_y), (x, y))
+
+
+def _slopes_at_rims(sums: _Sums) -> Slopes | None:
     """−2 ∂ log S_xy/∂z where that sum was taken over the rims of a gap."""
     if sums.at_rims is None:
         return None
     x, y = (-2 * each for each in sums.xy.polynomials)
-    keys = sums.at_rims.bins.keys
-    return RimSlopes(sums.at_rims.rims, (keys[0], keys[1]), (x, y))
+    rims, keys = sums.at_rims.rims, sums.at_rims.bins.keys
+    return Slopes(rims.chosen, rims.origin, (rims.width, rims.width), (keys[0], keys[1]), (x, y))
 
 
 def _joined(extras: list[Extra]) -> Extra | None:

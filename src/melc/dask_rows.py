@@ -25,8 +25,9 @@ from melc.chunks import check_alike, dtype_of, is_array, n_features_of
 from melc.layout import Layout
 from melc.partition import Call, Part, Place, Report, Sums, added, checked, numbered, reported, warm_up, work
 from melc.points import Binned, Extra, Limits, Points, Ranks
-from melc.rim import RimBins, Rims, RimSlopes
+from melc.rim import RimBins, Rims, Slopes
 from melc.rows import Rows
+from melc.sketch import Demand, Sketch
 from melc.summary import Summary
 from melc.together import Pass
 
@@ -38,8 +39,8 @@ _LITTLE_TO_MOVE = 1 << 28
 # all partitions together, which are sent where no worker has neighbours to add up.
 _MOST_TO_ADD = 1 << 16
 _MOST_TO_SEND = 1 << 20
-# How many times as many to save a third round, when the bins that a sample suggested did not do.
-_IN_NEED = 32
+# Features that are binned, in as many bins as it takes, where another round would be the third.
+_FEW_FEATURES = 32
 # Seconds until the workers are asked again who holds which partition, and results are let go.
 _KNOWN_FOR = 1.0
 
@@ -277,11 +278,26 @@ class DaskRows(Rows):
     def lightest(self) -> tuple[float, float]:
         return _rest_and_one(self._classes.lightest, self._code, np.min, float)
 
-    def bin(self, v: Floats, layout: Layout, with_features: bool = False, rims: Rims | None = None) -> Binned:
-        return self._round(Rows.bin, v, layout, with_features, rims)
+    def bin(
+        self,
+        v: Floats,
+        layout: Layout,
+        with_features: bool = False,
+        rims: Rims | None = None,
+        at_any_cost: bool = False,
+    ) -> Binned:
+        return self._round(Rows.bin, v, layout, with_features, rims, at_any_cost)
+
+    def sketch(self, v: Floats, demand: Demand) -> Sketch:
+        return self._round(Rows.sketch, v, demand)
 
     def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
         return self._round(Rows.bin_at_rims, v, layout, rims)
+
+    @property
+    def sketches(self) -> bool:
+        """An evaluation shall be two rounds. Of few features the second, too, can bring all that is needed."""
+        return self._is_sparse or self.n_features > _FEW_FEATURES
 
     @property
     def remembers(self) -> bool:
@@ -295,15 +311,14 @@ class DaskRows(Rows):
         """
         numbers = layout.n_bins * (layout.order - 1) * self.n_features
         problems = 1 if self._code is None else len(self._classes.labels)
-        more = _IN_NEED if again else 1
-        if self._is_sparse:  # and so the features in bins are not to be had
-            return False
-        return numbers <= more * _MOST_TO_ADD and len(self._partitions) * problems * numbers <= more * _MOST_TO_SEND
+        if self.sketches or again:
+            return not self.sketches
+        return numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND
 
     def pull_back_binned(
-        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, at_rims: RimSlopes | None = None
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: Sequence[Slopes] = ()
     ) -> Floats:
-        return self._round(Rows.pull_back_binned, v, layout, table, extra, at_rims)
+        return self._round(Rows.pull_back_binned, v, layout, table, extra, slopes)
 
     def points_of(self, v: Floats, code: int) -> Points:
         return self._round(Rows.points_of, v, code)

@@ -16,16 +16,13 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.layout import Layout
 from melc.rim import RimBins, Rims
+from melc.sketch import Cells, Sketch, last_digit, rim_level
 from melc.sums import Side, bounds
 from melc.sums.exact import sum_across as across_pairs
 from melc.sums.moments import BinnedSum, Bins, merge, sum_across
 
 Chosen = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
-# Narrow bins may cost this part of eps.
-_SHARE = 0.0625
-# Digits of a projection, in bits, less some for its place in a bin.
-_DIGITS = 50
 # Bandwidths that a sample must be apart to suggest a gap that ordinary bins cannot bridge.
 _WORTH_GUESSING = 2.5
 # The gap between all rows is guessed to be no narrower than this part of the gap between those of a sample.
@@ -61,17 +58,15 @@ def rims_of(
     """
     least, most = gap
     reach = most + bounds.farther(most, variance, exponents)
-    # A gradient across r bandwidths is r times as steep, and shall not be less exact.
-    error = _SHARE * eps / max(1.0, reach / math.sqrt(variance))
-    level = math.floor(math.log2(bounds.rim_bin_width(layout.order, variance, reach, error)))
-    last = math.frexp(extent)[1] - _DIGITS
+    level = rim_level(layout.order, variance, reach, eps)
+    last = last_digit(extent)
     width = 2.0 ** max(level, last)
     first, second = (round(math.log2(w / width)) for w in layout.widths)
     deep = bounds.farther(least, variance, exponents)
     # Where bins of the two classes overlap, nothing may be left out of them.
     depth = math.ceil((max(deep, *layout.widths) if least == 0 else deep) / width) + 1
     wholly = np.concatenate([_in_whole_bins(layout, chosen, c, (first, second)[c]) for c in (0, 1)])
-    return Rims(wholly, layout.origin, width, (first, second), depth, level < last)
+    return Rims(np.append(wholly, False), layout.origin, width, (first, second), depth, level < last)
 
 
 def _in_whole_bins(layout: Layout, chosen: NDArray[np.bool_], c: int, level: int) -> NDArray[np.bool_]:
@@ -151,6 +146,50 @@ def refit(found: RimBins, guessed: Rims, rims: Rims, layout: Layout) -> RimBins:
         refitted.features[c] = features.reshape(len(keys), n_features, layout.order - 1)[kept]
     refitted.crop(rims)
     return refitted
+
+
+def rims_in(sketch: Sketch, layout: Layout, variance: float, exponents: float, eps: float) -> tuple[Rims, RimBins]:
+    """The rims of the gap between the two classes of a sketch, and the bins there.
+
+    A sketch is fine enough for that wherever the gap is: see :mod:`melc.sketch`.
+    """
+    x, y = sketch.cells
+    distances, most = _distances_of_cells(x, y)
+    reach = most + bounds.farther(most, variance, exponents)
+    chosen = [each <= reach for each in distances]
+    extent = max(float(np.abs(cells.low[mine]).max()) for cells, mine in zip((x, y), chosen, strict=True))
+    level, last = rim_level(layout.order, variance, reach, eps), last_digit(extent)
+    widest = max(int(cells.levels[mine].max()) for cells, mine in zip((x, y), chosen, strict=True))
+    width = 2.0 ** max(level, last, widest)
+    order, found = layout.order, RimBins(layout.order)
+    in_table = []
+    for c, (cells, mine) in enumerate(zip((x, y), chosen, strict=True)):
+        bins = cells.around(mine, round(math.log2(width)))
+        found.keys[c], found.moments[c] = bins.keys, bins.moments[:, :order].copy()
+        rise = round(math.log2(layout.widths[c] / width))
+        ordinary = layout.low[c] + np.arange(layout.count[c])
+        in_table.append(np.isin(ordinary, bins.keys >> rise) if rise >= 0 else np.isin(ordinary >> -rise, bins.keys))
+    levels = round(math.log2(layout.widths[0] / width)), round(math.log2(layout.widths[1] / width))
+    # Such a point may be in no bin of the table.
+    rims = Rims(np.concatenate([*in_table, [True]]), layout.origin, width, levels, 0, level < last)
+    return rims, found
+
+
+def _distances_of_cells(x: Cells, y: Cells) -> tuple[list[Floats], float]:
+    """For every cell the least distance to any of the other class; the most that the nearest two points are apart."""
+    distances, most = [], math.inf
+    for mine, other in ((x, y), (y, x)):
+        order = np.argsort(other.low)
+        low, high = mine.low, mine.low + mine.widths
+        other_low, other_high = other.low[order], (other.low + other.widths)[order]
+        after = np.searchsorted(other_low, high)
+        to_next = np.append(other_low, math.inf)[after] - high
+        to_last = low - np.insert(np.maximum.accumulate(other_high), 0, -math.inf)[after]
+        distances.append(np.maximum(np.minimum(to_next, to_last), 0.0))
+        far_next = np.append(other_high, math.inf)[after] - low
+        far_last = high - np.insert(other_low, 0, -math.inf)[after]
+        most = min(most, float(far_next.min()), float(far_last.min()))
+    return distances, most
 
 
 def sum_at_rims(rims: Rims, x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:

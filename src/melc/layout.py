@@ -55,9 +55,11 @@ class Layout:
         return rows
 
     def among(self, chosen: NDArray[np.bool_], z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Which points lie in bins that are chosen; ``chosen`` has an entry for every row of the table."""
-        slots = self.slots(z, codes)
-        return np.flatnonzero((slots >= 0) & chosen[slots])
+        """Which points lie in bins that are chosen.
+
+        ``chosen`` has an entry for every row of the table, and a last one for all points in no bin.
+        """
+        return np.flatnonzero(chosen[self.slots(z, codes)])  # −1, of those, is the last one
 
     def order_tag(self) -> tuple[int, ...]:
         """The order as the length of a tuple, which a kernel knows when it is compiled."""

@@ -15,11 +15,12 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
 from melc.arrays import Floats
-from melc.kernels import ORDERS
+from melc.kernels import AS_THEY_ARE, ORDERS
 from melc.layout import Layout
 from melc.points import Ranks
-from melc.rim import Rims, RimSlopes
+from melc.rim import Rims, Slopes
 from melc.rows import Rows
+from melc.sketch import Demand
 
 # A partition with more labels than this holds no classes.
 _MOST_LABELS = 10_000
@@ -230,9 +231,11 @@ def warm_up(dtype: Any, n_features: int) -> None:
     v = np.ones(n_features)
     for order in ORDERS:
         layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2, order)
-        rims = Rims(np.ones(layout.n_bins, dtype=bool), 0.0, 0.5, (1, 1), 1, False, with_features=True)
+        rims = Rims(np.ones(layout.n_bins + 1, dtype=bool), 0.0, 0.5, (1, 1), 1, False, with_features=True)
         at_rims = rows.bin(v, layout, True, rims).at_rims
         assert at_rims is not None
-        slopes = RimSlopes(rims, (at_rims.keys[0], at_rims.keys[1]), (at_rims.moments[0], at_rims.moments[1]))
-        for each in (None, slopes):
-            rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None, each)
+        polynomials = at_rims.moments[0], at_rims.moments[1]
+        slopes = Slopes(rims.chosen, 0.0, (0.5, 0.5), (at_rims.keys[0], at_rims.keys[1]), polynomials)
+        for some in ((), (slopes,)):
+            rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None, some)
+        rows.sketch(v, Demand(0.0, order, (4.0, 4.0), AS_THEY_ARE, 1.0, 1e-6, 20.0)).settle()

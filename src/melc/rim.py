@@ -24,7 +24,7 @@ _LONGEST_TABLE = 1 << 16
 
 @dataclass(frozen=True)
 class Rims:
-    """Ordinary bins next to a gap (``chosen``, an entry for every bin of the table), and how they are divided."""
+    """Ordinary bins next to a gap (``chosen``, see :meth:`melc.layout.Layout.among`), and how they are divided."""
 
     chosen: NDArray[np.bool_]
     origin: float
@@ -41,9 +41,7 @@ class Rims:
 
     def locate(self, z: Floats) -> tuple[Keys, Floats]:
         """Narrow bins of points, and their coordinates in them."""
-        position = (z - self.origin) * (1 / self.width)
-        floor = np.floor(position)
-        return floor.astype(np.int64), 2 * (position - floor) - 1
+        return _locate(z, self.origin, self.width)
 
 
 class RimBins:
@@ -105,24 +103,37 @@ class RimBins:
 
 
 @dataclass(frozen=True)
-class RimSlopes:
-    """For either class, narrow bins and what a point in them adds to its weight in a gradient: a polynomial."""
+class Slopes:
+    """For either class, bins of some width and what a point in them adds to its weight in a gradient: a polynomial.
 
-    rims: Rims
+    Such points lie in the bins of the table that are ``chosen`` (see :meth:`melc.layout.Layout.among`).
+    """
+
+    chosen: NDArray[np.bool_]
+    origin: float
+    widths: tuple[float, float]
     keys: tuple[Keys, Keys]
     polynomials: tuple[Floats, Floats]
 
     def at(self, z: Floats, codes: NDArray[np.int8]) -> Floats:
         """Its value at points; zero at those in no such bin."""
-        keys, local = self.rims.locate(z)
         values = np.zeros(len(z))
         for c in (0, 1):
+            if not len(self.keys[c]):
+                continue
             mine = np.flatnonzero(codes == c)
-            rows = _positions(self.keys[c], keys[mine])
-            known = self.keys[c][rows] == keys[mine]
+            keys, local = _locate(z[mine], self.origin, self.widths[c])
+            rows = _positions(self.keys[c], keys)
+            known = self.keys[c][rows] == keys
             mine, rows = mine[known], rows[known]
-            values[mine] = np.polynomial.polynomial.polyval(local[mine], self.polynomials[c][rows].T, tensor=False)
+            values[mine] = np.polynomial.polynomial.polyval(local[known], self.polynomials[c][rows].T, tensor=False)
         return values
+
+
+def _locate(z: Floats, origin: float, width: float) -> tuple[Keys, Floats]:
+    position = (z - origin) * (1 / width)
+    floor = np.floor(position)
+    return floor.astype(np.int64), 2 * (position - floor) - 1
 
 
 def spread_out(values: Floats, rows: NDArray[np.integer], n_rows: int) -> Floats:

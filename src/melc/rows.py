@@ -4,11 +4,13 @@ Segments of rows are worked on by threads. Their number depends on the number of
 added in their order, so that any number of threads gives the same bits.
 """
 
+import copy
 import functools
 import itertools
 import operator
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -21,7 +23,8 @@ from melc.arrays import Floats
 from melc.layout import Layout
 from melc.points import Binned, Extra, Limits, Points, Ranks, draw_ranks, spread_ranks
 from melc.products import products_with
-from melc.rim import RimBins, Rims, RimSlopes
+from melc.rim import RimBins, Rims, Slopes
+from melc.sketch import Demand, Sketch
 from melc.summary import Gathered, Summary
 from melc.together import Pass, Together
 
@@ -82,6 +85,7 @@ class Rows:
         self.watched: Together | None = None  # a sample makes its passes alone, but ends with the others
         self._pool: ThreadPoolExecutor | None = None
         self._keep = keep and self.n_rows <= _MOST_KEPT
+        self._most_segments = _MOST_SEGMENTS
         self._v, self._z = np.empty(0), np.empty(0)
 
     @property
@@ -118,13 +122,24 @@ class Rows:
         )
         return _add_up(parts)
 
-    def bin(self, v: Floats, layout: Layout, with_features: bool = False, rims: Rims | None = None) -> Binned:
+    def bin(
+        self,
+        v: Floats,
+        layout: Layout,
+        with_features: bool = False,
+        rims: Rims | None = None,
+        at_any_cost: bool = False,
+    ) -> Binned:
         """Project on v and bin, in one pass over X.
 
         If asked, the features as well, unless X is sparse, and once more in narrow bins the points at some rims.
+        Features of points in no bin come along if these are few, or at any cost.
         """
         arguments, order = layout.as_arguments(), layout.order_tag()
         with_features = with_features and not sparse.issparse(self.X)
+        if with_features and at_any_cost and self._most_segments > 1:  # one table of features may be large enough
+            return self._in_one_segment().bin(v, layout, with_features, rims, at_any_cost)
+        most = (sys.maxsize if at_any_cost else _FEW_NUMBERS) if with_features else 0
         add_features = self._adding_features(layout) if with_features else None
 
         def begin() -> Binned:
@@ -135,7 +150,7 @@ class Rows:
         def note(part: Binned, z: Floats, a: int, b: int, n_outside: int) -> None:
             if n_outside:
                 outside = layout.slots(z, self.codes[a:b]) < 0
-                part.outside += self._points(np.flatnonzero(outside), z, a, with_features)
+                part.outside += self._points(np.flatnonzero(outside), z, a, most)
             if add_features is not None:
                 add_features(part, z, a, b)
             if rims is not None and part.at_rims is not None:
@@ -151,6 +166,21 @@ class Rows:
 
         fused = None if self._products.rows is None else project_and_bin
         return _add_up(self._along(v, begin, bin_stretch, fused))
+
+    def sketch(self, v: Floats, demand: Demand) -> Sketch:
+        """Project on v and bin so finely that no further pass is needed, whatever this one shows."""
+
+        def add(found: list[Sketch], z: Floats, a: int, b: int) -> None:
+            weights = None if self.weights is None else self.weights[a:b]
+            found.append(Sketch.of(demand, z, self.codes[a:b], weights))
+
+        parts: list[list[Sketch]] = self._along(v, list, add)
+        return _add_up(itertools.chain.from_iterable(parts))
+
+    @property
+    def sketches(self) -> bool:
+        """Whether the first pass of an evaluation has to bring bins that do in any case."""
+        return False
 
     @property
     def remembers(self) -> bool:
@@ -200,29 +230,29 @@ class Rows:
             found.add(rims, z[some], self.codes[rows], weights, features)
 
     def pull_back_binned(
-        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, at_rims: RimSlopes | None = None
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: Sequence[Slopes] = ()
     ) -> Floats:
-        """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra`` or at a rim."""
+        """Xᵀw with the weight of a row given by the polynomial of its bin, plus what it has ``extra`` or by others."""
         arguments, order = layout.as_arguments(), layout.order_tag()
 
         def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
             points = (z, self.codes[a:b], *self.weights_and_step(a, b), *arguments, table)
-            if self._products.rows is not None and at_rims is None:
+            if self._products.rows is not None and not slopes:
                 kernels.weigh_and_pull(self._products.rows, a, *points, gradient, order)
                 return
             w = _scratch.of_length("w", b - a)
             kernels.weigh_points(*points, w, order)
-            if at_rims is not None:
-                self._weigh_at_rims(at_rims, layout, z, a, b, w)
+            for each in slopes:
+                self._add_slopes(each, layout, z, a, b, w)
             self._products.pull(w, a, b, gradient)
 
         gradient = _add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
         return gradient if extra is None else gradient + self._pull_some(extra)
 
-    def _weigh_at_rims(self, slopes: RimSlopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
-        """Add what points at rims have there to the weights of a stretch."""
+    def _add_slopes(self, slopes: Slopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
+        """Add what some points have there to the weights of a stretch."""
         codes = self.codes[a:b]
-        chosen = layout.among(slopes.rims.chosen, z, codes)
+        chosen = layout.among(slopes.chosen, z, codes)
         if not len(chosen):
             return
         values = slopes.at(z[chosen], codes[chosen])
@@ -284,12 +314,11 @@ class Rows:
 
         return _add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
 
-    def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, with_features: bool = False) -> Points:
-        """Some points of the stretch that begins with row a, with their features if these are few."""
+    def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, most: int = 0) -> Points:
+        """Some points of the stretch that begins with row a, with their features if these are at most so many."""
         rows = a + chosen
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
-        few = with_features and len(rows) * self.n_features <= _FEW_NUMBERS
-        features = self._features_of(rows) if few else None
+        features = self._features_of(rows) if len(rows) * self.n_features <= most else None
         return Points(self.first_row + rows, self.codes[rows], z[chosen], weights, features)
 
     def _features_of(self, rows: NDArray[np.int64]) -> Any:
@@ -435,7 +464,7 @@ class Rows:
     def _segments(self) -> list[int]:
         if not self._products.divisible:
             return [0, self.n_rows]
-        n = min(_MOST_SEGMENTS, max(1, self.n_rows // _SEGMENT_ROWS))
+        n = min(self._most_segments, max(1, self.n_rows // _SEGMENT_ROWS))
         return [self.n_rows * i // n for i in range(n + 1)]
 
     def _stretches(self, start: int, stop: int, n_passes: int) -> list[tuple[int, int]]:
@@ -452,6 +481,12 @@ class Rows:
         block = self._products.block_rows
         size = block * max(1, _CACHED_NUMBERS // self.n_features // block)
         return [(c, min(c + size, b)) for a, b in whole for c in range(a, b, size)]
+
+    def _in_one_segment(self) -> "Rows":
+        """The same rows for one thread."""
+        undivided = copy.copy(self)
+        undivided._most_segments = 1
+        return undivided
 
     def around(self, centre: Floats) -> "Rows":
         """The same rows relative to a point."""

@@ -10,6 +10,7 @@ means something else. :func:`scale_free` turns an ε relative to the largest val
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,11 +186,26 @@ def moment_bin_width(order: int, variance: float, eps: float) -> float:
     0.77
     """
     _check(variance, eps)
-    constant = 4 * 2 * (1 + lebesgue_constant(order)) / math.sqrt(math.factorial(order))
-    return 4 * math.sqrt(variance) * (eps / constant) ** (1 / order)
+    return sure_bin_width(order, variance, eps / 4)
 
 
-def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> float:
+def sure_bin_width(order: int, variance: float, error: float) -> float:
+    """The widest moment bins that change no pair, however near or far, by more than ``error``.
+
+    By :func:`moment_bin_error`: |g − ĝ| ≤ 2 (1 + Λ_P) (H/4s)^P / √P!, whatever the distance.
+
+    Examples
+    --------
+    >>> from melc import bounds
+    >>> width = bounds.sure_bin_width(8, 1.0, 1e-9)
+    >>> bool(bounds.moment_bin_error(8, width, 1.0, n=20).max() <= 1.000001e-9)
+    True
+    """
+    constant = 2 * (1 + lebesgue_constant(order)) / math.sqrt(math.factorial(order))
+    return 4 * math.sqrt(variance) * (error / constant) ** (1 / order)
+
+
+def rim_bin_width(order: int, variance: float, reach: Any, eps: Any) -> Any:
     """The widest moment bins that keep the relative error of every pair below ``eps``, points up to ``reach`` apart.
 
     Statement: with ρ = reach/s and H = θV/reach, where θ^P e^(2θ) = ε P! (4ρ)^P / (2 (1 + Λ_P) He⁺_P(ρ)), interpolation
@@ -207,12 +223,12 @@ def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> floa
     >>> [round(reach * bounds.rim_bin_width(8, 1.0, reach, 1e-7), 3) for reach in (10, 1000, 100_000)]
     [1.151, 1.181, 1.181]
     """
-    _check(variance, eps)
+    _check(variance, np.min(eps))
     rho = reach / math.sqrt(variance)
-    hermite = float(np.polynomial.polynomial.polyval(rho, positive_hermite(order)))
-    log_right = math.log(eps / (2 * (1 + lebesgue_constant(order)) * hermite)) + math.lgamma(order + 1)
-    root = 4 * rho * math.exp(log_right / order)
-    theta = order / 2 * float(lambertw(2 / order * root).real)
+    hermite = np.polynomial.polynomial.polyval(rho, positive_hermite(order))
+    log_right = np.log(eps / (2 * (1 + lebesgue_constant(order)) * hermite)) + math.lgamma(order + 1)
+    root = 4 * rho * np.exp(log_right / order)
+    theta = order / 2 * lambertw(2 / order * root).real
     return theta * variance / reach
 
 

@@ -1,0 +1,453 @@
+"""Points on a line in as few moment bins as any sum over all rows may turn out to need, judged by a part of the rows.
+
+Where reading the rows again is dear, what a first pass brings home must do, whatever the pass itself will show of
+widths and gaps. Two facts make that possible. A part of the rows knows the least that the variances of all can be:
+squares around a mean only add up. And more rows can close a gap between points of a class, or move its edge outwards,
+but never the other way. So every part bins as finely as it would have to if no other rows came to help, and where two
+parts are added up, more is known and bins are joined.
+
+How fine that is. Let V be the kernel variance of the sum across, and E the exponents beyond which a pair counts
+nothing, so that with n the distance of the nearest pair only pairs within r = √(n² + 2VE) count. Bins of
+``bounds.rim_bin_width(r)`` keep each of them.
+
+- Where n is at most u = ½√(2VE), bins for r = √(u² + 2VE) will do, and are used everywhere.
+- Where it is more, the other class stands in a gap of this one that is wider than 2u. A point as deep as δ behind the
+  edge of a gap counts for pairs across n only if n δ + δ²/2 ≤ VE, so r ≤ VE/δ + δ/2: towards the edge bins get
+  narrower in proportion to the depth, down to the last digit of a projection.
+
+All bins are 2ˡ wide and begin at multiples of that, so they fit into one another.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc import kernels
+from melc.arrays import Floats
+from melc.evaluation import VARIANCE_FLOOR
+from melc.kernels import ORDERS
+from melc.layout import Layout
+from melc.sums import bounds
+from melc.sums.moments import Bins
+
+Whole = NDArray[np.int64]
+
+# Narrow bins may cost this part of eps.
+_SHARE = 0.0625
+# Digits of a projection, in bits, less some for its place in a bin.
+_DIGITS = 50
+# The least level of a bin: of points at the origin there are no digits to go by.
+_LOWEST = -1000
+# Points that are kept as they are.
+_FEW_POINTS = 1 << 16
+# Bins of a class in a table, and standard deviations that it reaches from the mean: other points are few.
+_LONGEST_TABLE = 1 << 14
+_MOST_DEVIATIONS = 8
+
+
+def rim_levels(order: int, variance: float, reach: Floats, eps: float) -> Whole:
+    """Levels of bins that keep pairs up to so far apart."""
+    # A gradient across r bandwidths is r times as steep, and shall not be less exact.
+    errors = _SHARE * eps / np.maximum(1.0, reach / math.sqrt(variance))
+    widths = bounds.rim_bin_width(order, variance, reach, errors)
+    return np.maximum(np.floor(np.log2(widths)), _LOWEST).astype(np.int64)
+
+
+def rim_level(order: int, variance: float, reach: float, eps: float) -> int:
+    """The level of bins that keep pairs up to so far apart."""
+    return int(rim_levels(order, variance, np.array([reach]), eps)[0])
+
+
+def last_digit(extent: float) -> int:
+    """The least level of bins that can be told from one another among points so far from the origin."""
+    return max(_LOWEST, math.frexp(extent)[1] - _DIGITS) if extent > 0 else _LOWEST
+
+
+@dataclass(frozen=True)
+class Demand:
+    """All that decides how fine bins must be along a direction, but for the points."""
+
+    origin: float
+    order: int  # of the bins, and so how wide they may be; a sketch has the moments of the highest
+    total_weights: tuple[float, float]  # of all rows, not of a part
+    shrunk: kernels.Shrunk
+    gamma: float
+    eps: float
+    exponents: float
+
+    def variances(self, squares: tuple[float, float]) -> tuple[float, float]:
+        """Kernel variances, at least, given the squares around the mean of either class in a part of the rows."""
+        weight_x, weight_y = self.total_weights
+        spread = kernels.Spread(weight_x, weight_y, 0.0, 0.0, squares[0] / weight_x, squares[1] / weight_y)
+        x, y = kernels.kernel_variances(spread, self.shrunk, self.gamma, VARIANCE_FLOOR)
+        return float(x), float(y)
+
+    def fineness(self, squares: tuple[float, float]) -> "Fineness":
+        x, y = self.variances(squares)
+        # One less than is asked for: what is promised as a rule is then certain.
+        return Fineness(self, x + y, (self._ordinary(2 * x) - 1, self._ordinary(2 * y) - 1), self._ordinary(x + y))
+
+    def _ordinary(self, variance: float) -> int:
+        """The level of bins that should do for a sum that is not all tail."""
+        if not variance > 0:
+            return _LOWEST
+        return math.floor(math.log2(bounds.moment_bin_width(self.order, variance, self.eps / 4)))
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """How wide bins may be where the kernel variance of the sum across is at least ``variance``.
+
+    ``within`` is the level that sums within either class allow, ``ordinary`` the one for a sum across that is not all
+    tail, and ``overlap`` the least that the sum across is known to be, over all pairs.
+    """
+
+    demand: Demand
+    variance: float
+    within: tuple[int, int]
+    ordinary: int
+    overlap: float = 0.0
+
+    @functools.cached_property
+    def across(self) -> int:
+        """The level of bins for the sum across that are not near an edge."""
+        if not self.variance > 0:
+            return _LOWEST
+        return self._bridged if self.is_bridged else self._for_any_pair
+
+    @functools.cached_property
+    def is_bridged(self) -> bool:
+        """Whether so much overlaps that no gap can matter."""
+        return self.variance > 0 and self._bridged >= self._for_any_pair
+
+    @property
+    def _for_any_pair(self) -> int:
+        reach = math.sqrt(2.5 * self.variance * self.demand.exponents)
+        return rim_level(self.demand.order, self.variance, reach, self.demand.eps)
+
+    @property
+    def _bridged(self) -> int:
+        width = bounds.sure_bin_width(self.demand.order, self.variance, self.demand.eps / 8 * self.overlap)
+        return min(self.ordinary, math.floor(math.log2(width))) if width > 0 else _LOWEST
+
+    @property
+    def gap(self) -> float:
+        """Gaps between bins from which their edges count as such: wider ones than 2u between points all are."""
+        return 0.75 * math.sqrt(2 * self.variance * self.demand.exponents)
+
+    @property
+    def depth(self) -> float:
+        """Behind an edge bins are narrower than elsewhere up to here."""
+        exponents = self.demand.exponents
+        return 2 * bounds.farther(math.sqrt(self.variance * exponents / 2), self.variance, exponents)
+
+    def at_depth(self, depths: Floats) -> Whole:
+        """Levels of bins that hold points so deep; a bin may begin half as deep."""
+        half = depths / 2
+        reach = self.variance * self.demand.exponents / half + half / 2
+        return rim_levels(self.demand.order, self.variance, reach, self.demand.eps)
+
+    def with_overlap(self, least: float, shared: float) -> "Fineness":
+        """Knowing that so many pairs share an ordinary bin, or what is known to be the least."""
+        if not self.variance > 0:
+            return replace(self, overlap=least)
+        weight_x, weight_y = self.demand.total_weights
+        farthest = math.exp(-(2.0 ** (2 * self.ordinary)) / (2 * self.variance))
+        return replace(self, overlap=max(least, shared / weight_x / weight_y * farthest))
+
+
+@dataclass
+class Cells:
+    """Bins of one class that hold points: bin ``keys[i]`` of all that are ``2**levels[i]`` wide, and its moments.
+
+    One may lie in another: each holds what was put into it.
+    """
+
+    levels: Whole
+    keys: Whole
+    moments: Floats
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def widths(self) -> Floats:
+        return np.ldexp(1.0, self.levels)
+
+    @property
+    def low(self) -> Floats:
+        """Where they begin, from the origin."""
+        return np.ldexp(self.keys.astype(np.float64), self.levels)
+
+    def __getitem__(self, chosen: NDArray[np.bool_]) -> "Cells":
+        return Cells(self.levels[chosen], self.keys[chosen], self.moments[chosen])
+
+    def __add__(self, other: "Cells") -> "Cells":
+        """One after the other."""
+        pairs = zip((self.levels, self.keys, self.moments), (other.levels, other.keys, other.moments), strict=True)
+        return Cells(*(np.concatenate(pair) for pair in pairs))
+
+    def raised(self, levels: Whole) -> "Cells":
+        """Joined into bins of the given levels, one for every cell; in the order of levels and keys."""
+        rise = levels - self.levels
+        # As floats, which hold all digits of a number however many are shifted out.
+        keys = np.floor(np.ldexp(self.keys.astype(np.float64), -rise)).astype(np.int64)
+        shifts = 2 * np.ldexp(self.low - np.ldexp(keys.astype(np.float64), levels) + self.widths / 2, -levels) - 1
+        order = np.lexsort((keys, levels))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (np.diff(keys[order]) != 0) | (np.diff(levels[order]) != 0)
+        rows = np.empty(len(order), dtype=np.int64)
+        rows[order] = np.cumsum(new) - 1
+        moments = np.zeros((int(new.sum()), self.moments.shape[1]))
+        for step in np.unique(rise):
+            mine = rise == step
+            kernels.merge_moments(self.moments[mine], rows[mine], math.ldexp(1.0, -int(step)), shifts[mine], moments)
+        return Cells(levels[order][new], keys[order][new], moments)
+
+    def around(self, chosen: NDArray[np.bool_], level: int) -> "Cells":
+        """Some of them joined into bins of one level, with all others that lie in the same bins."""
+        low_enough = self[self.levels <= level]
+        keys = np.floor(np.ldexp(low_enough.low, -level))
+        mine = np.isin(keys, np.floor(np.ldexp(self.low[chosen], -level)))
+        return low_enough[mine].raised(np.full(int(mine.sum()), level))
+
+    def squares(self) -> float:
+        """Around the mean of their points."""
+        if not len(self):
+            return 0.0
+        return self.spread()[2]
+
+    def spread(self) -> tuple[float, float, float]:
+        """Weight, mean from the origin and squares around it."""
+        half = self.widths / 2
+        middle = self.low + half
+        weights = self.moments[:, 0]
+        total = float(weights.sum())
+        mean = float(middle @ weights + half @ self.moments[:, 1]) / total
+        away = middle - mean  # around the mean, so that nothing cancels
+        squares = away**2 @ weights + 2 * ((away * half) @ self.moments[:, 1]) + half**2 @ self.moments[:, 2]
+        return total, mean, max(0.0, float(squares))
+
+
+def _no_cells() -> Cells:
+    return Cells(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty((0, ORDERS[-1])))
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points as they are: projections, classes, and weights or None."""
+
+    z: Floats
+    codes: NDArray[np.int8]
+    weights: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def __getitem__(self, chosen: NDArray[Any]) -> "Points":
+        return Points(self.z[chosen], self.codes[chosen], None if self.weights is None else self.weights[chosen])
+
+    def __add__(self, others: "Points") -> "Points":
+        """One after the other."""
+        if not len(self) or not len(others):
+            return self if len(self) else others
+        weights = None
+        if self.weights is not None and others.weights is not None:
+            weights = np.concatenate([self.weights, others.weights])
+        return Points(np.concatenate([self.z, others.z]), np.concatenate([self.codes, others.codes]), weights)
+
+    def weights_and_step(self) -> tuple[Floats, int]:
+        """As kernels take them."""
+        return (np.ones(1), 0) if self.weights is None else (self.weights, 1)
+
+
+_NO_POINTS = Points(np.empty(0), np.empty(0, dtype=np.int8), None)
+
+
+@dataclass
+class Sketch:
+    """Bins of either class, as fine as the points in them and nothing else would ask for.
+
+    Few points are kept as they are: bins would be about as many.
+    """
+
+    demand: Demand
+    points: Points = _NO_POINTS
+    cells: list[Cells] = field(default_factory=lambda: [_no_cells(), _no_cells()])
+    overlap: float = 0.0
+
+    @classmethod
+    def of(cls, demand: Demand, z: Floats, codes: NDArray[np.int8], weights: Floats | None) -> "Sketch":
+        """Of these points, which may change later on."""
+        if len(z) > _FEW_POINTS:
+            sketch = cls(demand, Points(z, codes, weights))
+            sketch.settle()
+            return sketch
+        return cls(demand, Points(z.copy(), codes.astype(np.int8), None if weights is None else weights.copy()))
+
+    def __iadd__(self, other: "Sketch") -> "Sketch":
+        self.points += other.points
+        self.cells = [mine + theirs for mine, theirs in zip(self.cells, other.cells, strict=True)]
+        self.overlap = max(self.overlap, other.overlap)
+        if any(map(len, self.cells)) or len(self.points) > _FEW_POINTS:
+            self.settle()
+        return self
+
+    def settle(self) -> None:
+        """Put all points into bins, and join the bins as far as they allow."""
+        if len(self.points):
+            self._bin_points()
+        fineness = self.demand.fineness((self.cells[0].squares(), self.cells[1].squares()))
+        shared = _shared_by(self.cells, fineness.ordinary)
+        fineness = fineness.with_overlap(self.overlap, shared)
+        self.overlap = fineness.overlap
+        self.cells = [_joined(cells, c, fineness) for c, cells in enumerate(self.cells)]
+
+    def _bin_points(self) -> None:
+        measures, points = np.empty((2, 5)), self.points
+        kernels.measure_classes(points.z, points.codes, *points.weights_and_step(), measures)
+        fineness = self.demand.fineness((measures[0, 2], measures[1, 2]))
+        fineness = fineness.with_overlap(self.overlap, _shared_by_points(points, measures, fineness))
+        self.overlap, self.points = fineness.overlap, _NO_POINTS
+        found = _binned(points, measures, fineness)
+        self.cells = [mine + more for mine, more in zip(self.cells, found, strict=True)]
+
+    def spread(self) -> kernels.Spread:
+        """Weights, means and variances of all points, exact."""
+        (weight_x, mean_x, squares_x), (weight_y, mean_y, squares_y) = (cells.spread() for cells in self.cells)
+        origin = self.demand.origin
+        return kernels.Spread(
+            weight_x, weight_y, origin + mean_x, origin + mean_y, squares_x / weight_x, squares_y / weight_y
+        )
+
+    def bins(self, c: int, width: float, order: int) -> Bins:
+        """Bins of a class, all of this width, or of the least that all can have."""
+        level = max(round(math.log2(width)), int(self.cells[c].levels.max()))
+        cells = self.cells[c].raised(np.full(len(self.cells[c]), level))
+        return Bins(cells.keys, np.ascontiguousarray(cells.moments[:, :order]), 2.0**level)
+
+
+def _shared_by(cells: list[Cells], level: int) -> float:
+    """Pairs of points of the two classes in the same bin of a level."""
+    keys = [np.floor(mine.low * 2.0**-level) for mine in cells]
+    found, rows = np.unique(np.concatenate(keys), return_inverse=True)
+    first, second = np.split(rows, [len(cells[0])])
+    x, y = cells[0].moments[:, 0], cells[1].moments[:, 0]
+    return float(np.bincount(first, x, len(found)) @ np.bincount(second, y, len(found)))
+
+
+def _shared_by_points(points: Points, measures: Floats, fineness: Fineness) -> float:
+    """Pairs of points of the two classes in the same ordinary bin; most of them, if these bins are very many."""
+    origin, inverse = fineness.demand.origin, 2.0**-fineness.ordinary
+    first = math.floor((measures[:, 3].max() - origin) * inverse) if _finite(measures) else 0
+    last = math.floor((measures[:, 4].min() - origin) * inverse) if _finite(measures) else -1
+    if last < first:
+        return 0.0
+    masses = np.zeros((2, min(last - first + 1, _LONGEST_TABLE)))
+    weights = points.weights_and_step()
+    kernels.add_masses(points.z, points.codes, *weights, origin, inverse, float(first), masses)
+    return float(masses[0] @ masses[1])
+
+
+def _finite(measures: Floats) -> bool:
+    """Whether there are points of either class."""
+    return bool(np.isfinite(measures).all())
+
+
+def _binned(points: Points, measures: Floats, fineness: Fineness) -> list[Cells]:
+    """Points in bins: those near an edge or far out to the last digit, whose bins will be joined at once."""
+    origin = fineness.demand.origin
+    lasts = [last_digit(max(abs(low - origin), abs(high - origin))) for low, high in measures[:, 3:]]
+    levels = [max(min(fineness.across, fineness.within[c]), lasts[c]) for c in (0, 1)]
+    layout = _table(measures, origin, levels)
+    moments = np.zeros((layout.n_bins, layout.order))
+    located = points.z, points.codes, *points.weights_and_step(), *layout.as_arguments()
+    n_outside = kernels.bin_points(*located, moments, layout.order_tag(), points.z, len(points))
+    tables = [_occupied(layout, moments, c, levels[c]) for c in (0, 1)]
+    if n_outside == 0 and fineness.is_bridged:
+        return tables
+    slots = layout.slots(points.z, points.codes)
+    outside = points[slots < 0]
+    far = [_to_the_digit(outside, c, origin, lasts[c]) for c in (0, 1)]
+    if fineness.is_bridged:
+        return [table + more for table, more in zip(tables, far, strict=True)]
+    found, near = [], np.zeros(layout.n_bins + 1, dtype=bool)
+    for c, table in enumerate(tables):
+        shallow = _depths(table + far[c], fineness)[: len(table)] < fineness.depth
+        near[layout.offset[c] + table.keys[shallow] - layout.low[c]] = True
+        found.append(table[~shallow] + far[c])
+    by_edges = points[near[slots]]
+    return [each + _to_the_digit(by_edges, c, origin, lasts[c]) for c, each in enumerate(found)]
+
+
+def _table(measures: Floats, origin: float, levels: list[int]) -> Layout:
+    """Bins for most points of either class; for none of a class whose bins are too narrow beside the other's."""
+    low, count = [], []
+    widths = [2.0 ** max(level, max(levels) - _DIGITS) for level in levels]
+    for (weight, mean, squares, least, largest), width, level in zip(measures, widths, levels, strict=True):
+        if weight == 0 or width > 2.0**level:
+            low.append(0)
+            count.append(0)
+            continue
+        most = _MOST_DEVIATIONS * math.sqrt(squares / weight)
+        first = math.floor((max(least, mean - most) - origin) / width)
+        last = math.floor((min(largest, mean + most) - origin) / width)
+        middle = math.floor((mean - origin) / width)
+        first, last = max(first, middle - _LONGEST_TABLE // 2), min(last, middle + _LONGEST_TABLE // 2)
+        low.append(first)
+        count.append(last - first + 1)
+    return Layout(origin, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
+
+
+def _occupied(layout: Layout, moments: Floats, c: int, level: int) -> Cells:
+    """Bins of a class in a table that hold points."""
+    mine = moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
+    rows = np.flatnonzero(mine[:, 0])
+    return Cells(np.full(len(rows), level), layout.low[c] + rows, mine[rows])
+
+
+def _to_the_digit(points: Points, c: int, origin: float, last: int) -> Cells:
+    """Points of a class in bins of the last digit."""
+    mine = np.flatnonzero(points.codes == c)
+    scaled = (points.z[mine] - origin) * 2.0**-last
+    floor = np.floor(scaled)
+    keys, rows = np.unique(floor, return_inverse=True)
+    weights = np.ones(len(mine)) if points.weights is None else points.weights[mine]
+    moments = np.zeros((len(keys), ORDERS[-1]))
+    kernels.add_point_moments(2 * (scaled - floor) - 1, rows, weights, moments)
+    return Cells(np.full(len(keys), last), keys.astype(np.int64), moments)
+
+
+def _joined(cells: Cells, c: int, fineness: Fineness) -> Cells:
+    """Bins joined as far as their points allow."""
+    if not len(cells):
+        return cells
+    level = min(fineness.across, fineness.within[c])
+    levels = np.full(len(cells), level)
+    if not fineness.is_bridged:
+        depths = _depths(cells, fineness)
+        levels[depths == 0] = _LOWEST
+        near = np.flatnonzero((depths > 0) & (depths < fineness.depth))
+        # In steps, so that there are few to work out; and rounded down, for shallower asks for more.
+        steps, inverse = np.unique(np.floor(4 * np.log2(depths[near])), return_inverse=True)
+        if len(steps):
+            levels[near] = np.minimum(fineness.at_depth(np.exp2(steps / 4))[inverse], level)
+    return cells.raised(np.maximum(levels, cells.levels))
+
+
+def _depths(cells: Cells, fineness: Fineness) -> Floats:
+    """How deep cells lie, at least, behind the next edge of a gap between them; zero at an edge."""
+    low = cells.low
+    order = np.argsort(low)
+    low, high = low[order], (low + cells.widths)[order]
+    starts = np.flatnonzero(np.append(True, low[1:] - np.maximum.accumulate(high)[:-1] > fineness.gap))
+    lengths = np.diff(starts, append=len(low))
+    # The first point of a crowd lies before the first end of a bin, and the last behind the last beginning.
+    first, last = np.minimum.reduceat(high, starts), low[starts + lengths - 1]
+    depths = np.empty(len(low))
+    depths[order] = np.minimum(low - np.repeat(first, lengths), np.repeat(last, lengths) - high)
+    return np.maximum(depths, 0.0)
