@@ -14,7 +14,7 @@ from melc.binned import BinnedDivergence
 from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
 from melc.kernels import AS_THEY_ARE, ORDERS
 from melc.layout import Layout
-from melc.rim import RimBins, Rims, RimSlopes
+from melc.rim import RimBins, Rims, Slopes
 from melc.rows import Rows
 from melc.sums.moments import Bins
 
@@ -120,19 +120,21 @@ def test_numbers_of_bins_far_from_each_other():
     found.add(rims_at(depth=1), z, np.zeros(4, dtype=np.int8), np.ones(4))
     assert list(found.keys[0]) == [-16_000_000_000, 1, 16_000_000_000]
     assert list(found.moments[0][:, 0]) == [1, 2, 1]
-    slopes = RimSlopes(rims_at(), (found.keys[0], np.zeros(1, dtype=np.int64)), (np.ones((3, 8)), np.ones((1, 8))))
-    assert list(slopes.at(np.array([-1e9 + 1 / 64, 5.0]), np.zeros(2, dtype=np.int8)) != 0) == [True, False]
+    none = np.empty(0, dtype=np.int64), np.empty((0, 8))
+    slopes = Slopes(np.ones(2, dtype=bool), 0.0, (1 / 16, 1.0), (found.keys[0], none[0]), (np.ones((3, 8)), none[1]))
+    z, codes = np.array([-1e9 + 1 / 64, 5.0, 1e300, 0.1]), np.array([0, 0, 0, 1], dtype=np.int8)
+    assert list(slopes.at(z, codes) != 0) == [True, False, False, False]
 
 
 def test_slopes_are_polynomials_in_their_bins_and_zero_elsewhere():
     rng = np.random.default_rng(0)
-    rims, keys = rims_at(), (np.array([-3, 0, 7]), np.array([2, 3]))
+    widths, keys = (1 / 16, 1 / 8), (np.array([-3, 0, 7]), np.array([2, 3]))
     polynomials = rng.normal(size=(3, 8)), rng.normal(size=(2, 8))
     z, codes = rng.uniform(-0.5, 0.6, size=300), rng.integers(2, size=300).astype(np.int8)
-    found = RimSlopes(rims, keys, polynomials).at(z, codes)
+    found = Slopes(np.ones(1, dtype=bool), 0.0, widths, keys, polynomials).at(z, codes)
     for value, place, c in zip(found, z, codes, strict=True):
-        key = math.floor(place * 16)
-        u = 2 * (place * 16 - key) - 1
+        key = math.floor(place / widths[c])
+        u = 2 * (place / widths[c] - key) - 1
         row = list(keys[c]).index(key) if key in keys[c] else None
         expected = 0.0 if row is None else sum(a * u**j for j, a in enumerate(polynomials[c][row]))
         assert value == pytest.approx(expected, abs=1e-13)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc import MELC, binned, objective
+from melc import MELC, binned, objective, sketch
 from melc.binned import BinnedDivergence
 from melc.kernels import ORDERS
 from melc.layout import Layout
 from melc.pairwise import ExactDivergence
-from melc.rim import Rims, RimSlopes
+from melc.rim import Rims, Slopes
 from melc.rows import Rows
 
 FORMS = {
@@ -85,11 +85,11 @@ def test_features_at_the_rims_of_a_gap(order, weighted):
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
     layout = Layout(0.0, (4.0, 4.0), (-2, -2), (40, 40), order)
-    rims = Rims(np.arange(80) % 40 > 1, 0.0, 0.25, (4, 4), 8, False, with_features=True)
+    rims = Rims(np.append(np.arange(80) % 40 > 1, False), 0.0, 0.25, (4, 4), 8, False, with_features=True)
     found = rows.bin(v, layout, False, rims).at_rims
     polynomials = tuple(np.random.default_rng(2).normal(size=(len(keys), order - 1)) for keys in found.keys)
-    slopes = RimSlopes(rims, tuple(found.keys), polynomials)
-    expected = rows.pull_back_binned(v, layout, np.zeros((80, order - 1)), None, slopes)
+    slopes = Slopes(rims.chosen, 0.0, (0.25, 0.25), tuple(found.keys), polynomials)
+    expected = rows.pull_back_binned(v, layout, np.zeros((80, order - 1)), None, [slopes])
     pulled = sum(np.tensordot(p, f, axes=([0, 1], [0, 2])) for p, f in zip(polynomials, found.features, strict=True))
     np.testing.assert_allclose(pulled, expected, rtol=1e-11)
     assert np.all(expected != 0)
@@ -102,6 +102,21 @@ def test_points_beyond_the_table(kind, weighted, monkeypatch):
     X, codes = few_rows(kind)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+
+
+class _Sketched(Rows):
+    remembers, sketches = False, True
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["heavy", "apart", "overlapping"])
+def test_rows_that_are_sketched(kind, weighted, monkeypatch):
+    monkeypatch.setattr(binned, "_MOST_BINS", 8)
+    monkeypatch.setattr(sketch, "_FEW_POINTS", 10)
+    X, codes = few_rows(kind)
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
+    rows, v = _Sketched(X, codes, weights), np.array([0.6, 0.8])
     assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
 
 

@@ -163,7 +163,7 @@ class BinnedDivergence:
             x, y = (sketch.bins(c, widths[c], order) for c in (0, 1))
             layout = _layout_of(guess.origin, x, y, order)
             classes = [_within(layout, bins, c) for c, bins in enumerate((x, y))]
-            find_rims = functools.partial(self._rims_in, sketch, layout, sum(variances))
+            find_rims = functools.partial(self._rims_in, sketch, layout, x, y, sum(variances))
             sums = self._sum(layout, classes, variances, halvings, find_rims)
             if sums.error <= self.eps:
                 break
@@ -252,9 +252,9 @@ class BinnedDivergence:
             found.add(rims, outliers.z, outliers.codes, outliers.weights)
         return _AtRims(rims, found, (first, second))
 
-    def _rims_in(self, sketch: Sketch, layout: Layout, variance: float) -> _AtRims:
-        nobody = np.empty(0, dtype=bool)
-        return _AtRims(*rims_in(sketch, layout, variance, self._exponents, self.eps), (nobody, nobody))
+    def _rims_in(self, sketch: Sketch, layout: Layout, x: Bins, y: Bins, variance: float) -> _AtRims:
+        rims, bins = rims_in(sketch, layout, x, y, variance, self._exponents, self.eps)
+        return _AtRims(rims, bins, (np.empty(0, dtype=bool), np.empty(0, dtype=bool)))
 
     def _foresee_rims(
         self,

@@ -148,30 +148,34 @@ def refit(found: RimBins, guessed: Rims, rims: Rims, layout: Layout) -> RimBins:
     return refitted
 
 
-def rims_in(sketch: Sketch, layout: Layout, variance: float, exponents: float, eps: float) -> tuple[Rims, RimBins]:
+def rims_in(
+    sketch: Sketch, layout: Layout, x: Bins, y: Bins, variance: float, exponents: float, eps: float
+) -> tuple[Rims, RimBins]:
     """The rims of the gap between the two classes of a sketch, and the bins there.
 
-    A sketch is fine enough for that wherever the gap is: see :mod:`melc.sketch`.
+    A sketch is fine enough for all that matters, wherever the gap is: see :mod:`melc.sketch`. Its ordinary bins are
+    given as well: by these alone the gap may be wider, and the rims are as deep and as narrow as that asks for, as far
+    as the sketch allows, so that the sum is the same as where the rows are looked up once more.
     """
-    x, y = sketch.cells
-    distances, most = _distances_of_cells(x, y)
-    reach = most + bounds.farther(most, variance, exponents)
-    chosen = [each <= reach for each in distances]
-    extent = max(float(np.abs(cells.low[mine]).max()) for cells, mine in zip((x, y), chosen, strict=True))
-    level, last = rim_level(layout.order, variance, reach, eps), last_digit(extent)
-    widest = max(int(cells.levels[mine].max()) for cells, mine in zip((x, y), chosen, strict=True))
-    width = 2.0 ** max(level, last, widest)
-    order, found = layout.order, RimBins(layout.order)
-    in_table = []
-    for c, (cells, mine) in enumerate(zip((x, y), chosen, strict=True)):
-        bins = cells.around(mine, round(math.log2(width)))
-        found.keys[c], found.moments[c] = bins.keys, bins.moments[:, :order].copy()
-        rise = round(math.log2(layout.widths[c] / width))
+    chosen, (_, most) = bins_at_rims(x, y, variance, exponents)
+    wanted = rim_level(layout.order, variance, most + bounds.farther(most, variance, exponents), eps)
+    distances, nearest = _distances_of_cells(*sketch.cells)
+    matter = [each <= nearest + bounds.farther(nearest, variance, exponents) for each in distances]
+    near = [cells[mine] for cells, mine in zip(sketch.cells, matter, strict=True)]
+    last = last_digit(max(float(np.abs(cells.low).max()) for cells in near))
+    level = max(wanted, last, *(int(cells.levels.max()) for cells in near))
+    found, in_table = RimBins(layout.order), []
+    first, second = (round(math.log2(width)) - level for width in layout.widths)
+    levels = first, second
+    for c, (cells, ordinary_bins) in enumerate(zip(sketch.cells, (x, y), strict=True)):
+        parents = np.floor(cells.low / layout.widths[c])
+        bins = cells.around(np.isin(parents, ordinary_bins.keys[chosen[c]]), level)
+        found.keys[c], found.moments[c] = bins.keys, np.ascontiguousarray(bins.moments[:, : layout.order])
         ordinary = layout.low[c] + np.arange(layout.count[c])
-        in_table.append(np.isin(ordinary, bins.keys >> rise) if rise >= 0 else np.isin(ordinary >> -rise, bins.keys))
-    levels = round(math.log2(layout.widths[0] / width)), round(math.log2(layout.widths[1] / width))
+        mates = (ordinary, bins.keys >> levels[c]) if levels[c] >= 0 else (ordinary >> -levels[c], bins.keys)
+        in_table.append(np.isin(*mates))
     # Such a point may be in no bin of the table.
-    rims = Rims(np.concatenate([*in_table, [True]]), layout.origin, width, levels, 0, level < last)
+    rims = Rims(np.concatenate([*in_table, [True]]), layout.origin, 2.0**level, levels, 0, wanted < last)
     return rims, found
 
 

@@ -118,15 +118,17 @@ class Slopes:
     def at(self, z: Floats, codes: NDArray[np.int8]) -> Floats:
         """Its value at points; zero at those in no such bin."""
         values = np.zeros(len(z))
-        for c in (0, 1):
-            if not len(self.keys[c]):
+        for c, known in enumerate(self.keys):
+            if not len(known):
                 continue
-            mine = np.flatnonzero(codes == c)
+            # Bins so far away that they have no whole number are none of these.
+            low, high = self.origin + known[0] * self.widths[c], self.origin + (known[-1] + 1) * self.widths[c]
+            mine = np.flatnonzero((codes == c) & (z >= low - self.widths[c]) & (z <= high + self.widths[c]))
             keys, local = _locate(z[mine], self.origin, self.widths[c])
-            rows = _positions(self.keys[c], keys)
-            known = self.keys[c][rows] == keys
-            mine, rows = mine[known], rows[known]
-            values[mine] = np.polynomial.polynomial.polyval(local[known], self.polynomials[c][rows].T, tensor=False)
+            rows = _positions(known, keys)
+            found = known[rows] == keys
+            mine, rows = mine[found], rows[found]
+            values[mine] = np.polynomial.polynomial.polyval(local[found], self.polynomials[c][rows].T, tensor=False)
         return values
 
 

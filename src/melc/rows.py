@@ -137,8 +137,6 @@ class Rows:
         """
         arguments, order = layout.as_arguments(), layout.order_tag()
         with_features = with_features and not sparse.issparse(self.X)
-        if with_features and at_any_cost and self._most_segments > 1:  # one table of features may be large enough
-            return self._in_one_segment().bin(v, layout, with_features, rims, at_any_cost)
         most = (sys.maxsize if at_any_cost else _FEW_NUMBERS) if with_features else 0
         add_features = self._adding_features(layout) if with_features else None
 
@@ -165,7 +163,9 @@ class Rows:
             note(part, z, a, b, kernels.project_and_bin(self._products.rows, v, a, *points))
 
         fused = None if self._products.rows is None else project_and_bin
-        return _add_up(self._along(v, begin, bin_stretch, fused))
+        # One table of features may be large enough.
+        rows = self._in_one_segment() if with_features and at_any_cost else self
+        return _add_up(rows._along(v, begin, bin_stretch, fused))
 
     def sketch(self, v: Floats, demand: Demand) -> Sketch:
         """Project on v and bin so finely that no further pass is needed, whatever this one shows."""

@@ -209,11 +209,11 @@ class Cells:
         return Cells(levels[order][new], keys[order][new], moments)
 
     def around(self, chosen: NDArray[np.bool_], level: int) -> "Cells":
-        """Some of them joined into bins of one level, with all others that lie in the same bins."""
-        low_enough = self[self.levels <= level]
-        keys = np.floor(np.ldexp(low_enough.low, -level))
-        mine = np.isin(keys, np.floor(np.ldexp(self.low[chosen], -level)))
-        return low_enough[mine].raised(np.full(int(mine.sum()), level))
+        """Some of them joined into bins of one level, with all others that lie in the same bins; not wider ones."""
+        narrow = self.levels <= level
+        keys = np.floor(np.ldexp(self.low, -level))
+        mine = narrow & np.isin(keys, keys[narrow & chosen])
+        return self[mine].raised(np.full(int(mine.sum()), level))
 
     def squares(self) -> float:
         """Around the mean of their points."""
@@ -360,19 +360,16 @@ def _finite(measures: Floats) -> bool:
 
 def _binned(points: Points, measures: Floats, fineness: Fineness) -> list[Cells]:
     """Points in bins: those near an edge or far out to the last digit, whose bins will be joined at once."""
-    origin = fineness.demand.origin
-    lasts = [last_digit(max(abs(low - origin), abs(high - origin))) for low, high in measures[:, 3:]]
-    levels = [max(min(fineness.across, fineness.within[c]), lasts[c]) for c in (0, 1)]
-    layout = _table(measures, origin, levels)
+    layout = _table(measures, fineness)
     moments = np.zeros((layout.n_bins, layout.order))
     located = points.z, points.codes, *points.weights_and_step(), *layout.as_arguments()
     n_outside = kernels.bin_points(*located, moments, layout.order_tag(), points.z, len(points))
-    tables = [_occupied(layout, moments, c, levels[c]) for c in (0, 1)]
+    tables = [_occupied(layout, moments, c) for c in (0, 1)]
     if n_outside == 0 and fineness.is_bridged:
         return tables
     slots = layout.slots(points.z, points.codes)
     outside = points[slots < 0]
-    far = [_to_the_digit(outside, c, origin, lasts[c]) for c in (0, 1)]
+    far = [_to_the_digit(outside, c, layout.origin) for c in (0, 1)]
     if fineness.is_bridged:
         return [table + more for table, more in zip(tables, far, strict=True)]
     found, near = [], np.zeros(layout.n_bins + 1, dtype=bool)
@@ -381,45 +378,49 @@ def _binned(points: Points, measures: Floats, fineness: Fineness) -> list[Cells]
         near[layout.offset[c] + table.keys[shallow] - layout.low[c]] = True
         found.append(table[~shallow] + far[c])
     by_edges = points[near[slots]]
-    return [each + _to_the_digit(by_edges, c, origin, lasts[c]) for c, each in enumerate(found)]
+    return [each + _to_the_digit(by_edges, c, layout.origin) for c, each in enumerate(found)]
 
 
-def _table(measures: Floats, origin: float, levels: list[int]) -> Layout:
+def _table(measures: Floats, fineness: Fineness) -> Layout:
     """Bins for most points of either class; for none of a class whose bins are too narrow beside the other's."""
+    origin, ranges, levels = fineness.demand.origin, [], []
+    for c, (weight, mean, squares, least, largest) in enumerate(measures):
+        most = _MOST_DEVIATIONS * math.sqrt(squares / weight) if weight > 0 else 0.0
+        ranges.append((max(least, mean - most) - origin, min(largest, mean + most) - origin))
+        last = last_digit(max(map(abs, ranges[c]))) if weight > 0 else _LOWEST
+        levels.append(max(min(fineness.across, fineness.within[c]), last))
+    lowest = max(levels) - _DIGITS
     low, count = [], []
-    widths = [2.0 ** max(level, max(levels) - _DIGITS) for level in levels]
-    for (weight, mean, squares, least, largest), width, level in zip(measures, widths, levels, strict=True):
-        if weight == 0 or width > 2.0**level:
+    for (first, last), level, (weight, mean, *_) in zip(ranges, levels, measures, strict=True):
+        if weight == 0 or level < lowest:
             low.append(0)
             count.append(0)
             continue
-        most = _MOST_DEVIATIONS * math.sqrt(squares / weight)
-        first = math.floor((max(least, mean - most) - origin) / width)
-        last = math.floor((min(largest, mean + most) - origin) / width)
-        middle = math.floor((mean - origin) / width)
-        first, last = max(first, middle - _LONGEST_TABLE // 2), min(last, middle + _LONGEST_TABLE // 2)
-        low.append(first)
-        count.append(last - first + 1)
-    return Layout(origin, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
+        begin, end, middle = (math.floor(x * 2.0**-level) for x in (first, last, mean - origin))
+        begin, end = max(begin, middle - _LONGEST_TABLE // 2), min(end, middle + _LONGEST_TABLE // 2)
+        low.append(begin)
+        count.append(end - begin + 1)
+    x, y = (2.0 ** max(level, lowest) for level in levels)
+    return Layout(origin, (x, y), (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
 
 
-def _occupied(layout: Layout, moments: Floats, c: int, level: int) -> Cells:
+def _occupied(layout: Layout, moments: Floats, c: int) -> Cells:
     """Bins of a class in a table that hold points."""
     mine = moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
     rows = np.flatnonzero(mine[:, 0])
+    level = round(math.log2(layout.widths[c]))
     return Cells(np.full(len(rows), level), layout.low[c] + rows, mine[rows])
 
 
-def _to_the_digit(points: Points, c: int, origin: float, last: int) -> Cells:
-    """Points of a class in bins of the last digit."""
+def _to_the_digit(points: Points, c: int, origin: float) -> Cells:
+    """Points of a class, each in a bin of its last digit."""
     mine = np.flatnonzero(points.codes == c)
-    scaled = (points.z[mine] - origin) * 2.0**-last
+    x, weights = points.z[mine] - origin, np.ones(len(mine)) if points.weights is None else points.weights[mine]
+    levels = np.where(x == 0, _LOWEST, np.maximum(np.frexp(x)[1] - _DIGITS, _LOWEST)).astype(np.int64)
+    scaled = np.ldexp(x, -levels)
     floor = np.floor(scaled)
-    keys, rows = np.unique(floor, return_inverse=True)
-    weights = np.ones(len(mine)) if points.weights is None else points.weights[mine]
-    moments = np.zeros((len(keys), ORDERS[-1]))
-    kernels.add_point_moments(2 * (scaled - floor) - 1, rows, weights, moments)
-    return Cells(np.full(len(keys), last), keys.astype(np.int64), moments)
+    moments = weights[:, None] * (2 * (scaled - floor) - 1)[:, None] ** np.arange(ORDERS[-1])
+    return Cells(levels, floor.astype(np.int64), moments)
 
 
 def _joined(cells: Cells, c: int, fineness: Fineness) -> Cells:
