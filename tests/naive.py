@@ -136,6 +136,15 @@ def rim_bins(z, weights, width, level, depth, order):
     return kept
 
 
+def interval_distances(low, widths, other_low, other_widths):
+    """For every interval the least distance to any of the others."""
+    gaps = [
+        max(0.0, min(max(b - (a + w), a - (b + u)) for b, u in zip(other_low, other_widths, strict=True)))
+        for a, w in zip(low, widths, strict=True)
+    ]
+    return np.array(gaps)
+
+
 def moment_sum(x, a, y, b, width, variance, order):
     """Σ a_i b_j ĝ(x_i, y_j) over all pairs of points, ĝ the kernel interpolated in the bins of both."""
     total = 0.0

@@ -150,7 +150,16 @@ class BinnedDivergence:
 
         Joined to those that would be tried one after the other if passes cost little: the sums are then the same.
         """
-        demand = Demand(guess.origin, guess.order, self._total_weights, shrunk, self.gamma, self.eps, self._exponents)
+        demand = Demand(
+            guess.origin,
+            guess.order,
+            guess.widths,
+            self._total_weights,
+            shrunk,
+            self.gamma,
+            self.eps,
+            self._exponents,
+        )
         sketch = self.rows.sketch(v, demand)
         sketch.settle()
         spread = sketch.spread()

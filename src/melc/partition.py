@@ -238,4 +238,4 @@ def warm_up(dtype: Any, n_features: int) -> None:
         slopes = Slopes(rims.chosen, 0.0, (0.5, 0.5), (at_rims.keys[0], at_rims.keys[1]), polynomials)
         for some in ((), (slopes,)):
             rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None, some)
-        rows.sketch(v, Demand(0.0, order, (4.0, 4.0), AS_THEY_ARE, 1.0, 1e-6, 20.0)).settle()
+        rows.sketch(v, Demand(0.0, order, (1.0, 1.0), (4.0, 4.0), AS_THEY_ARE, 1.0, 1e-6, 20.0)).settle()

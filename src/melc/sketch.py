@@ -73,6 +73,7 @@ class Demand:
 
     origin: float
     order: int  # of the bins, and so how wide they may be; a sketch has the moments of the highest
+    widest: tuple[float, float]  # that bins of either class may be in any case
     total_weights: tuple[float, float]  # of all rows, not of a part
     shrunk: kernels.Shrunk
     gamma: float
@@ -88,8 +89,10 @@ class Demand:
 
     def fineness(self, squares: tuple[float, float]) -> "Fineness":
         x, y = self.variances(squares)
+        widest_x, widest_y = (round(math.log2(width)) for width in self.widest)
         # One less than is asked for: what is promised as a rule is then certain.
-        return Fineness(self, x + y, (self._ordinary(2 * x) - 1, self._ordinary(2 * y) - 1), self._ordinary(x + y))
+        within = min(self._ordinary(2 * x) - 1, widest_x), min(self._ordinary(2 * y) - 1, widest_y)
+        return Fineness(self, x + y, within, self._ordinary(x + y))
 
     def _ordinary(self, variance: float) -> int:
         """The level of bins that should do for a sum that is not all tail."""
@@ -142,6 +145,8 @@ class Fineness:
     @property
     def depth(self) -> float:
         """Behind an edge bins are narrower than elsewhere up to here."""
+        if not self.variance > 0:  # everywhere as narrow as can be
+            return 0.0
         exponents = self.demand.exponents
         return 2 * bounds.farther(math.sqrt(self.variance * exponents / 2), self.variance, exponents)
 
@@ -302,8 +307,7 @@ class Sketch:
         if len(self.points):
             self._bin_points()
         fineness = self.demand.fineness((self.cells[0].squares(), self.cells[1].squares()))
-        shared = _shared_by(self.cells, fineness.ordinary)
-        fineness = fineness.with_overlap(self.overlap, shared)
+        fineness = fineness.with_overlap(self.overlap, _shared_by(self.cells, fineness))
         self.overlap = fineness.overlap
         self.cells = [_joined(cells, c, fineness) for c, cells in enumerate(self.cells)]
 
@@ -331,9 +335,11 @@ class Sketch:
         return Bins(cells.keys, np.ascontiguousarray(cells.moments[:, :order]), 2.0**level)
 
 
-def _shared_by(cells: list[Cells], level: int) -> float:
-    """Pairs of points of the two classes in the same bin of a level."""
-    keys = [np.floor(mine.low * 2.0**-level) for mine in cells]
+def _shared_by(cells: list[Cells], fineness: Fineness) -> float:
+    """Pairs of points of the two classes in the same ordinary bin."""
+    if not fineness.variance > 0:
+        return 0.0
+    keys = [np.floor(mine.low * 2.0**-fineness.ordinary) for mine in cells]
     found, rows = np.unique(np.concatenate(keys), return_inverse=True)
     first, second = np.split(rows, [len(cells[0])])
     x, y = cells[0].moments[:, 0], cells[1].moments[:, 0]
@@ -342,20 +348,15 @@ def _shared_by(cells: list[Cells], level: int) -> float:
 
 def _shared_by_points(points: Points, measures: Floats, fineness: Fineness) -> float:
     """Pairs of points of the two classes in the same ordinary bin; most of them, if these bins are very many."""
-    origin, inverse = fineness.demand.origin, 2.0**-fineness.ordinary
-    first = math.floor((measures[:, 3].max() - origin) * inverse) if _finite(measures) else 0
-    last = math.floor((measures[:, 4].min() - origin) * inverse) if _finite(measures) else -1
-    if last < first:
+    lowest, highest = measures[:, 3].max(), measures[:, 4].min()  # of the range that both are in
+    if not fineness.variance > 0 or not lowest <= highest:
         return 0.0
+    origin, inverse = fineness.demand.origin, 2.0**-fineness.ordinary
+    first, last = math.floor((lowest - origin) * inverse), math.floor((highest - origin) * inverse)
     masses = np.zeros((2, min(last - first + 1, _LONGEST_TABLE)))
     weights = points.weights_and_step()
     kernels.add_masses(points.z, points.codes, *weights, origin, inverse, float(first), masses)
     return float(masses[0] @ masses[1])
-
-
-def _finite(measures: Floats) -> bool:
-    """Whether there are points of either class."""
-    return bool(np.isfinite(measures).all())
 
 
 def _binned(points: Points, measures: Floats, fineness: Fineness) -> list[Cells]:
@@ -442,6 +443,8 @@ def _joined(cells: Cells, c: int, fineness: Fineness) -> Cells:
 
 def _depths(cells: Cells, fineness: Fineness) -> Floats:
     """How deep cells lie, at least, behind the next edge of a gap between them; zero at an edge."""
+    if not len(cells):
+        return np.empty(0)
     low = cells.low
     order = np.argsort(low)
     low, high = low[order], (low + cells.widths)[order]
