@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from benchmarks.measure import Profile, Row, benchmark, one_thread, race, two_classes
 from melc.binned import BinnedDivergence
@@ -95,6 +96,40 @@ def gaps(profile: Profile) -> Iterator[Row]:
         what = f"evaluation at {n:,} × 10, {kind} at a gap / overlapping"
         note = f"{1e3 * best[kind]:.1f} ms"
         yield Row(f"gaps-{kind}", what, best[kind] / best["overlapping"], note=note, details={"seconds": best})
+
+
+class _Sketched(Rows):
+    """Rows that bring bins that do in any case."""
+
+    remembers, sketches = False, True
+
+
+@benchmark("sketch")
+def sketch(profile: Profile) -> Iterator[Row]:
+    """Bins that do in any case against bins that a sample chose; projections are kept in neither case."""
+    rng = np.random.default_rng(0)
+    kinds = {"40": (500_000, 40, 0.1), "100": (300_000, 100, 0.1), "100 apart": (300_000, 100, 2.0)}
+    for kind, (size, n_features, apart) in {
+        **kinds,
+        "400": (75_000, 400, 0.1),
+        "sparse": (300_000, 20_000, 0.1),
+    }.items():
+        n = profile.rows(size)
+        codes = (np.arange(n) % 2).astype(np.int8)
+        if kind == "sparse":
+            X = sparse.random_array((n, n_features), density=50 / n_features, format="csr", rng=rng)
+        else:
+            X = rng.standard_normal((n, n_features), dtype=np.float32) + np.float32(apart) * codes[:, None]
+        v = rng.normal(size=n_features) + 1
+        sides = {"bins": Rows(X, codes, keep=False), "sketch": _Sketched(X, codes, keep=False)}
+        divergences = {name: BinnedDivergence(rows, 1.0, EPS) for name, rows in sides.items()}
+        with one_thread():
+            calls = {name: functools.partial(each.evaluate, v) for name, each in divergences.items()}
+            best = race(calls, profile.rounds(7))
+        what = f"evaluation at {n:,} × {n_features:,}{' apart' if apart > 1 else ''}, by a sketch / by bins"
+        note = f"{1e3 * best['sketch']:.1f} ms"
+        name = f"sketch-{kind.replace(' ', '-')}"
+        yield Row(name, what, best["sketch"] / best["bins"], note=note, details={"seconds": best})
 
 
 def _against_exact(n: int, rounds: int) -> dict[str, float]:

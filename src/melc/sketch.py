@@ -14,6 +14,9 @@ nothing, so that with n the distance of the nearest pair only pairs within r = �
 - Where it is more, the other class stands in a gap of this one that is wider than 2u. A point as deep as δ behind the
   edge of a gap counts for pairs across n only if n δ + δ²/2 ≤ VE, so r ≤ VE/δ + δ/2: towards the edge bins get
   narrower in proportion to the depth, down to the last digit of a projection.
+- Where classes overlap, single pairs need not be kept. Pairs in the same ordinary bin show the least that the sum can
+  be, also of a part of the rows, and bins that change no pair by more than eps/8 of that (``bounds.sure_bin_width``)
+  do for it. They are used where they are wider than those above, and no gap can matter then.
 
 All bins are 2ˡ wide and begin at multiples of that, so they fit into one another.
 """
@@ -220,21 +223,18 @@ class Cells:
         mine = narrow & np.isin(keys, keys[narrow & chosen])
         return self[mine].raised(np.full(int(mine.sum()), level))
 
-    def squares(self) -> float:
-        """Around the mean of their points."""
-        if not len(self):
-            return 0.0
-        return self.spread()[2]
-
     def spread(self) -> tuple[float, float, float]:
-        """Weight, mean from the origin and squares around it."""
+        """Weight of their points, mean from the origin and squares around it."""
+        if not len(self):
+            return 0.0, 0.0, 0.0
         half = self.widths / 2
         middle = self.low + half
-        weights = self.moments[:, 0]
-        total = float(weights.sum())
-        mean = float(middle @ weights + half @ self.moments[:, 1]) / total
+        weights, first, second = self.moments[:, 0], self.moments[:, 1], self.moments[:, 2]
+        # No BLAS here and below, whose threads might add in another order.
+        total = float(np.sum(weights))
+        mean = float(np.sum(middle * weights + half * first)) / total
         away = middle - mean  # around the mean, so that nothing cancels
-        squares = away**2 @ weights + 2 * ((away * half) @ self.moments[:, 1]) + half**2 @ self.moments[:, 2]
+        squares = np.sum(away * (away * weights + 2 * half * first) + half**2 * second)
         return total, mean, max(0.0, float(squares))
 
 
@@ -243,7 +243,7 @@ def _no_cells() -> Cells:
 
 
 @dataclass(frozen=True)
-class Points:
+class Unbinned:
     """Points as they are: projections, classes, and weights or None."""
 
     z: Floats
@@ -253,24 +253,24 @@ class Points:
     def __len__(self) -> int:
         return len(self.z)
 
-    def __getitem__(self, chosen: NDArray[Any]) -> "Points":
-        return Points(self.z[chosen], self.codes[chosen], None if self.weights is None else self.weights[chosen])
+    def __getitem__(self, chosen: NDArray[Any]) -> "Unbinned":
+        return Unbinned(self.z[chosen], self.codes[chosen], None if self.weights is None else self.weights[chosen])
 
-    def __add__(self, others: "Points") -> "Points":
+    def __add__(self, others: "Unbinned") -> "Unbinned":
         """One after the other."""
         if not len(self) or not len(others):
             return self if len(self) else others
         weights = None
         if self.weights is not None and others.weights is not None:
             weights = np.concatenate([self.weights, others.weights])
-        return Points(np.concatenate([self.z, others.z]), np.concatenate([self.codes, others.codes]), weights)
+        return Unbinned(np.concatenate([self.z, others.z]), np.concatenate([self.codes, others.codes]), weights)
 
     def weights_and_step(self) -> tuple[Floats, int]:
         """As kernels take them."""
         return (np.ones(1), 0) if self.weights is None else (self.weights, 1)
 
 
-_NO_POINTS = Points(np.empty(0), np.empty(0, dtype=np.int8), None)
+_NO_POINTS = Unbinned(np.empty(0), np.empty(0, dtype=np.int8), None)
 
 
 @dataclass
@@ -281,7 +281,7 @@ class Sketch:
     """
 
     demand: Demand
-    points: Points = _NO_POINTS
+    points: Unbinned = _NO_POINTS
     cells: list[Cells] = field(default_factory=lambda: [_no_cells(), _no_cells()])
     overlap: float = 0.0
 
@@ -289,10 +289,10 @@ class Sketch:
     def of(cls, demand: Demand, z: Floats, codes: NDArray[np.int8], weights: Floats | None) -> "Sketch":
         """Of these points, which may change later on."""
         if len(z) > _FEW_POINTS:
-            sketch = cls(demand, Points(z, codes, weights))
+            sketch = cls(demand, Unbinned(z, codes, weights))
             sketch.settle()
             return sketch
-        return cls(demand, Points(z.copy(), codes.astype(np.int8), None if weights is None else weights.copy()))
+        return cls(demand, Unbinned(z.copy(), codes.astype(np.int8), None if weights is None else weights.copy()))
 
     def __iadd__(self, other: "Sketch") -> "Sketch":
         self.points += other.points
@@ -306,7 +306,8 @@ class Sketch:
         """Put all points into bins, and join the bins as far as they allow."""
         if len(self.points):
             self._bin_points()
-        fineness = self.demand.fineness((self.cells[0].squares(), self.cells[1].squares()))
+        x, y = self.cells
+        fineness = self.demand.fineness((x.spread()[2], y.spread()[2]))
         fineness = fineness.with_overlap(self.overlap, _shared_by(self.cells, fineness))
         self.overlap = fineness.overlap
         self.cells = [_joined(cells, c, fineness) for c, cells in enumerate(self.cells)]
@@ -343,10 +344,10 @@ def _shared_by(cells: list[Cells], fineness: Fineness) -> float:
     found, rows = np.unique(np.concatenate(keys), return_inverse=True)
     first, second = np.split(rows, [len(cells[0])])
     x, y = cells[0].moments[:, 0], cells[1].moments[:, 0]
-    return float(np.bincount(first, x, len(found)) @ np.bincount(second, y, len(found)))
+    return float(np.sum(np.bincount(first, x, len(found)) * np.bincount(second, y, len(found))))
 
 
-def _shared_by_points(points: Points, measures: Floats, fineness: Fineness) -> float:
+def _shared_by_points(points: Unbinned, measures: Floats, fineness: Fineness) -> float:
     """Pairs of points of the two classes in the same ordinary bin; most of them, if these bins are very many."""
     lowest, highest = measures[:, 3].max(), measures[:, 4].min()  # of the range that both are in
     if not fineness.variance > 0 or not lowest <= highest:
@@ -356,10 +357,10 @@ def _shared_by_points(points: Points, measures: Floats, fineness: Fineness) -> f
     masses = np.zeros((2, min(last - first + 1, _LONGEST_TABLE)))
     weights = points.weights_and_step()
     kernels.add_masses(points.z, points.codes, *weights, origin, inverse, float(first), masses)
-    return float(masses[0] @ masses[1])
+    return float(np.sum(masses[0] * masses[1]))
 
 
-def _binned(points: Points, measures: Floats, fineness: Fineness) -> list[Cells]:
+def _binned(points: Unbinned, measures: Floats, fineness: Fineness) -> list[Cells]:
     """Points in bins: those near an edge or far out to the last digit, whose bins will be joined at once."""
     layout = _table(measures, fineness)
     moments = np.zeros((layout.n_bins, layout.order))
@@ -413,7 +414,7 @@ def _occupied(layout: Layout, moments: Floats, c: int) -> Cells:
     return Cells(np.full(len(rows), level), layout.low[c] + rows, mine[rows])
 
 
-def _to_the_digit(points: Points, c: int, origin: float) -> Cells:
+def _to_the_digit(points: Unbinned, c: int, origin: float) -> Cells:
     """Points of a class, each in a bin of its last digit."""
     mine = np.flatnonzero(points.codes == c)
     x, weights = points.z[mine] - origin, np.ones(len(mine)) if points.weights is None else points.weights[mine]
