@@ -195,19 +195,19 @@ def test_no_pair_is_off_by_more_than_a_sure_bin_width_promises(order, error, var
 
 
 def test_bins_join_as_more_is_known(monkeypatch):
-    """A part of a part needs more bins than the part, and all together fewest."""
+    """A part needs more bins than all, and parts that are added up no more than all at once."""
     monkeypatch.setattr(sketch, "_FEW_POINTS", 1000)
     rng = np.random.default_rng(0)
     codes = rng.integers(2, size=200_000).astype(np.int8)
     for apart in (0.5, 40.0):
         z = rng.normal(size=200_000) + apart * codes
         demand = demand_for(z, codes, None)
-        sizes = []
-        for n in (20_000, 200_000):
-            found = Sketch.of(demand, z[:n], codes[:n], None)
-            sizes.append(sum(map(len, found.cells)))
-        assert sizes[0] > 1.5 * sizes[1]
+        part, whole = (Sketch.of(demand, z[:n], codes[:n], None) for n in (20_000, 200_000))
+        added_up = sketched(demand, z, codes, None, np.array_split(np.arange(200_000), 10))
+        sizes = [sum(map(len, each.cells)) for each in (part, whole, added_up)]
+        assert sizes[0] > 1.2 * sizes[1]
         assert sizes[1] < (600 if apart < 1 else 3000)
+        assert sizes[2] == pytest.approx(sizes[1], rel=0.05)
 
 
 def test_few_points_travel_as_they_are_and_many_in_few_bins():
