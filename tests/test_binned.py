@@ -316,19 +316,24 @@ def _recorded(monkeypatch, *names):
     return calls
 
 
+@pytest.mark.parametrize("kind", [_ReadTwice, _Sketched])
 @pytest.mark.parametrize("character", CHARACTERS)
-def test_an_evaluation_is_two_passes_at_most_and_the_same_as_where_passes_cost_little(character, monkeypatch):
-    """A sample may mislead, of bandwidths and of gaps; the second pass then makes good for it, and brings it all."""
+def test_an_evaluation_is_two_passes_at_most_and_the_same_as_where_passes_cost_little(character, kind, monkeypatch):
+    """A sample may mislead, of bandwidths and of gaps; the second pass then makes good for it, and brings it all, or
+    the first one has brought all that it may take."""
+    monkeypatch.setattr("melc.sketch._FEW_POINTS", 1000)
     passes = _recorded(monkeypatch, "bin", "bin_at_rims", "pull_back_binned")
     for seed in range(6):
         X, codes, weights, v = _rows_of_character(character, seed, n=6000)
         expected = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
         passes.clear()
-        found = BinnedDivergence(_ReadTwice(X, codes, weights), 1.0, 1e-6).evaluate(v)
-        assert len(passes) <= 2, [name for name, *_ in passes]
-        assert found.divergence == pytest.approx(expected.divergence, rel=1e-12, abs=1e-12)
+        found = BinnedDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        assert len(passes) <= (1 if kind is _Sketched else 2), [name for name, *_ in passes]
+        # A sketch may bridge with narrower bins what takes a look at the rims of a gap elsewhere.
+        close = 1e-10 if kind is _Sketched else 1e-12
+        assert found.divergence == pytest.approx(expected.divergence, rel=close, abs=close)
         size = max(np.abs(expected.gradient).max(), 1.0)
-        np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-10 * size)
+        np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=100 * close * size)
 
 
 def test_a_sample_that_misleads_of_bandwidths_and_of_the_gap_costs_no_third_pass(monkeypatch):

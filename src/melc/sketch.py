@@ -384,26 +384,27 @@ def _binned(points: Unbinned, measures: Floats, fineness: Fineness) -> list[Cell
 
 
 def _table(measures: Floats, fineness: Fineness) -> Layout:
-    """Bins for most points of either class; for none of a class whose bins are too narrow beside the other's."""
-    origin, ranges, levels = fineness.demand.origin, [], []
+    """Bins for most points of either class."""
+    origin = fineness.demand.origin
+    low, count, levels = [], [], []
     for c, (weight, mean, squares, least, largest) in enumerate(measures):
-        most = _MOST_DEVIATIONS * math.sqrt(squares / weight) if weight > 0 else 0.0
-        ranges.append((max(least, mean - most) - origin, min(largest, mean + most) - origin))
-        last = last_digit(max(map(abs, ranges[c]))) if weight > 0 else _LOWEST
-        levels.append(max(min(fineness.across, fineness.within[c]), last))
-    lowest = max(levels) - _DIGITS
-    low, count = [], []
-    for (first, last), level, (weight, mean, *_) in zip(ranges, levels, measures, strict=True):
-        if weight == 0 or level < lowest:
+        level = min(fineness.across, fineness.within[c])
+        if weight == 0:
             low.append(0)
             count.append(0)
+            levels.append(level)
             continue
-        begin, end, middle = (math.floor(x * 2.0**-level) for x in (first, last, mean - origin))
-        begin, end = max(begin, middle - _LONGEST_TABLE // 2), min(end, middle + _LONGEST_TABLE // 2)
-        low.append(begin)
-        count.append(end - begin + 1)
-    x, y = (2.0 ** max(level, lowest) for level in levels)
-    return Layout(origin, (x, y), (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
+        most = _MOST_DEVIATIONS * math.sqrt(squares / weight)
+        ends = max(least, mean - most) - origin, min(largest, mean + most) - origin
+        level = max(level, last_digit(max(map(abs, ends))))
+        first, last, middle = (math.floor(x * 2.0**-level) for x in (*ends, mean - origin))
+        first, last = max(first, middle - _LONGEST_TABLE // 2), min(last, middle + _LONGEST_TABLE // 2)
+        low.append(first)
+        count.append(last - first + 1)
+        levels.append(level)
+    if abs(levels[0] - levels[1]) > _DIGITS:  # no arithmetic for both at once
+        count = [0, 0]
+    return Layout(origin, (2.0 ** levels[0], 2.0 ** levels[1]), (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
 
 
 def _occupied(layout: Layout, moments: Floats, c: int) -> Cells:
