@@ -51,11 +51,11 @@ def parts_of(rng, z, codes):
     return [part for part in np.split(order, cuts) if len(part)]
 
 
-def demand_for(z, codes, weights, origin=0.0, gamma=1.0, order=8, widest=(2.0**60, 2.0**60)):
+def demand_for(z, codes, weights, origin=0.0, gamma=1.0, order=8, guessed=(2.0**60, 2.0**60)):
     weights = np.ones(len(z)) if weights is None else weights
     totals = tuple(float(weights[codes == c].sum()) for c in (0, 1))
     pairs = sum(math.log(totals[c] / weights[codes == c].min()) for c in (0, 1))
-    return Demand(origin, order, widest, totals, kernels.AS_THEY_ARE, gamma, EPS, pairs + math.log(100 / EPS))
+    return Demand(origin, order, guessed, totals, kernels.AS_THEY_ARE, gamma, EPS, pairs + math.log(100 / EPS))
 
 
 def sketched(demand, z, codes, weights, parts):
@@ -176,16 +176,16 @@ def test_twins_of_kernels():
     rng = np.random.default_rng(0)
     z, codes, weights = rng.normal(size=500), rng.integers(2, size=500).astype(np.int8), rng.exponential(size=500)
     measures, masses = np.empty((2, 5)), np.zeros((2, 6))
-    kernels.measure_classes(z, codes, weights, 1, measures)
+    kernels.measure_classes(z, codes, weights, 1, 0.5, measures)
     kernels.add_masses(z, codes, weights, 1, 0.3, 4.0, -2.0, masses)
     for c in (0, 1):
         x, w = z[codes == c], weights[codes == c]
         mean = np.average(x, weights=w)
-        expected = w.sum(), mean, w @ (x - mean) ** 2, x.min(), x.max()
+        expected = w.sum(), mean - 0.5, w @ (x - mean) ** 2, x.min() - 0.5, x.max() - 0.5
         np.testing.assert_allclose(measures[c], expected, rtol=1e-12, atol=1e-13)
         keys = np.floor((x - 0.3) * 4) + 2
         np.testing.assert_allclose(masses[c], [w[keys == k].sum() for k in range(6)], rtol=1e-12)
-    kernels.measure_classes(z, np.zeros(500, dtype=np.int8), np.ones(1), 0, measures)
+    kernels.measure_classes(z, np.zeros(500, dtype=np.int8), np.ones(1), 0, 0.0, measures)
     assert list(measures[1]) == [0, 0, 0, math.inf, -math.inf]
     assert measures[0, 0] == 500
 
@@ -236,6 +236,17 @@ def test_classes_whose_bins_have_no_numbers_in_common():
     found = sketched(demand, z, codes, None, [np.arange(10)])
     np.testing.assert_allclose(found.spread(), [5, 5, 3e-20, 1e20, 0, 0], rtol=1e-14)
     assert [len(cells) for cells in found.cells] == [1, 1]
+
+
+def test_a_sample_that_shows_next_to_nothing_costs_some_bins_and_no_more():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=150_000).astype(np.int8)
+    z = rng.normal(size=150_000) + 0.5 * codes
+    sizes = []
+    for guessed in (2.0**60, 1e-3, 1e-9):  # narrower than the range of all points by that
+        demand = demand_for(z, codes, None, guessed=(2.0 ** math.floor(math.log2(guessed)),) * 2)
+        sizes.append(sum(map(len, Sketch.of(demand, z, codes, None).cells)))
+    assert sizes[0] < sizes[1] == sizes[2] < 40 * sizes[0]
 
 
 # ------------------------------------------------------------------------------------------------------------- sums

@@ -40,6 +40,8 @@ _ROW_COST = {6: 6.0, 8: 7.5}
 _PAIR_COST = {6: 22.0, 8: 34.0}
 _WORTH_CHOOSING = 500_000
 _MOST_REFINEMENTS = 12
+# Of a mean of many numbers, relative to these.
+_ROUNDING = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class BinnedDivergence:
             halvings = max(0, attempt - 1)  # the first new attempt has the true variances, which may be enough
             classes = [_occupied(layout, binned, c) for c in (0, 1)]
             spread = _spread(classes, layout.origin)
-            if kernels.total_variance(spread) == 0:
+            if _nothing_varies(spread, layout.origin):
                 return None
             variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
             find_rims = functools.partial(self._find_rims, v, layout, classes, sum(variances), binned, rims)
@@ -163,7 +165,7 @@ class BinnedDivergence:
         sketch = self.rows.sketch(v, demand)
         sketch.settle()
         spread = sketch.spread()
-        if kernels.total_variance(spread) == 0:
+        if _nothing_varies(spread, guess.origin):
             return None
         variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
         tried = [(guess.order, guess.widths, 0)]
@@ -476,6 +478,12 @@ def _slopes_beyond(layout: Layout, beyond: list[tuple[NDArray[np.int64], Floats]
     chosen = np.zeros(layout.n_bins + 1, dtype=bool)
     chosen[-1] = True
     return Slopes(chosen, layout.origin, layout.widths, (keys_x, keys_y), (x, y))
+
+
+def _nothing_varies(spread: kernels.Spread, origin: float) -> bool:
+    """Whether the variance of all points is no more than the rounding of means."""
+    farthest = max(abs(spread.mean_x - origin), abs(spread.mean_y - origin))
+    return bool(kernels.total_variance(spread) <= (_ROUNDING * farthest) ** 2)
 
 
 def _slopes_at_rims(sums: _Sums) -> Slopes | None:

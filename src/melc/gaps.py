@@ -190,9 +190,11 @@ def _distances_of_cells(x: Cells, y: Cells) -> tuple[list[Floats], float]:
         to_next = np.append(other_low, math.inf)[after] - high
         to_last = low - np.insert(np.maximum.accumulate(other_high), 0, -math.inf)[after]
         distances.append(np.maximum(np.minimum(to_next, to_last), 0.0))
-        far_next = np.append(other_high, math.inf)[after] - low
-        far_last = high - np.insert(other_low, 0, -math.inf)[after]
-        most = min(most, float(far_next.min()), float(far_last.min()))
+        for neighbour in (after - 1, after):
+            known = (neighbour >= 0) & (neighbour < len(order))
+            theirs = neighbour[known]
+            farthest = np.maximum(other_high[theirs] - low[known], high[known] - other_low[theirs])
+            most = min(most, float(farthest.min(initial=math.inf)))
     return distances, most
 
 

@@ -94,12 +94,12 @@ class RimBins:
     def _rows_of(self, c: int, wanted: Keys) -> Keys:
         """Where bins stand in the table of a class, after room was made for new ones."""
         keys = self.keys[c]
-        self.keys[c] = np.union1d(keys, _distinct(wanted))
+        self.keys[c] = np.union1d(keys, distinct(wanted))
         if len(self.keys[c]) > len(keys):
             rows = self.keys[c].searchsorted(keys)
             for table in (self.moments, self.features):
                 table[c] = spread_out(table[c], rows, len(self.keys[c]))
-        return _positions(self.keys[c], wanted)
+        return positions(self.keys[c], wanted)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Slopes:
             low, high = self.origin + known[0] * self.widths[c], self.origin + (known[-1] + 1) * self.widths[c]
             mine = np.flatnonzero((codes == c) & (z >= low - self.widths[c]) & (z <= high + self.widths[c]))
             keys, local = _locate(z[mine], self.origin, self.widths[c])
-            rows = _positions(known, keys)
+            rows = positions(known, keys)
             found = known[rows] == keys
             mine, rows = mine[found], rows[found]
             values[mine] = np.polynomial.polynomial.polyval(local[found], self.polynomials[c][rows].T, tensor=False)
@@ -145,7 +145,7 @@ def spread_out(values: Floats, rows: NDArray[np.integer], n_rows: int) -> Floats
     return table
 
 
-def _distinct(keys: Keys) -> Keys:
+def distinct(keys: Keys) -> Keys:
     """In ascending order."""
     if not _table_pays(keys, len(keys)):
         return np.unique(keys)
@@ -153,7 +153,7 @@ def _distinct(keys: Keys) -> Keys:
     return low + np.flatnonzero(np.bincount(keys - low))
 
 
-def _positions(keys: Keys, wanted: Keys) -> Keys:
+def positions(keys: Keys, wanted: Keys) -> Keys:
     """Where some keys stand among distinct ones in ascending order; anywhere if they are not there."""
     if not _table_pays(keys, len(wanted)):
         return np.minimum(keys.searchsorted(wanted), max(len(keys) - 1, 0))

@@ -34,6 +34,7 @@ from melc.arrays import Floats
 from melc.evaluation import VARIANCE_FLOOR
 from melc.kernels import ORDERS
 from melc.layout import Layout
+from melc.rim import distinct, positions
 from melc.sums import bounds
 from melc.sums.moments import Bins
 
@@ -45,8 +46,11 @@ _SHARE = 0.0625
 _DIGITS = 50
 # The least level of a bin: of points at the origin there are no digits to go by.
 _LOWEST = -1000
+_AS_IT_IS = 1 << 20  # in place of a level: the bin need not be narrower
 # Points that are kept as they are.
 _FEW_POINTS = 1 << 16
+# Levels that bins may be narrower than they need be, for sums to be the same as with bins that a sample suggests.
+_MORE_LEVELS = 4
 # Bins of a class in a table, and standard deviations that it reaches from the mean: other points are few.
 _LONGEST_TABLE = 1 << 14
 _MOST_DEVIATIONS = 8
@@ -76,7 +80,7 @@ class Demand:
 
     origin: float
     order: int  # of the bins, and so how wide they may be; a sketch has the moments of the highest
-    widest: tuple[float, float]  # that bins of either class may be in any case
+    guessed: tuple[float, float]  # widths: bins are as narrow, if that is not very narrow
     total_weights: tuple[float, float]  # of all rows, not of a part
     shrunk: kernels.Shrunk
     gamma: float
@@ -92,10 +96,11 @@ class Demand:
 
     def fineness(self, squares: tuple[float, float]) -> "Fineness":
         x, y = self.variances(squares)
-        widest_x, widest_y = (round(math.log2(width)) for width in self.widest)
-        # One less than is asked for: what is promised as a rule is then certain.
-        within = min(self._ordinary(2 * x) - 1, widest_x), min(self._ordinary(2 * y) - 1, widest_y)
-        return Fineness(self, x + y, within, self._ordinary(x + y))
+        return Fineness(self, x + y, (self._within(x, 0), self._within(y, 1)), self._ordinary(x + y))
+
+    def _within(self, variance: float, c: int) -> int:
+        level = self._ordinary(2 * variance) - 1  # one less: what is promised as a rule is then certain
+        return min(level, max(round(math.log2(self.guessed[c])), level - _MORE_LEVELS))
 
     def _ordinary(self, variance: float) -> int:
         """The level of bins that should do for a sum that is not all tail."""
@@ -117,6 +122,10 @@ class Fineness:
     within: tuple[int, int]
     ordinary: int
     overlap: float = 0.0
+
+    def elsewhere(self, c: int) -> int:
+        """The level of bins of a class that are not near an edge."""
+        return min(self.across, self.within[c])
 
     @functools.cached_property
     def across(self) -> int:
@@ -142,8 +151,8 @@ class Fineness:
 
     @property
     def gap(self) -> float:
-        """Gaps between bins from which their edges count as such: wider ones than 2u between points all are."""
-        return 0.75 * math.sqrt(2 * self.variance * self.demand.exponents)
+        """Gaps between bins from which their edges count as such: those wider than 2u between points all are."""
+        return max(0.0, math.sqrt(2 * self.variance * self.demand.exponents) - 2 * 2.0**self.across)
 
     @property
     def depth(self) -> float:
@@ -265,6 +274,11 @@ class Unbinned:
             weights = np.concatenate([self.weights, others.weights])
         return Unbinned(np.concatenate([self.z, others.z]), np.concatenate([self.codes, others.codes]), weights)
 
+    def of(self, c: int, origin: float) -> tuple[Floats, Floats]:
+        """Those of a class, from the origin on, and their weights."""
+        mine = np.flatnonzero(self.codes == c)
+        return self.z[mine] - origin, np.ones(len(mine)) if self.weights is None else self.weights[mine]
+
     def weights_and_step(self) -> tuple[Floats, int]:
         """As kernels take them."""
         return (np.ones(1), 0) if self.weights is None else (self.weights, 1)
@@ -314,7 +328,7 @@ class Sketch:
 
     def _bin_points(self) -> None:
         measures, points = np.empty((2, 5)), self.points
-        kernels.measure_classes(points.z, points.codes, *points.weights_and_step(), measures)
+        kernels.measure_classes(points.z, points.codes, *points.weights_and_step(), self.demand.origin, measures)
         fineness = self.demand.fineness((measures[0, 2], measures[1, 2]))
         fineness = fineness.with_overlap(self.overlap, _shared_by_points(points, measures, fineness))
         self.overlap, self.points = fineness.overlap, _NO_POINTS
@@ -352,10 +366,10 @@ def _shared_by_points(points: Unbinned, measures: Floats, fineness: Fineness) ->
     lowest, highest = measures[:, 3].max(), measures[:, 4].min()  # of the range that both are in
     if not fineness.variance > 0 or not lowest <= highest:
         return 0.0
-    origin, inverse = fineness.demand.origin, 2.0**-fineness.ordinary
-    first, last = math.floor((lowest - origin) * inverse), math.floor((highest - origin) * inverse)
+    inverse = 2.0**-fineness.ordinary
+    first, last = math.floor(lowest * inverse), math.floor(highest * inverse)
     masses = np.zeros((2, min(last - first + 1, _LONGEST_TABLE)))
-    weights = points.weights_and_step()
+    weights, origin = points.weights_and_step(), fineness.demand.origin
     kernels.add_masses(points.z, points.codes, *weights, origin, inverse, float(first), masses)
     return float(np.sum(masses[0] * masses[1]))
 
@@ -374,37 +388,42 @@ def _binned(points: Unbinned, measures: Floats, fineness: Fineness) -> list[Cell
     far = [_to_the_digit(outside, c, layout.origin) for c in (0, 1)]
     if fineness.is_bridged:
         return [table + more for table, more in zip(tables, far, strict=True)]
-    found, near = [], np.zeros(layout.n_bins + 1, dtype=bool)
+    found, finer = [], np.full(layout.n_bins + 1, _AS_IT_IS)
     for c, table in enumerate(tables):
-        shallow = _depths(table + far[c], fineness)[: len(table)] < fineness.depth
-        near[layout.offset[c] + table.keys[shallow] - layout.low[c]] = True
+        wanted = _levels_at(_depths(table + far[c], fineness)[: len(table)], c, fineness)
+        shallow = wanted < table.levels
+        finer[layout.offset[c] + table.keys[shallow] - layout.low[c]] = wanted[shallow]
         found.append(table[~shallow] + far[c])
-    by_edges = points[near[slots]]
-    return [each + _to_the_digit(by_edges, c, layout.origin) for c, each in enumerate(found)]
+    levels = finer[slots]
+    for level in np.unique(levels[levels != _AS_IT_IS]):
+        mine = points[levels == level]
+        at_level = _to_the_digit if level == _LOWEST else functools.partial(_at_level, level=int(level))
+        found = [each + at_level(mine, c, layout.origin) for c, each in enumerate(found)]
+    return found
 
 
 def _table(measures: Floats, fineness: Fineness) -> Layout:
     """Bins for most points of either class."""
-    origin = fineness.demand.origin
     low, count, levels = [], [], []
     for c, (weight, mean, squares, least, largest) in enumerate(measures):
-        level = min(fineness.across, fineness.within[c])
+        level = fineness.elsewhere(c)
         if weight == 0:
             low.append(0)
             count.append(0)
             levels.append(level)
             continue
         most = _MOST_DEVIATIONS * math.sqrt(squares / weight)
-        ends = max(least, mean - most) - origin, min(largest, mean + most) - origin
+        ends = max(least, mean - most), min(largest, mean + most)
         level = max(level, last_digit(max(map(abs, ends))))
-        first, last, middle = (math.floor(x * 2.0**-level) for x in (*ends, mean - origin))
+        first, last, middle = (math.floor(x * 2.0**-level) for x in (*ends, mean))
         first, last = max(first, middle - _LONGEST_TABLE // 2), min(last, middle + _LONGEST_TABLE // 2)
         low.append(first)
         count.append(last - first + 1)
         levels.append(level)
     if abs(levels[0] - levels[1]) > _DIGITS:  # no arithmetic for both at once
         count = [0, 0]
-    return Layout(origin, (2.0 ** levels[0], 2.0 ** levels[1]), (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
+    widths = 2.0 ** levels[0], 2.0 ** levels[1]
+    return Layout(fineness.demand.origin, widths, (low[0], low[1]), (count[0], count[1]), ORDERS[-1])
 
 
 def _occupied(layout: Layout, moments: Floats, c: int) -> Cells:
@@ -417,30 +436,47 @@ def _occupied(layout: Layout, moments: Floats, c: int) -> Cells:
 
 def _to_the_digit(points: Unbinned, c: int, origin: float) -> Cells:
     """Points of a class, each in a bin of its last digit."""
-    mine = np.flatnonzero(points.codes == c)
-    x, weights = points.z[mine] - origin, np.ones(len(mine)) if points.weights is None else points.weights[mine]
+    x, weights = points.of(c, origin)
     levels = np.where(x == 0, _LOWEST, np.maximum(np.frexp(x)[1] - _DIGITS, _LOWEST)).astype(np.int64)
     scaled = np.ldexp(x, -levels)
     floor = np.floor(scaled)
-    moments = weights[:, None] * (2 * (scaled - floor) - 1)[:, None] ** np.arange(ORDERS[-1])
+    moments = weights[:, None] * np.vander(2 * (scaled - floor) - 1, ORDERS[-1], increasing=True)
     return Cells(levels, floor.astype(np.int64), moments)
+
+
+def _at_level(points: Unbinned, c: int, origin: float, level: int) -> Cells:
+    """Points of a class in bins of one level."""
+    x, weights = points.of(c, origin)
+    level = max(level, last_digit(float(np.abs(x).max(initial=0.0))))
+    scaled = x * 2.0**-level
+    floor = np.floor(scaled)
+    each = floor.astype(np.int64)
+    keys = distinct(each)
+    moments = np.zeros((len(keys), ORDERS[-1]))
+    kernels.add_point_moments(2 * (scaled - floor) - 1, positions(keys, each), weights, moments)
+    return Cells(np.full(len(keys), level), keys, moments)
 
 
 def _joined(cells: Cells, c: int, fineness: Fineness) -> Cells:
     """Bins joined as far as their points allow."""
     if not len(cells):
         return cells
-    level = min(fineness.across, fineness.within[c])
-    levels = np.full(len(cells), level)
-    if not fineness.is_bridged:
-        depths = _depths(cells, fineness)
-        levels[depths == 0] = _LOWEST
-        near = np.flatnonzero((depths > 0) & (depths < fineness.depth))
-        # In steps, so that there are few to work out; and rounded down, for shallower asks for more.
-        steps, inverse = np.unique(np.floor(4 * np.log2(depths[near])), return_inverse=True)
-        if len(steps):
-            levels[near] = np.minimum(fineness.at_depth(np.exp2(steps / 4))[inverse], level)
+    if fineness.is_bridged:
+        levels = np.full(len(cells), fineness.elsewhere(c))
+    else:
+        levels = _levels_at(_depths(cells, fineness), c, fineness)
     return cells.raised(np.maximum(levels, cells.levels))
+
+
+def _levels_at(depths: Floats, c: int, fineness: Fineness) -> Whole:
+    """Levels of bins of a class so deep behind an edge; the lowest for those at it."""
+    levels = np.where(depths > 0, fineness.elsewhere(c), _LOWEST)
+    near = np.flatnonzero((depths > 0) & (depths < fineness.depth))
+    # In steps, so that there are few to work out; and rounded down, for shallower asks for more.
+    steps, inverse = np.unique(np.floor(4 * np.log2(depths[near])), return_inverse=True)
+    if len(steps):
+        levels[near] = np.minimum(fineness.at_depth(np.exp2(steps / 4))[inverse], fineness.elsewhere(c))
+    return levels
 
 
 def _depths(cells: Cells, fineness: Fineness) -> Floats:

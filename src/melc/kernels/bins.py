@@ -205,8 +205,11 @@ def add_spread(z, codes, weights, step, spread):
 
 
 @njit(cache=True, nogil=True)
-def measure_classes(z, codes, weights, step, measures):
-    """Weight, mean, squares around it, least and largest point: a row of ``measures`` for either class."""
+def measure_classes(z, codes, weights, step, origin, measures):
+    """Weight, mean, squares around it, least and largest point: a row of ``measures`` for either class.
+
+    From the origin on, near which rounding is least.
+    """
     measures[:, :3] = 0.0
     measures[:, 3] = np.inf
     measures[:, 4] = -np.inf
@@ -214,16 +217,17 @@ def measure_classes(z, codes, weights, step, measures):
         c = np.uint64(codes[i])
         weight = weights[i * step]
         measures[c, 0] += weight
-        measures[c, 1] += weight * z[i]
-        measures[c, 3] = min(measures[c, 3], z[i])
-        measures[c, 4] = max(measures[c, 4], z[i])
+        x = z[i] - origin
+        measures[c, 1] += weight * x
+        measures[c, 3] = min(measures[c, 3], x)
+        measures[c, 4] = max(measures[c, 4], x)
     for c in range(2):
         if measures[c, 0] > 0:
             # The rounding of a sum may lead out of the range of points that all but agree.
             measures[c, 1] = min(max(measures[c, 1] / measures[c, 0], measures[c, 3]), measures[c, 4])
     for i in range(len(z)):
         c = np.uint64(codes[i])
-        measures[c, 2] += weights[i * step] * (z[i] - measures[c, 1]) ** 2
+        measures[c, 2] += weights[i * step] * (z[i] - origin - measures[c, 1]) ** 2
 
 
 @njit(**COMPILE)
