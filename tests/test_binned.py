@@ -469,13 +469,13 @@ def test_a_class_that_is_constant_as_far_as_its_sample_shows(kind):
     assert abs(found.divergence - exact.divergence) <= 1e-6
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_varies_though_the_means_of_weighted_rows_are_rounded(kind):
+def test_nothing_varies_though_the_means_of_weighted_rows_are_rounded():
     codes = (np.arange(300) % 2).astype(np.int8)
-    for seed in range(60):
+    for seed in range(200):
         rng = np.random.default_rng(seed)
         X = np.column_stack([np.full(300, rng.normal()), np.zeros(300)])
-        found = BinnedDivergence(kind(X, codes, rng.exponential(size=300)), 1.0, 1e-6).evaluate(np.array([1.0, 0.0]))
+        rows = _Sketched(X, codes, rng.exponential(size=300))
+        found = BinnedDivergence(rows, 1.0, 1e-6).evaluate(np.array([1.0, 0.0]))
         assert (found.divergence, found.floored) == (0.0, True)
 
 
