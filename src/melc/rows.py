@@ -486,6 +486,7 @@ class Rows:
         """The same rows for one thread."""
         undivided = copy.copy(self)
         undivided._most_segments = 1
+        undivided._keep, undivided._v = False, np.empty(0)  # what is kept is the other's
         return undivided
 
     def around(self, centre: Floats) -> "Rows":
