@@ -525,6 +525,18 @@ def test_workers_give_the_bits_of_threads_and_a_plain_model(client, data, expect
     assert_same(learn(*in_chunks(chunks, *data)), found, bits=True)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["wide", "words"])
+def test_workers_sketch_rows_of_many_features(client, kind):
+    X, y = (each[:24_000] for each in separable(kind))
+    lazy, labels = in_chunks((4_000,) * 6, X, y)
+    if kind == "words":
+        X, lazy = sparse.csr_array(X), lazy.map_blocks(sparse.csr_array)
+    found, again = (learn(lazy, labels, max_iter=5) for _ in range(2))
+    np.testing.assert_allclose(found.coef_, learn(X, y, max_iter=5).coef_, rtol=0, atol=1e-8)
+    assert_same(again, found, bits=True)
+
+
 @pytest.mark.parametrize("little", [False, True])
 def test_neighbours_are_brought_together_where_there_is_little_to_move(client, data, little, monkeypatch):
     X, y = in_chunks((2_000,) * 15, *data[:2])
