@@ -60,7 +60,7 @@ def rim_levels(order: int, variance: float, reach: Floats, eps: float) -> Whole:
     """Levels of bins that keep pairs up to so far apart."""
     # A gradient across r bandwidths is r times as steep, and shall not be less exact.
     errors = _SHARE * eps / np.maximum(1.0, reach / math.sqrt(variance))
-    widths = bounds.rim_bin_width(order, variance, reach, errors)
+    widths = bounds.rim_bin_widths(order, variance, reach, errors)
     return np.maximum(np.floor(np.log2(widths)), _LOWEST).astype(np.int64)
 
 

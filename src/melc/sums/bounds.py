@@ -10,7 +10,6 @@ means something else. :func:`scale_free` turns an ε relative to the largest val
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,7 +204,7 @@ def sure_bin_width(order: int, variance: float, error: float) -> float:
     return 4 * math.sqrt(variance) * (error / constant) ** (1 / order)
 
 
-def rim_bin_width(order: int, variance: float, reach: Any, eps: Any) -> Any:
+def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> float:
     """The widest moment bins that keep the relative error of every pair below ``eps``, points up to ``reach`` apart.
 
     Statement: with ρ = reach/s and H = θV/reach, where θ^P e^(2θ) = ε P! (4ρ)^P / (2 (1 + Λ_P) He⁺_P(ρ)), interpolation
@@ -223,13 +222,28 @@ def rim_bin_width(order: int, variance: float, reach: Any, eps: Any) -> Any:
     >>> [round(reach * bounds.rim_bin_width(8, 1.0, reach, 1e-7), 3) for reach in (10, 1000, 100_000)]
     [1.151, 1.181, 1.181]
     """
-    _check(variance, np.min(eps))
+    _check(variance, eps)
+    return float(rim_bin_widths(order, variance, np.array([reach]), np.array([eps]))[0])
+
+
+def rim_bin_widths(
+    order: int, variance: float, reach: NDArray[np.float64], eps: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """:func:`rim_bin_width` for many at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc import bounds
+    >>> bounds.rim_bin_widths(8, 1.0, np.array([10.0, 1000.0]), np.full(2, 1e-7)).round(5).tolist()
+    [0.11514, 0.00118]
+    """
     rho = reach / math.sqrt(variance)
     hermite = np.polynomial.polynomial.polyval(rho, positive_hermite(order))
     log_right = np.log(eps / (2 * (1 + lebesgue_constant(order)) * hermite)) + math.lgamma(order + 1)
     root = 4 * rho * np.exp(log_right / order)
     theta = order / 2 * lambertw(2 / order * root).real
-    return theta * variance / reach
+    return np.asarray(theta * variance / reach)
 
 
 def farther(distance: float, variance: float, exponents: float) -> float:
