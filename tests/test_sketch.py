@@ -238,6 +238,39 @@ def test_classes_whose_bins_have_no_numbers_in_common():
     assert [len(cells) for cells in found.cells] == [1, 1]
 
 
+def test_gaps_within_a_class_have_edges():
+    """The other class may stand there, as it does here."""
+    rng = np.random.default_rng(0)
+    codes = (np.arange(3000) % 3 == 0).astype(np.int8)
+    z = np.where(codes, 3 + 0.01 * rng.normal(size=3000), rng.random(3000) + 5 * rng.integers(2, size=3000))
+    demand = demand_for(z, codes, None, gamma=0.1)
+    fineness = demand.fineness(squares_of(z, codes, None))
+    gap = math.sqrt(2 * fineness.variance * demand.exponents)
+    assert gap < 4  # between the crowds of a class
+    assert fineness.gap + 2 * 2.0**fineness.across <= gap
+    found = sketched(demand, z, codes, None, [np.arange(3000)]).cells[0]
+    for edge in (z[(codes == 0) & (z < 2)].max(), z[(codes == 0) & (z > 4)].min()):
+        assert found.widths[np.abs(found.low - edge) < 0.01].max() < 2.0**fineness.across / 4
+
+
+@given(st.floats(1e-14, 1), st.sampled_from(ORDERS), st.integers(0, 1000))
+def test_overlap_bridges_only_with_bins_that_keep_the_sum(overlap, order, seed):
+    z, codes, weights, demand, _ = drawn(seed, n=50)
+    demand = replace(demand, order=order)
+    fineness = replace(demand.fineness(squares_of(z, codes, weights)), overlap=overlap)
+    if fineness.is_bridged:
+        off = bounds.moment_bin_error(order, 2.0**fineness.across, fineness.variance, n=9).max()
+        assert off <= EPS / 8 * overlap * (1 + 1e-9)
+    assert not replace(fineness, overlap=0.0).is_bridged
+
+
+def test_what_a_part_knows_of_the_overlap_is_not_forgotten():
+    demand = demand_for(np.arange(4.0), np.array([0, 1, 0, 1], dtype=np.int8), None)
+    first, second = Sketch(demand, overlap=0.1), Sketch(demand, overlap=0.3)
+    first += second
+    assert first.overlap == 0.3
+
+
 def test_a_sample_that_shows_next_to_nothing_costs_some_bins_and_no_more():
     rng = np.random.default_rng(0)
     codes = rng.integers(2, size=150_000).astype(np.int8)
