@@ -405,7 +405,7 @@ def test_points_outside_the_table_count_as_in_a_wider_table(character, kind, mon
         assert np.argmax(np.where(codes == 0, z, -np.inf)) in seen[-1].binned.outside.rows  # an outlier that decides
     assert narrow.divergence == pytest.approx(wide.divergence, rel=1e-13)
     np.testing.assert_allclose(narrow.gradient, wide.gradient, rtol=1e-11, atol=1e-12)
-    assert narrow.error == pytest.approx(wide.error, rel=1e-9 if kind is not _Sketched else 0.01)
+    assert narrow.error == pytest.approx(wide.error, rel=1e-9)
 
 
 def test_outliers_a_million_bandwidths_away_cost_a_bin_each(monkeypatch):

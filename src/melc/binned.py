@@ -4,7 +4,7 @@ One evaluation: guess the kernel widths from a sample, and with them a layout of
 pass; read the true class variances off the moments; sum over neighbouring bins, and where the classes lie apart over
 narrow bins at the rims of the gap; check the certificate, and bin the projections again, finer, should it fail; turn
 the sums into one polynomial a bin, whose value is the weight of a row; pull back in a second pass, unless the features
-were binned as well.
+were binned as well. Where a third pass would be too much, the rows bring a sketch instead, whose bins do in any case.
 """
 
 import functools
