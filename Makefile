@@ -17,7 +17,7 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/python -m melc.demo --output demo-output
+	$(BIN)/python -m melc.cli.demo --output demo-output
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.measure import ROOT, Profile, Row, benchmark
 from benchmarks.scaling import N_PARTITIONS, cluster, lazily, rows_in_file
 from melc import MELC
-from melc.files import replacing
+from melc.export.files import replacing
 
 PICTURE = ROOT / "docs" / "images" / "scaling.svg"
 SIZES = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)

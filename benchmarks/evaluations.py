@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.measure import Profile, Row, benchmark, one_thread, race, two_classes
-from melc.binned import BinnedDivergence
+from melc.data.memory import MemoryRows
 from melc.objective import Objective
-from melc.rows import Rows
+from melc.objective.moments import MomentsDivergence
 
 EPS = 1e-6
 
@@ -19,7 +19,7 @@ def _against_products(n: int, n_features: int, rounds: int) -> tuple[float, dict
     """Time of an evaluation over that of X @ v and X.T @ w, one thread each."""
     X, codes, v = two_classes(n, n_features)
     w = np.random.default_rng(0).normal(size=n)
-    divergence = BinnedDivergence(Rows(X, codes), 1.0, EPS)
+    divergence = MomentsDivergence(MemoryRows(X, codes), 1.0, EPS)
     with one_thread():
         best = race({"products": lambda: (X @ v, X.T @ w), "evaluation": lambda: divergence.evaluate(v)}, rounds)
     details = {"seconds": best, "rows": n, "features": n_features, "certified": divergence.evaluate(v).error}
@@ -50,8 +50,8 @@ def features(profile: Profile) -> Iterator[Row]:
 def threads(profile: Profile) -> Iterator[Row]:
     """What a second thread brings."""
     X, codes, v = two_classes(profile.rows(1_000_000), 20)
-    rows = [Rows(X, codes, n_threads=k) for k in (1, 2)]
-    one, two = (BinnedDivergence(each, 1.0, EPS) for each in rows)
+    rows = [MemoryRows(X, codes, n_threads=k) for k in (1, 2)]
+    one, two = (MomentsDivergence(each, 1.0, EPS) for each in rows)
     with one_thread():
         best = race({"one": lambda: one.evaluate(v), "two": lambda: two.evaluate(v)}, profile.rounds(15))
     for each in rows:
@@ -66,8 +66,8 @@ def growth(profile: Profile) -> Iterator[Row]:
     large, codes, v = two_classes(profile.rows(10_000_000), 10)
     n = len(codes) // 10
     sides = {
-        "large": BinnedDivergence(Rows(large, codes), 1.0, EPS),
-        "small": BinnedDivergence(Rows(large[:n], codes[:n]), 1.0, EPS),
+        "large": MomentsDivergence(MemoryRows(large, codes), 1.0, EPS),
+        "small": MomentsDivergence(MemoryRows(large[:n], codes[:n]), 1.0, EPS),
     }
     with one_thread():
         best = race({name: functools.partial(side.evaluate, v) for name, side in sides.items()}, profile.rounds(5))
@@ -88,7 +88,7 @@ def gaps(profile: Profile) -> Iterator[Row]:
         "edges": rng.random(size=(n, 10)) + 1.5 * codes[:, None],
         "crowds": rng.integers(3, size=(n, 10)) + 4.0 * codes[:, None],
     }
-    divergences = {kind: BinnedDivergence(Rows(X, codes), 1.0, EPS) for kind, X in rows.items()}
+    divergences = {kind: MomentsDivergence(MemoryRows(X, codes), 1.0, EPS) for kind, X in rows.items()}
     with one_thread():
         sides = {kind: functools.partial(each.evaluate, v) for kind, each in divergences.items()}
         best = race(sides, profile.rounds(7))
@@ -98,7 +98,7 @@ def gaps(profile: Profile) -> Iterator[Row]:
         yield Row(f"gaps-{kind}", what, best[kind] / best["overlapping"], note=note, details={"seconds": best})
 
 
-class _Sketched(Rows):
+class _Sketched(MemoryRows):
     """Rows that bring bins that do in any case."""
 
     remembers, sketches = False, True
@@ -121,8 +121,8 @@ def sketch(profile: Profile) -> Iterator[Row]:
         else:
             X = rng.standard_normal((n, n_features), dtype=np.float32) + np.float32(apart) * codes[:, None]
         v = rng.normal(size=n_features) + 1
-        sides = {"bins": Rows(X, codes, keep=False), "sketch": _Sketched(X, codes, keep=False)}
-        divergences = {name: BinnedDivergence(rows, 1.0, EPS) for name, rows in sides.items()}
+        sides = {"bins": MemoryRows(X, codes, keep=False), "sketch": _Sketched(X, codes, keep=False)}
+        divergences = {name: MomentsDivergence(rows, 1.0, EPS) for name, rows in sides.items()}
         with one_thread():
             calls = {name: functools.partial(each.evaluate, v) for name, each in divergences.items()}
             best = race(calls, profile.rounds(7))
@@ -134,7 +134,7 @@ def sketch(profile: Profile) -> Iterator[Row]:
 
 def _against_exact(n: int, rounds: int) -> dict[str, float]:
     X, codes, v = two_classes(n, 10)
-    exact, moments = (Objective(Rows(X, codes), method=method, eps=EPS) for method in ("exact", "moments"))
+    exact, moments = (Objective(MemoryRows(X, codes), method=method, eps=EPS) for method in ("exact", "moments"))
     with one_thread():
         return race({"exact": lambda: exact.evaluate(v), "moments": lambda: moments.evaluate(v)}, rounds, 2e-3)
 

@@ -27,10 +27,10 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import StratifiedKFold
 
 from melc.arrays import Floats
+from melc.data.memory import MemoryRows
+from melc.fit.solvers import maximise
 from melc.objective import METHODS, Objective
-from melc.optimize import maximise
-from melc.pairwise import PairwiseDivergence
-from melc.rows import Rows
+from melc.objective.pairwise import PairwiseDivergence
 from melc.sums import SUMS, DoubleSum, Side
 
 # Jozefowicz and Czarnecki, "Fast optimization of Multithreshold Entropy Linear Classifier": section
@@ -92,13 +92,13 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return X.toarray(), np.unique(y, return_inverse=True)[1].astype(np.int8)
 
 
-def training_parts(X: np.ndarray, codes: np.ndarray, folds: int) -> Iterator[Rows]:
+def training_parts(X: np.ndarray, codes: np.ndarray, folds: int) -> Iterator[MemoryRows]:
     splits = StratifiedKFold(folds, shuffle=True, random_state=0).split(X, codes)
     for train, _ in splits:
-        yield Rows(np.ascontiguousarray(X[train]), codes[train])
+        yield MemoryRows(np.ascontiguousarray(X[train]), codes[train])
 
 
-def measure(rows: Rows, start: Floats, name: str, gamma: float, eps: float) -> Ratio:
+def measure(rows: MemoryRows, start: Floats, name: str, gamma: float, eps: float) -> Ratio:
     """The ratios of one run."""
     n, m = np.bincount(rows.codes).tolist()
     counting = OrderedPairs(name, eps)

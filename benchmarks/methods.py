@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.measure import ROOT, Profile, Row, benchmark, one_thread, race, seconds, two_classes
-from melc.files import replacing
+from melc.data.memory import MemoryRows
+from melc.export.files import replacing
 from melc.objective import Objective
-from melc.rows import Rows
 
 # For the paper's two methods an error on each information potential, for moment bins one on D.
 EPS = {"exact": None, "discard": 1e-3, "bin": 1e-3, "moments": 1e-6}
@@ -48,7 +48,7 @@ def measure(profile: Profile) -> Iterator[tuple[int, dict[str, float], dict[str,
     times: dict[str, list[tuple[int, float]]] = {method: [] for method in EPS}
     for n in _sizes(profile):
         X, codes, v = two_classes(n, _N_FEATURES)
-        rows = Rows(X, codes)
+        rows = MemoryRows(X, codes)
         chosen = [method for method in EPS if _affordable(method, n, times[method])]
         objectives = {method: Objective(rows, method=method, eps=EPS[method]) for method in chosen}
         sides = {method: functools.partial(objective.evaluate, v) for method, objective in objectives.items()}

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.measure import Profile, Row, benchmark, one_thread, race, seconds
-from melc.binned import BinnedDivergence
-from melc.evaluation import VARIANCE_FLOOR
+from melc.data.memory import MemoryRows
 from melc.kernels import AS_THEY_ARE, kernel_variances
 from melc.objective import Objective
-from melc.pairwise import spread_of
-from melc.rows import Rows
+from melc.objective.base import VARIANCE_FLOOR
+from melc.objective.moments import MomentsDivergence
+from melc.objective.pairwise import spread_of
 
 Floats = np.ndarray
 _GRID = 1 << 15
@@ -34,9 +34,9 @@ class Line:
     vy: float
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> MemoryRows:
         codes = np.repeat(np.array([0, 1], dtype=np.int8), [len(self.x), len(self.y)])
-        return Rows(np.concatenate([self.x, self.y])[:, None], codes)
+        return MemoryRows(np.concatenate([self.x, self.y])[:, None], codes)
 
     def divergence(self, xx: float, yy: float, xy: float) -> float:
         """D of the three information potentials."""
@@ -187,7 +187,7 @@ def _reference(data: Line) -> float:
     """All pairs where they are few, moment bins as fine as rounding allows elsewhere."""
     if len(data.x) + len(data.y) <= 20_000:
         return Objective(data.rows).evaluate(np.ones(1)).divergence
-    return BinnedDivergence(data.rows, 1.0, 1e-12).evaluate(np.ones(1)).divergence
+    return MomentsDivergence(data.rows, 1.0, 1e-12).evaluate(np.ones(1)).divergence
 
 
 @benchmark("agreement")
@@ -199,7 +199,7 @@ def agreement(profile: Profile) -> Iterator[Row]:
         yield Row("agreement", what, skipped="finufft is not installed: pip install 'melc[bench]'")
         return
     data = line(n)
-    found = BinnedDivergence(data.rows, 1.0, 1e-12).evaluate(np.ones(1))
+    found = MomentsDivergence(data.rows, 1.0, 1e-12).evaluate(np.ones(1))
     taken = seconds(lambda: by_finufft(data, 1e-14))
     difference = abs(found.divergence - by_finufft(data, 1e-14)[0])
     yield Row("agreement", what, difference, "", bar=1e-12, note=f"certified {found.error:.0e}", details={"s": taken})

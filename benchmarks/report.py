@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Profile, Row
-from melc.files import replacing
+from melc.export.files import replacing
 
 _HEAD = ("measured", "bar", "goal", "holds")
 

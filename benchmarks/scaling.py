@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.measure import Profile, Row, benchmark, in_new_process, seconds, two_classes
 from melc import MELC
-from melc.binned import BinnedDivergence
+from melc.objective.moments import MomentsDivergence
 
 EPS = 1e-6
 N_PARTITIONS = 16
@@ -62,7 +62,7 @@ def lazily(X: Path, y: Path, n_partitions: int) -> tuple[Any, Any]:
 
 def note_durations() -> None:
     """Run on a worker: from now on it keeps how long its tasks of rounds compute."""
-    from melc import dask_rows
+    from melc.data.dask import rows as dask_rows
 
     work, dask_rows.durations = dask_rows._work, []
 
@@ -76,7 +76,7 @@ def note_durations() -> None:
 
 
 def noted_durations() -> list[float]:
-    from melc import dask_rows
+    from melc.data.dask import rows as dask_rows
 
     return dask_rows.durations
 
@@ -92,14 +92,14 @@ def overhead(profile: Profile) -> Iterator[Row]:
 
     Between evaluations, a round in which there is nothing to do.
     """
-    from melc import dask_rows
+    from melc.data.dask import rows as dask_rows
 
     n, repeats = profile.rows(1_600_000), profile.rounds(60)
     v = two_classes(1000, 10)[2]
     with tempfile.TemporaryDirectory() as folder, cluster(2) as client:
         X, y = lazily(*rows_in_file(Path(folder), n), N_PARTITIONS)
         rows = dask_rows.collect(X, y, None, few=lambda *_: False).rows
-        divergence, whole, empty = BinnedDivergence(rows, 1.0, EPS), [], []
+        divergence, whole, empty = MomentsDivergence(rows, 1.0, EPS), [], []
         divergence.evaluate(v)
         client.run(note_durations)
         for _ in range(repeats):

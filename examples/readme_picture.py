@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from melc import MELC
-from melc.files import replacing
+from melc.export.files import replacing
 from melc.plotting import ProjectionDisplay
 from melc.plotting.common import BLACK, CLASS_COLOURS
 

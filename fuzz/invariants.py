@@ -17,13 +17,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fuzz.cases import COSTLY, FORMS, Case, Floats
 from melc import MELC, fitting
-from melc.density import SMALLEST_DECISION, Decision, Density
+from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
+from melc.fit.coordinates import feature_scale
+from melc.fit.shrinkage import estimate_shrinkage
+from melc.fit.solvers import best_of
+from melc.model.decision import SMALLEST_DECISION, Decision
+from melc.model.density import Density
 from melc.objective import Objective
-from melc.optimize import best_of
-from melc.rows import Rows
-from melc.scaling import feature_scale
-from melc.shrinkage import estimate_shrinkage
 
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
 REFUSALS = (
@@ -308,7 +309,7 @@ def _small_enough(X: Floats, factor: float) -> bool:
 
 def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method: str | None = None) -> float:
     """D of a direction as a fit of these rows would see it."""
-    rows = Rows(X, np.asarray(codes).astype(np.int8), weights)
+    rows = MemoryRows(X, np.asarray(codes).astype(np.int8), weights)
     scale = feature_scale(rows)
     objective = Objective(
         rows,

@@ -10,8 +10,8 @@ from benchmarks import __main__ as command
 from benchmarks import measure, peers, report
 from benchmarks.measure import Profile, Row
 
+from melc.data.memory import MemoryRows
 from melc.objective import Objective
-from melc.rows import Rows
 
 
 def test_sides_take_turns_after_a_warm_up():
@@ -61,7 +61,7 @@ def test_a_task_in_a_new_process_comes_back():
 
 def test_rows_for_measuring_overlap():
     X, codes, v = measure.two_classes(2000, 3)
-    assert 0.1 < Objective(Rows(X, codes)).evaluate(v).divergence < 5
+    assert 0.1 < Objective(MemoryRows(X, codes)).evaluate(v).divergence < 5
     assert math.isclose(np.linalg.norm(v), 1)
 
 

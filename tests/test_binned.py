@@ -11,13 +11,13 @@ from sklearn.datasets import make_classification
 
 import naive
 from melc import MELC, binned, kernels
-from melc.binned import BinnedDivergence, _cheapest_order
+from melc.data.memory import MemoryRows, _add_up
+from melc.data.points import Binned, Points
+from melc.fit.solvers import maximise
 from melc.kernels import ORDERS
 from melc.objective import Objective
-from melc.optimize import maximise
-from melc.pairwise import ExactDivergence
-from melc.points import Binned, Points
-from melc.rows import Rows, _add_up
+from melc.objective.moments import MomentsDivergence, _cheapest_order
+from melc.objective.pairwise import ExactDivergence
 
 EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 SCALES = (1e-6, 1.0, 1e6)
@@ -143,7 +143,7 @@ def _draw(character, seed, n):
 
 
 def _evaluate(z, codes, weights, gamma, eps, order=None):
-    divergence = BinnedDivergence(Rows(z[:, None].copy(), codes, weights), gamma, eps)
+    divergence = MomentsDivergence(MemoryRows(z[:, None].copy(), codes, weights), gamma, eps)
     divergence.order = divergence.order if order is None else order
     return divergence.evaluate(np.ones(1))
 
@@ -191,7 +191,7 @@ def test_every_order_is_the_cheapest_somewhere():
 def test_first_layout_seldom_fails_on_ordinary_data(monkeypatch):
     """Refinement is for hard cases; where it became the rule, every evaluation would pay twice."""
     binned = []
-    monkeypatch.setattr(Rows, "bin", lambda *a, original=Rows.bin: binned.append(1) or original(*a))
+    monkeypatch.setattr(MemoryRows, "bin", lambda *a, original=MemoryRows.bin: binned.append(1) or original(*a))
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1], 2000).astype(np.int8)
     for _ in range(50):
@@ -215,12 +215,12 @@ def _rows_of_character(character, seed, n=300, n_features=4):
 def test_gradient_is_that_of_the_exact_divergence_to_the_order_of_eps(character):
     for seed in range(4):
         X, codes, weights, v = _rows_of_character(character, seed)
-        exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v)
+        exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
         bandwidth = math.sqrt(min(naive.kernel_variances(X @ v, codes, 1.0, weights)))
         reach = np.abs(X - X.mean(axis=0)).max() / bandwidth
         rounding = 1e-13 * max(1, abs(exact.divergence)) * reach**2
         for eps in (1e-3, 1e-6, 1e-9):
-            found = BinnedDivergence(Rows(X, codes, weights), 1.0, eps).evaluate(v)
+            found = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, eps).evaluate(v)
             np.testing.assert_allclose(found.gradient, exact.gradient, rtol=1e-9, atol=eps * reach + rounding)
             assert abs(v @ found.gradient) <= np.linalg.norm(v) * (eps * reach + rounding)
 
@@ -228,20 +228,20 @@ def test_gradient_is_that_of_the_exact_divergence_to_the_order_of_eps(character)
 @pytest.mark.parametrize("offset", [1e2, 1e5])
 def test_features_far_from_zero_do_not_multiply_the_error(offset):
     X, codes, _, v = _rows_of_character("normal", 9, n=1000)
-    near, far = (BinnedDivergence(Rows(X + shift, codes), 1.0, 1e-3).evaluate(v) for shift in (0, offset))
-    exact = ExactDivergence(Rows(X, codes), 1.0).evaluate(v)
+    near, far = (MomentsDivergence(MemoryRows(X + shift, codes), 1.0, 1e-3).evaluate(v) for shift in (0, offset))
+    exact = ExactDivergence(MemoryRows(X, codes), 1.0).evaluate(v)
     error = np.abs(near.gradient - exact.gradient).max()
     assert np.abs(far.gradient - exact.gradient).max() <= 3 * error + 1e-15 * offset**2
 
 
-class _ReadOnce(Rows):
+class _ReadOnce(MemoryRows):
     """Rows that bin their features as well."""
 
     def spares_a_pass(self, layout, again=False):
         return True
 
 
-class _ReadTwice(Rows):
+class _ReadTwice(MemoryRows):
     """Rows for which every pass is a dear one, and that bin their features rather than make a third."""
 
     remembers = False
@@ -250,18 +250,18 @@ class _ReadTwice(Rows):
         return again
 
 
-class _Sketched(Rows):
+class _Sketched(MemoryRows):
     """Rows in three parts, for which every pass is a dear one, and that cannot bin their features."""
 
     remembers, sketches = False, True
 
     def sketch(self, v, demand):
         parts = np.array_split(np.arange(self.n_rows), 3)
-        each = [Rows(self.X[i], self.codes[i], None if self.weights is None else self.weights[i]) for i in parts]
-        return _add_up(Rows.sketch(rows, v, demand) for rows in each)
+        each = [MemoryRows(self.X[i], self.codes[i], None if self.weights is None else self.weights[i]) for i in parts]
+        return _add_up(MemoryRows.sketch(rows, v, demand) for rows in each)
 
 
-KINDS = [Rows, _ReadOnce, _ReadTwice, _Sketched]
+KINDS = [MemoryRows, _ReadOnce, _ReadTwice, _Sketched]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -270,7 +270,7 @@ KINDS = [Rows, _ReadOnce, _ReadTwice, _Sketched]
 def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, kind, monkeypatch):
     """Bins so wide that the computed function is not the divergence: the gradient must be its own."""
     X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
-    divergence = BinnedDivergence(kind(X, codes, weights), 1.0, 0.3)
+    divergence = MomentsDivergence(kind(X, codes, weights), 1.0, 0.3)
     divergence.order = order
     layout, rims = divergence._guess(v, kernels.AS_THEY_ARE)
 
@@ -288,7 +288,7 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order,
     size = max(1, np.abs(found.gradient).max())
     np.testing.assert_allclose(found.gradient, differences, rtol=0, atol=3e-7 * size)
     if character in ("normal", "weighted") and order == ORDERS[0]:
-        exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v).gradient
+        exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v).gradient
         assert np.abs(found.gradient - exact).max() > 1e-5 * size  # so the test above could fail
 
 
@@ -297,8 +297,8 @@ def test_binned_features_give_the_gradient_of_a_second_pass(character, monkeypat
     passes = _recorded(monkeypatch, "pull_back_binned")
     for seed, centre in ((0, None), (1, np.array([1.0, -2.0, 0.5, 3.0]))):
         X, codes, weights, v = _rows_of_character(character, seed, n=3000)
-        both = [kind(X, codes, weights, centre=centre) for kind in (Rows, _ReadOnce)]
-        twice, once = (BinnedDivergence(rows, 1.0, 1e-6).evaluate(v) for rows in both)
+        both = [kind(X, codes, weights, centre=centre) for kind in (MemoryRows, _ReadOnce)]
+        twice, once = (MomentsDivergence(rows, 1.0, 1e-6).evaluate(v) for rows in both)
         assert once.divergence == twice.divergence
         size = max(np.abs(twice.gradient).max(), 1.0)
         np.testing.assert_allclose(once.gradient, twice.gradient, rtol=0, atol=1e-11 * size)
@@ -309,9 +309,9 @@ def _recorded(monkeypatch, *names):
     """The calls of some methods of rows: name and arguments of each."""
     calls = []
     for name in names:
-        method = getattr(Rows, name)
+        method = getattr(MemoryRows, name)
         monkeypatch.setattr(
-            Rows, name, lambda *given, name=name, method=method: calls.append((name, *given[1:])) or method(*given)
+            MemoryRows, name, lambda *given, name=name, method=method: calls.append((name, *given[1:])) or method(*given)
         )
     return calls
 
@@ -321,13 +321,13 @@ def _recorded(monkeypatch, *names):
 def test_an_evaluation_is_two_passes_at_most_and_the_same_as_where_passes_cost_little(character, kind, monkeypatch):
     """A sample may mislead, of bandwidths and of gaps; the second pass then makes good for it, and brings it all, or
     the first one has brought all that it may take."""
-    monkeypatch.setattr("melc.sketch._FEW_POINTS", 1000)
+    monkeypatch.setattr("melc.objective.sketch._FEW_POINTS", 1000)
     passes = _recorded(monkeypatch, "bin", "bin_at_rims", "pull_back_binned")
     for seed in range(6):
         X, codes, weights, v = _rows_of_character(character, seed, n=6000)
-        expected = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        expected = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
         passes.clear()
-        found = BinnedDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        found = MomentsDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
         assert len(passes) <= (1 if kind is _Sketched else 2), [name for name, *_ in passes]
         # A sketch may bridge with narrower bins what takes a look at the rims of a gap elsewhere.
         close = 1e-10 if kind is _Sketched else 1e-12
@@ -346,10 +346,10 @@ def test_a_sample_that_misleads_of_bandwidths_and_of_the_gap_costs_no_third_pass
     X[seen] = 30 * rng.normal(size=(8, 3))  # these alone
     weights = np.where(np.isin(np.arange(3000), seen), 1e-13, 1.0)
     v = np.array([1.0, 0.3, 0.2])
-    expected = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    expected = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     assert [name for name, *_ in passes] == ["bin", "bin", "bin_at_rims", "pull_back_binned"]
     passes.clear()
-    found = BinnedDivergence(_ReadTwice(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    found = MomentsDivergence(_ReadTwice(X, codes, weights), 1.0, 1e-6).evaluate(v)
     assert [name for name, *_ in passes] == ["bin", "bin"]
     assert found.divergence == pytest.approx(expected.divergence, rel=1e-12)
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-9)
@@ -360,12 +360,12 @@ def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, mon
     passes = _recorded(monkeypatch, "pull_back_binned")
     monkeypatch.setattr(binned, "_MOST_BINS", 16)
     X, codes, weights, v = _rows_of_character(character, 0, n=3000)
-    expected = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    expected = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     size = max(np.abs(expected.gradient).max(), 1.0)
     # Of classes that lie apart the rows are binned again, with all that there is to know of these.
     for few, n_passes in ((1 << 20, 1), (100, 1 if character == "separated" else 2)):
-        monkeypatch.setattr("melc.rows._FEW_NUMBERS", few)
-        found = BinnedDivergence(_ReadOnce(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        monkeypatch.setattr("melc.data.memory._FEW_NUMBERS", few)
+        found = MomentsDivergence(_ReadOnce(X, codes, weights), 1.0, 1e-6).evaluate(v)
         assert found.divergence == expected.divergence
         np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11 * size)
         assert len(passes) == n_passes
@@ -379,9 +379,9 @@ def _recording(monkeypatch):
     """What every evaluation found."""
     seen = []
     for way in ("_by_bins", "_by_sketch"):
-        original = getattr(BinnedDivergence, way)
+        original = getattr(MomentsDivergence, way)
         monkeypatch.setattr(
-            BinnedDivergence, way, lambda *given, original=original: seen.append(original(*given)) or seen[-1]
+            MomentsDivergence, way, lambda *given, original=original: seen.append(original(*given)) or seen[-1]
         )
     return seen
 
@@ -392,9 +392,9 @@ def test_points_outside_the_table_count_as_in_a_wider_table(character, kind, mon
     seen = _recording(monkeypatch)
     X, codes, _, v = _rows_of_character(character, 2, n=2000)
     weights = np.random.default_rng(0).exponential(size=2000)
-    wide = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    wide = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     monkeypatch.setattr(binned, "_MOST_BINS", 16)
-    narrow = BinnedDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    narrow = MomentsDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
     assert len(seen[0].binned.outside) == 0
     if kind is _Sketched:
         assert sum(len(side.beyond) for side in seen[-1].classes) > 3
@@ -413,12 +413,12 @@ def test_outliers_a_million_bandwidths_away_cost_a_bin_each(monkeypatch):
     X, codes, _, v = _rows_of_character("normal", 3, n=3000)
     X[:5] += 1e6 * np.sign(v)
     weights = np.where(np.arange(3000) < 5, 1e-14, 1.0)  # too light to widen the kernels
-    found = BinnedDivergence(Rows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    found = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     layout, outside, sums = seen[-1].layout, seen[-1].binned.outside, seen[-1].sums
     assert layout.n_bins <= 2 * binned._MOST_BINS
     assert 0 < len(outside) <= 5  # the others have their table
     assert all(len(merged.bins.keys) < 3000 for merged in sums.merged)
-    exact = ExactDivergence(Rows(X, codes, weights), 1.0).evaluate(v)
+    exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
     assert abs(found.divergence - exact.divergence) <= 1e-6
 
 
@@ -440,7 +440,7 @@ def test_gaps_of_a_hundred_million_bandwidths(kind, apart):
     codes = np.repeat([0, 1], 100).astype(np.int8)
     z = rng.normal(size=200) + apart * codes
     exact = naive.divergence(z[:, None], codes, np.ones(1))
-    found = BinnedDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
+    found = MomentsDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
     assert abs(found.divergence - exact) <= found.error + _rounding(z, codes, None, 1.0, exact)
     assert found.error <= 1e-6
 
@@ -453,7 +453,7 @@ def test_a_class_a_billion_times_narrower_than_the_gap_that_it_stands_in(gap, ki
     codes = np.repeat([0, 1], 100).astype(np.int8)
     z = np.where(codes == 1, 1e-9 * rng.normal(size=200), rng.choice([-1, 1], 200) * (gap + rng.random(200)))
     exact = naive.divergence(z[:, None], codes, np.ones(1))
-    found = BinnedDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
+    found = MomentsDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
     assert abs(found.divergence - exact) <= found.error + _rounding(z, codes, None, 1.0, exact)
     assert found.error <= 1e-6
 
@@ -464,8 +464,8 @@ def test_a_class_that_is_constant_as_far_as_its_sample_shows(kind):
     codes = np.tile(np.array([0, 1], dtype=np.int8), 3000)
     z = np.where(codes == 1, 10 + rng.normal(size=6000), 0.0)
     z[rng.choice(np.flatnonzero(codes == 0)[1:-1], 5, replace=False)] = -5.0
-    exact = ExactDivergence(Rows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1))
-    found = BinnedDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
+    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1))
+    found = MomentsDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
     assert abs(found.divergence - exact.divergence) <= 1e-6
 
 
@@ -475,7 +475,7 @@ def test_nothing_varies_though_the_means_of_weighted_rows_are_rounded():
         rng = np.random.default_rng(seed)
         X = np.column_stack([np.full(300, rng.normal()), np.zeros(300)])
         rows = _Sketched(X, codes, rng.exponential(size=300))
-        found = BinnedDivergence(rows, 1.0, 1e-6).evaluate(np.array([1.0, 0.0]))
+        found = MomentsDivergence(rows, 1.0, 1e-6).evaluate(np.array([1.0, 0.0]))
         assert (found.divergence, found.floored) == (0.0, True)
 
 
@@ -487,8 +487,8 @@ def test_an_outlier_beyond_all_numbers_of_narrow_bins(kind):
     z = rng.normal(size=6000) + 1e6 * codes
     z[2998], weights = -1e12, np.ones(6000)  # no row of the sample
     weights[2998] = 1e-27
-    exact = ExactDivergence(Rows(z[:, None].copy(), codes, weights), 1.0).evaluate(np.ones(1)).divergence
-    found = BinnedDivergence(kind(z[:, None].copy(), codes, weights), 1.0, 1e-6).evaluate(np.ones(1))
+    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes, weights), 1.0).evaluate(np.ones(1)).divergence
+    found = MomentsDivergence(kind(z[:, None].copy(), codes, weights), 1.0, 1e-6).evaluate(np.ones(1))
     assert abs(found.divergence - exact) <= found.error + _rounding(z, codes, weights, 1.0, exact)
 
 
@@ -500,9 +500,9 @@ def test_a_feature_that_is_the_class_itself():
     X = np.column_stack([rng.normal(size=2000), codes])
     for slant in (1e-3, 1e-6, 1e-9, 0.0):
         v = np.array([slant, 1.0])
-        exact = ExactDivergence(Rows(X, codes), 1.0).evaluate(v)
-        for kind in (Rows, _ReadOnce, _ReadTwice):
-            found = BinnedDivergence(kind(X, codes), 1.0, 1e-6).evaluate(v)
+        exact = ExactDivergence(MemoryRows(X, codes), 1.0).evaluate(v)
+        for kind in (MemoryRows, _ReadOnce, _ReadTwice):
+            found = MomentsDivergence(kind(X, codes), 1.0, 1e-6).evaluate(v)
             assert found.divergence == pytest.approx(exact.divergence, rel=1e-9)
             assert found.floored == exact.floored
             if slant >= 1e-6:
@@ -546,9 +546,9 @@ def test_any_number_of_threads_gives_the_same_bits(many_rows, weighted, order):
     X, codes, weights, v = many_rows
     results = []
     for n_threads in (1, 2, 4):
-        rows = Rows(order(X), codes, weights if weighted else None, n_threads)
+        rows = MemoryRows(order(X), codes, weights if weighted else None, n_threads)
         assert len(rows._segments()) > 3
-        results.append(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v))
+        results.append(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v))
         rows.close()
     for other in results[1:]:
         assert other.divergence == results[0].divergence
@@ -577,9 +577,9 @@ def _forms(X, folder):
 def test_rows_in_any_form_agree(tmp_path, dtype):
     X, codes, weights, v = _rows_of_character("weighted", 6, n=5000)
     X = X.astype(dtype)
-    expected = BinnedDivergence(Rows(X.astype(np.float64), codes, weights), 1.0, 1e-6).evaluate(v)
+    expected = MomentsDivergence(MemoryRows(X.astype(np.float64), codes, weights), 1.0, 1e-6).evaluate(v)
     for name, form in {"C": X, **_forms(X, tmp_path)}.items():
-        found = BinnedDivergence(Rows(form, codes, weights), 1.0, 1e-6).evaluate(v)
+        found = MomentsDivergence(MemoryRows(form, codes, weights), 1.0, 1e-6).evaluate(v)
         assert found.divergence == pytest.approx(expected.divergence, rel=1e-12), name
         np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11, err_msg=name)
 
@@ -587,8 +587,8 @@ def test_rows_in_any_form_agree(tmp_path, dtype):
 def test_a_weight_of_k_is_k_rows():
     X, codes, _, v = _rows_of_character("normal", 7, n=900)
     counts = np.random.default_rng(0).integers(1, 5, 900)
-    weighted = BinnedDivergence(Rows(X, codes, counts.astype(float)), 1.0, 1e-9).evaluate(v)
-    repeated = BinnedDivergence(Rows(np.repeat(X, counts, axis=0), np.repeat(codes, counts)), 1.0, 1e-9).evaluate(v)
+    weighted = MomentsDivergence(MemoryRows(X, codes, counts.astype(float)), 1.0, 1e-9).evaluate(v)
+    repeated = MomentsDivergence(MemoryRows(np.repeat(X, counts, axis=0), np.repeat(codes, counts)), 1.0, 1e-9).evaluate(v)
     assert abs(weighted.divergence - repeated.divergence) <= 2e-9
     np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=0, atol=1e-7)
 
@@ -601,7 +601,7 @@ def test_coarse_to_fine_reaches_the_best_of_ten_starts_on_all_rows(n, seed):
     X, y = make_classification(
         n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=seed
     )
-    objective = Objective(Rows(X, y.astype(np.int8)), method="moments", eps=1e-6, scale=X.std(axis=0))
+    objective = Objective(MemoryRows(X, y.astype(np.int8)), method="moments", eps=1e-6, scale=X.std(axis=0))
     starts = np.random.default_rng(0).normal(size=(10, 6))
     optima = [maximise(objective, start).divergence for start in starts]
     assert max(optima) - min(optima) > 0.1  # some starts do end elsewhere

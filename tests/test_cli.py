@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from melc import MELC
 from melc.cli import main
-from melc.commands import app
+from melc.cli.commands import app
 from melc.export import from_json
 from melc.tables import table_model_from_json
 from sqlite_mathematics import needs_sqlite_mathematics
@@ -550,7 +550,7 @@ class TestFaults:
         assert call("--version").stdout == f"melc {__version__}\n"
 
     def test_without_typer_the_error_has_the_remedy(self, monkeypatch):
-        monkeypatch.delitem(sys.modules, "melc.commands")
+        monkeypatch.delitem(sys.modules, "melc.cli.commands")
         monkeypatch.setitem(sys.modules, "typer", None)
         with pytest.raises(SystemExit, match=r"needs typer: pip install 'melc\[cli\]'"):
             main()

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import naive
-from melc import condensing, rows
-from melc.condensing import densities_along
-from melc.rows import Rows
-from melc.summary import KEPT_AT_EACH_END, Ends
+from melc.data import memory as rows
+from melc.data.memory import MemoryRows
+from melc.data.summary import KEPT_AT_EACH_END, Ends
+from melc.model import condensing
+from melc.model.condensing import densities_along
 
 
 def points(kind, rng, n):
@@ -35,7 +36,7 @@ def test_condensed_densities_are_those_of_all_points(kind, short_stretches):
     rng = np.random.default_rng(0)
     z, codes = points(kind, rng, 20_000), rng.integers(0, 2, 20_000).astype(np.int8)
     weights, v = rng.integers(1, 4, 20_000).astype(float), np.ones(1)
-    here = Rows(z[:, None].copy(), codes, weights, n_threads=2)
+    here = MemoryRows(z[:, None].copy(), codes, weights, n_threads=2)
     summary = here.summarise(v)
     for c, (density, V) in enumerate(
         zip(densities_along(here, v, summary, (0.01 * np.var(z), 0.02 * np.var(z))), (0.01, 0.02), strict=True)
@@ -61,7 +62,7 @@ def test_counts_are_those_of_the_intervals(short_stretches):
     rng = np.random.default_rng(1)
     z, codes, weights = rng.normal(size=5000), rng.integers(0, 2, 5000).astype(np.int8), rng.uniform(size=5000)
     thresholds = np.array([-1.0, 0.2, z[7]])
-    found = Rows(z[:, None].copy(), codes, weights).count(np.ones(1), np.sort(thresholds))
+    found = MemoryRows(z[:, None].copy(), codes, weights).count(np.ones(1), np.sort(thresholds))
     interval = np.searchsorted(np.sort(thresholds), z, side="right")
     expected = [[weights[(interval == i) & (codes == c)].sum() for c in (0, 1)] for i in range(4)]
     np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -26,10 +26,10 @@ import pandas as pd  # noqa: E402
 from distributed import Client, LocalCluster, wait  # noqa: E402
 
 from melc import MELC, binned, dask_rows, gaps  # noqa: E402
-from melc.binned import BinnedDivergence  # noqa: E402
-from melc.dask_rows import _Partitions, share_out, side_by_side  # noqa: E402
-from melc.partition import added  # noqa: E402
-from melc.rows import Rows  # noqa: E402
+from melc.data.dask.rows import _Partitions, share_out, side_by_side  # noqa: E402
+from melc.data.dask.worker import added  # noqa: E402
+from melc.data.memory import MemoryRows  # noqa: E402
+from melc.objective.moments import MomentsDivergence  # noqa: E402
 
 N, D = 30_000, 8
 CHUNKS = {
@@ -356,29 +356,29 @@ def rounds_of(rows, v, monkeypatch):
         patch.setattr(
             _Partitions, "round", lambda self, calls, *a: asked.append(calls[0].function) or round_(self, calls, *a)
         )
-        divergence = BinnedDivergence(rows, 1.0, 1e-6)
+        divergence = MomentsDivergence(rows, 1.0, 1e-6)
         asked.clear()  # the sample that widths are guessed from is drawn once
         return asked, divergence.evaluate(v)
 
 
 ROUNDS = {
-    "ordinary": [Rows.bin],
-    "outlier": [Rows.bin],
-    "sparse": [Rows.sketch, Rows.pull_back_binned],
-    "wide": [Rows.sketch, Rows.pull_back_binned],
-    "crowd": [Rows.bin, Rows.pull_back_binned],
-    "apart": [Rows.bin, Rows.pull_back_binned],
-    "wide apart": [Rows.sketch, Rows.pull_back_binned],
-    "sparse apart": [Rows.sketch, Rows.pull_back_binned],
-    "clusters apart": [Rows.bin, Rows.pull_back_binned],
-    "misled apart": [Rows.bin, Rows.bin],
-    "misled wide apart": [Rows.sketch, Rows.pull_back_binned],
-    "misled sparse apart": [Rows.sketch, Rows.pull_back_binned],
-    "misled": [Rows.bin, Rows.bin],
-    "misled crowd": [Rows.bin, Rows.bin],
-    "misled outliers": [Rows.bin, Rows.bin],
-    "misled wide": [Rows.sketch, Rows.pull_back_binned],
-    "misled sparse": [Rows.sketch, Rows.pull_back_binned],
+    "ordinary": [MemoryRows.bin],
+    "outlier": [MemoryRows.bin],
+    "sparse": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "wide": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "crowd": [MemoryRows.bin, MemoryRows.pull_back_binned],
+    "apart": [MemoryRows.bin, MemoryRows.pull_back_binned],
+    "wide apart": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "sparse apart": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "clusters apart": [MemoryRows.bin, MemoryRows.pull_back_binned],
+    "misled apart": [MemoryRows.bin, MemoryRows.bin],
+    "misled wide apart": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "misled sparse apart": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "misled": [MemoryRows.bin, MemoryRows.bin],
+    "misled crowd": [MemoryRows.bin, MemoryRows.bin],
+    "misled outliers": [MemoryRows.bin, MemoryRows.bin],
+    "misled wide": [MemoryRows.sketch, MemoryRows.pull_back_binned],
+    "misled sparse": [MemoryRows.sketch, MemoryRows.pull_back_binned],
 }
 
 
@@ -391,7 +391,7 @@ def test_an_evaluation_is_one_round_or_two(case, data, monkeypatch):
         X[17] *= 1e7
     if "outliers" in case:
         monkeypatch.setattr(binned, "_MOST_BINS", 8)
-        monkeypatch.setattr("melc.rows._FEW_NUMBERS", 1)
+        monkeypatch.setattr("melc.data.memory._FEW_NUMBERS", 1)
     if "wide" in case:
         X = np.tile(X, 20)
     v = np.random.default_rng(0).normal(size=X.shape[1])
@@ -407,7 +407,7 @@ def test_an_evaluation_is_one_round_or_two(case, data, monkeypatch):
     if "sparse" in case:
         blocks = blocks.map_blocks(sparse.csr_array)
     asked, found = rounds_of(dask_rows_of(blocks, da.from_array(y, chunks=chunks)), v, monkeypatch)
-    expected = BinnedDivergence(Rows(X, y), 1.0, 1e-6).evaluate(v)
+    expected = MomentsDivergence(MemoryRows(X, y), 1.0, 1e-6).evaluate(v)
     assert found.divergence == pytest.approx(expected.divergence, rel=1e-13)
     size = max(1.0, np.abs(expected.gradient).max())
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11 * size)
@@ -436,7 +436,7 @@ def separable(kind):
 def test_no_evaluation_of_a_fit_takes_more_than_two_rounds(kind, monkeypatch):
     X, y = separable(kind)
     rounds, evaluations = [], []
-    round_, evaluate = _Partitions.round, BinnedDivergence.evaluate
+    round_, evaluate = _Partitions.round, MomentsDivergence.evaluate
 
     def counted(self, v):
         before = len(rounds)
@@ -448,7 +448,7 @@ def test_no_evaluation_of_a_fit_takes_more_than_two_rounds(kind, monkeypatch):
     monkeypatch.setattr(
         _Partitions, "round", lambda self, calls, *a: rounds.append(calls[0].function) or round_(self, calls, *a)
     )
-    monkeypatch.setattr(BinnedDivergence, "evaluate", counted)
+    monkeypatch.setattr(MomentsDivergence, "evaluate", counted)
     lazy, labels = in_chunks((12_000, 16_000, 12_000), X, y)
     if kind == "words":
         X, lazy = sparse.csr_array(X), lazy.map_blocks(sparse.csr_array)
@@ -462,7 +462,7 @@ def test_samples_are_those_of_memory(data):
     X, y, weights = data
     codes = (y == "outside").astype(np.int8)
     lazy = dask_rows.collect(*in_chunks(CHUNKS["uneven"], X, y, weights), lambda *_: False).rows
-    memory = Rows(X, codes, weights)
+    memory = MemoryRows(X, codes, weights)
     for size in (100, 5_000, 29_999, N):
         mine, theirs = (rows.sample(size, np.random.RandomState(size)) for rows in (lazy, memory))
         np.testing.assert_array_equal(mine.X, theirs.X)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from melc import demo
+from melc.cli import demo
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_the_picture_is_a_png_with_one_panel_a_data_set(outcome, tmp_path):
 
 def test_the_whole_as_a_user_runs_it(tmp_path):
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-m", "melc.demo", "--output", str(tmp_path / "new" / "folder")]
+    command = [sys.executable, "-m", "melc.cli.demo", "--output", str(tmp_path / "new" / "folder")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "breast cancer" in done.stdout

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from melc.density import Density, decide, estimate_density
+from melc.model.decision import decide
+from melc.model.density import Density, estimate_density
 
 
 def densities(classes, variances):

@@ -13,7 +13,8 @@ from sklearn.metrics import balanced_accuracy_score
 
 import naive
 from melc import MELC, classifier
-from melc.density import Density, decide
+from melc.model.decision import decide
+from melc.model.density import Density
 
 
 def make(n=240, d=3, n_classes=3, seed=0):

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from melc.files import replacing
+from melc.export.files import replacing
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -11,13 +11,13 @@ from sklearn.metrics import balanced_accuracy_score
 import naive
 from melc import MELC, cauchy_schwarz_divergence
 from melc.arrays import unit
-from melc.binned import BinnedDivergence
+from melc.data.memory import MemoryRows
+from melc.fit.coordinates import feature_scale, mean_and_deviation, span_projection
+from melc.fit.starts import starting_directions
 from melc.objective import Objective
-from melc.pairwise import ExactDivergence
+from melc.objective.moments import MomentsDivergence
+from melc.objective.pairwise import ExactDivergence
 from melc.paper.datasets import list_datasets, load
-from melc.rows import Rows
-from melc.scaling import feature_scale, mean_and_deviation, span_projection
-from melc.starts import starting_directions
 
 METHODS = ("moments", "exact", "discard", "bin")
 DEGENERATE = "A class does not vary along the direction found"
@@ -124,7 +124,7 @@ def test_the_floor_is_the_stated_part_of_the_variance_of_all_rows():
 def test_starts_lie_in_the_span_of_the_rows(n, d, as_sparse):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)) if n > 20 else rng.normal(size=(n, d))
-    rows = Rows(sparse.csr_matrix(X) if as_sparse else X, (np.arange(n) % 2).astype(np.int8))
+    rows = MemoryRows(sparse.csr_matrix(X) if as_sparse else X, (np.arange(n) % 2).astype(np.int8))
     scale = feature_scale(rows)
     _, sizes, basis = np.linalg.svd((X[:20] - X.mean(axis=0)) / scale, full_matrices=False)  # as many as span all
     basis = basis[sizes > 1e-9 * sizes[0]]
@@ -135,7 +135,7 @@ def test_starts_lie_in_the_span_of_the_rows(n, d, as_sparse):
 
 def test_data_of_full_rank_keep_their_starts():
     X, y = overlapping()
-    rows = Rows(X, y.astype(np.int8))
+    rows = MemoryRows(X, y.astype(np.int8))
     u = np.array([1.0, -2.0, 3.0, 0.5])
     np.testing.assert_array_equal(span_projection(rows, feature_scale(rows))(u), u)
 
@@ -143,7 +143,7 @@ def test_data_of_full_rank_keep_their_starts():
 def test_the_nearest_point_of_the_span_is_taken():
     X, y = overlapping()
     doubled = np.column_stack([X, X[:, 0]])
-    rows = Rows(doubled, y.astype(np.int8))
+    rows = MemoryRows(doubled, y.astype(np.int8))
     projected = span_projection(rows, feature_scale(rows))(np.array([1.0, 2.0, 3.0, 4.0, 0.0]))
     np.testing.assert_allclose(projected, [0.5, 2, 3, 4, 0.5], atol=1e-9)
 
@@ -191,7 +191,7 @@ def test_an_offset_does_not_matter(method, order):
 @pytest.mark.parametrize("method", ["moments", "exact"])
 def test_rows_around_a_point_have_the_same_divergence(method):
     X, y = overlapping(1000)
-    rows = Rows(X, y.astype(np.int8))
+    rows = MemoryRows(X, y.astype(np.int8))
     v = np.array([0.3, -1.0, 2.0, 0.5])
     centre = np.array([5.0, -3.0, 100.0, 0.0])
     one, two = (Objective(r, method=method, eps=1e-9).evaluate(v) for r in (rows, rows.around(centre)))
@@ -329,8 +329,8 @@ def test_the_certificate_holds_for_classes_far_apart(distance):
     rng = np.random.default_rng(2)
     codes = (np.arange(1500) % 2).astype(np.int8)
     X = rng.normal(size=(1500, 2)) + distance * codes[:, None]
-    rows, v = Rows(X, codes), np.array([1.0, 0.3])
-    by_bins, exact = BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
+    rows, v = MemoryRows(X, codes), np.array([1.0, 0.3])
+    by_bins, exact = MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
     assert by_bins.error <= 1e-6
     assert abs(by_bins.divergence - exact.divergence) <= 1e-6 + 1e-16 * distance * abs(exact.divergence)
     if distance <= 1e4:
@@ -342,8 +342,8 @@ def test_bins_of_classes_far_apart_whose_nearest_points_weigh_next_to_nothing():
     """Every pair of bins is below the smallest number; the nearest points decide."""
     X = np.array([[-1.9801653275169063], [2.502015501132172e-8], [-1.9801652665357918], [8.83653815910913e-9]])
     weights = np.array([622451.8193030426, 131359.45647809064, 6.99257601209539e-05, 1.063133503267896e-06])
-    rows, v = Rows(X, np.array([1, 0, 1, 0], dtype=np.int8), weights), np.ones(1)
-    by_bins, exact = BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
+    rows, v = MemoryRows(X, np.array([1, 0, 1, 0], dtype=np.int8), weights), np.ones(1)
+    by_bins, exact = MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
     assert by_bins.divergence == pytest.approx(exact.divergence, rel=1e-9)
 
 
@@ -368,8 +368,8 @@ def test_heavy_tails_keep_the_certificate_and_the_work(kind):
     spent = {}
     for each in ("normal", kind):
         X, y = heavy(each, 3000, np.random.default_rng(5))
-        rows = Rows(X, y.astype(np.int8))
-        binned, exact = BinnedDivergence(rows, 1.0, 1e-6), ExactDivergence(rows, 1.0)
+        rows = MemoryRows(X, y.astype(np.int8))
+        binned, exact = MomentsDivergence(rows, 1.0, 1e-6), ExactDivergence(rows, 1.0)
         spent[each] = []
         for v in (np.array([1.0, 0, 0]), np.array([0.3, 1.0, -0.5]), np.array([0, 1.0, 1.0])):
             evaluation = binned.evaluate(v)

@@ -6,8 +6,8 @@ from scipy.special import logsumexp
 
 import naive
 from melc import kernels, sums
-from melc.layout import Layout
 from melc.sums import Side
+from melc.sums.bins import Layout
 
 
 def test_exponential_is_accurate_over_its_whole_range():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from melc import labels
+from melc.fit import labels
 
 
 def accept(number):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from melc.evaluation import VARIANCE_FLOOR
+from melc.data.memory import MemoryRows
 from melc.objective import Objective
-from melc.rows import Rows
+from melc.objective.base import VARIANCE_FLOOR
 
 METHODS = ("exact", "discard", "bin")
 GAMMAS = (0.1, 0.5, 1.0, 1.5, 2.0)
@@ -57,7 +57,7 @@ def test_exact_divergence_equals_the_naive_one(weighted):
         if not well_posed(X, codes, v):
             return
         used += 1
-        found = Objective(Rows(X, codes, weights), gamma=gamma).evaluate(v).divergence
+        found = Objective(MemoryRows(X, codes, weights), gamma=gamma).evaluate(v).divergence
         expected = naive.divergence(X, codes, v, gamma, weights)
         # D may be next to zero as a difference of logarithms of order one.
         assert found == pytest.approx(expected, rel=1e-10, abs=1e-11)
@@ -77,7 +77,7 @@ def gradient_cases():
 def test_exact_gradient_matches_finite_differences():
     for X, codes, v, gamma, weights in gradient_cases():
         twin = naive.FrozenDivergence(X, codes, v, gamma, weights=weights)
-        found = Objective(Rows(X, codes, weights), gamma=gamma).evaluate(v)
+        found = Objective(MemoryRows(X, codes, weights), gamma=gamma).evaluate(v)
         expected = twin.gradient()
         size = max(np.max(np.abs(expected)), 1e-3)
         assert np.max(np.abs(found.gradient - expected)) <= 1e-7 * size
@@ -94,7 +94,7 @@ def test_gradients_match_finite_differences_of_their_own_value(method, eps):
         if method == "discard" and not twin.frozen[0, 1].any():
             continue  # an empty window is another matter, tested with the sums
         used += 1
-        found = Objective(Rows(X, codes, weights), gamma=gamma, method=method, eps=eps).evaluate(v)
+        found = Objective(MemoryRows(X, codes, weights), gamma=gamma, method=method, eps=eps).evaluate(v)
         assert found.divergence == pytest.approx(float(twin(v)), rel=1e-10, abs=1e-11)
         expected = twin.gradient()
         size = max(np.max(np.abs(expected)), 1e-3)
@@ -105,9 +105,9 @@ def test_gradients_match_finite_differences_of_their_own_value(method, eps):
 @pytest.mark.parametrize("method", ["discard", "bin"])
 def test_approximations_differ_from_exact_and_converge_to_it(method):
     X, codes, v = make(3)
-    exact = Objective(Rows(X, codes)).evaluate(v)
-    coarse = Objective(Rows(X, codes), method=method, eps=0.05).evaluate(v)
-    fine = Objective(Rows(X, codes), method=method, eps=1e-13).evaluate(v)
+    exact = Objective(MemoryRows(X, codes)).evaluate(v)
+    coarse = Objective(MemoryRows(X, codes), method=method, eps=0.05).evaluate(v)
+    fine = Objective(MemoryRows(X, codes), method=method, eps=1e-13).evaluate(v)
     assert abs(coarse.divergence - exact.divergence) > 1e-6
     assert fine.divergence == pytest.approx(exact.divergence, rel=1e-9)
     np.testing.assert_allclose(fine.gradient, exact.gradient, rtol=1e-5, atol=1e-7)
@@ -121,7 +121,7 @@ def test_approximations_differ_from_exact_and_converge_to_it(method):
 @settings(max_examples=60)
 def test_the_length_of_v_does_not_matter(seed, exponent, negative):
     X, codes, v = make(seed)
-    objective = Objective(Rows(X, codes))
+    objective = Objective(MemoryRows(X, codes))
     factor = -(10**exponent) if negative else 10**exponent
     one, other = objective.evaluate(v), objective.evaluate(factor * v)
     assert other.divergence == pytest.approx(one.divergence, rel=1e-11, abs=1e-12)
@@ -136,7 +136,7 @@ def test_swapping_translating_and_permuting_change_nothing(method):
         v = v / np.linalg.norm(X @ v) * 3
 
         def evaluate(X, codes, v=v):
-            return Objective(Rows(X, codes), method=method, eps=0.05).evaluate(v)
+            return Objective(MemoryRows(X, codes), method=method, eps=0.05).evaluate(v)
 
         base = evaluate(X, codes)
         order = np.random.default_rng(seed).permutation(len(codes))
@@ -158,8 +158,8 @@ def test_a_weight_of_k_equals_k_repeats(method):
         X, codes, v = make(seed)
         v = v / np.linalg.norm(X @ v) * 3
         repeats = np.random.default_rng(seed).integers(1, 5, size=len(codes))
-        weighted = Objective(Rows(X, codes, repeats * 1.0), method=method, eps=0.05).evaluate(v)
-        copied = Rows(np.repeat(X, repeats, axis=0), np.repeat(codes, repeats))
+        weighted = Objective(MemoryRows(X, codes, repeats * 1.0), method=method, eps=0.05).evaluate(v)
+        copied = MemoryRows(np.repeat(X, repeats, axis=0), np.repeat(codes, repeats))
         repeated = Objective(copied, method=method, eps=0.05).evaluate(v)
         assert weighted.divergence == pytest.approx(repeated.divergence, rel=1e-10)
         np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=1e-8, atol=1e-10)
@@ -168,8 +168,8 @@ def test_a_weight_of_k_equals_k_repeats(method):
 def test_units_of_the_features_do_not_matter_with_their_scale():
     X, codes, v = make(2)
     units = np.array([1e-3, 1.0, 50.0, 1e4])
-    plain = Objective(Rows(X, codes), scale=np.ones(4)).evaluate(v)
-    scaled = Objective(Rows(X * units, codes), scale=units).evaluate(v)
+    plain = Objective(MemoryRows(X, codes), scale=np.ones(4)).evaluate(v)
+    scaled = Objective(MemoryRows(X * units, codes), scale=units).evaluate(v)
     assert scaled.divergence == pytest.approx(plain.divergence, rel=1e-12)
     np.testing.assert_allclose(scaled.gradient, plain.gradient, rtol=1e-9)
 
@@ -185,7 +185,7 @@ def test_classes_a_thousand_bandwidths_apart(method, eps):
     codes = np.repeat([0, 1], 40).astype(np.int8)
     X = rng.normal(size=(80, 3)) + 1000.0 * codes[:, None] * [1, 0, 0]
     v = np.array([1.0, 0.2, -0.1])
-    found = Objective(Rows(X, codes), method=method, eps=eps).evaluate(v)
+    found = Objective(MemoryRows(X, codes), method=method, eps=eps).evaluate(v)
     expected = naive.FrozenDivergence(X, codes, v)
     assert found.divergence > 1e5
     assert np.all(np.isfinite(found.gradient))
@@ -201,7 +201,7 @@ def test_classes_a_thousand_bandwidths_apart(method, eps):
 def test_an_outlier_a_million_bandwidths_away(method):
     X, codes, v = make(1, d=2)
     X[0] = 1e7
-    found = Objective(Rows(X, codes), method=method, eps=1e-3).evaluate(v)
+    found = Objective(MemoryRows(X, codes), method=method, eps=1e-3).evaluate(v)
     assert math.isfinite(found.divergence)
     assert np.all(np.isfinite(found.gradient))
 
@@ -214,7 +214,7 @@ def test_a_class_without_variance_meets_the_floor(method):
     X = rng.normal(size=(40, 2))
     X[codes == 0] = [0.3, -0.1]
     v = np.array([0.8, 0.6])
-    found = Objective(Rows(X, codes), method=method, eps=1e-6).evaluate(v)
+    found = Objective(MemoryRows(X, codes), method=method, eps=1e-6).evaluate(v)
     assert found.floored
     assert math.isfinite(found.divergence)
     assert np.all(np.isfinite(found.gradient))
@@ -229,7 +229,7 @@ def test_a_class_without_variance_meets_the_floor(method):
 def test_all_points_on_one_spot_along_v(method):
     X, codes, _ = make(5, d=2)
     X[:, 1] = 7.0
-    found = Objective(Rows(X, codes), method=method, eps=0.1).evaluate(np.array([0.0, 1.0]))
+    found = Objective(MemoryRows(X, codes), method=method, eps=0.1).evaluate(np.array([0.0, 1.0]))
     assert found.divergence == 0
     np.testing.assert_array_equal(found.gradient, 0)
 
@@ -237,8 +237,8 @@ def test_all_points_on_one_spot_along_v(method):
 def test_a_vanishing_bandwidth_has_no_rounding_in_its_gradient():
     """Far from the origin the differences are what counts."""
     X, codes, v = make(6)
-    near = Objective(Rows(X, codes)).evaluate(v)
-    far = Objective(Rows(X + 1e6, codes)).evaluate(v)
+    near = Objective(MemoryRows(X, codes)).evaluate(v)
+    far = Objective(MemoryRows(X + 1e6, codes)).evaluate(v)
     assert far.divergence == pytest.approx(near.divergence, rel=1e-7)
     np.testing.assert_allclose(far.gradient, near.gradient, rtol=1e-4, atol=1e-6)
 
@@ -249,7 +249,7 @@ def test_a_vanishing_bandwidth_has_no_rounding_in_its_gradient():
 def test_the_penalty_is_the_papers():
     for seed in range(5):
         X, codes, v = make(seed)
-        objective = Objective(Rows(X, codes))
+        objective = Objective(MemoryRows(X, codes))
         value, gradient = objective.penalise(v, objective.evaluate(v))
         assert value == pytest.approx(naive.penalised(X, codes, v), rel=1e-10)
         h = 1e-5
@@ -260,7 +260,7 @@ def test_the_penalty_is_the_papers():
 
 def test_without_the_penalty_the_value_is_the_divergence():
     X, codes, v = make(0)
-    objective = Objective(Rows(X, codes), penalty=False)
+    objective = Objective(MemoryRows(X, codes), penalty=False)
     evaluation = objective.evaluate(3 * v)
     value, gradient = objective.penalise(3 * v, evaluation)
     assert value == evaluation.divergence
@@ -269,7 +269,7 @@ def test_without_the_penalty_the_value_is_the_divergence():
 
 def test_counters_add_up():
     X, codes, v = make(0, n=12, m=9)
-    objective = Objective(Rows(X, codes))
+    objective = Objective(MemoryRows(X, codes))
     for _ in range(3):
         assert objective.evaluate(v).n_exponentials == 12 * 11 // 2 + 9 * 8 // 2 + 12 * 9
     assert objective.n_evaluations == 3
@@ -279,6 +279,6 @@ def test_counters_add_up():
 def test_float32_rows_are_read_as_they_are():
     X, codes, v = make(0)
     single = X.astype(np.float32)
-    found = Objective(Rows(single, codes)).evaluate(v)
+    found = Objective(MemoryRows(single, codes)).evaluate(v)
     assert found.divergence == pytest.approx(naive.divergence(single.astype(float), codes, v), rel=1e-4)
     assert found.gradient.dtype == np.float64

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import naive
-from melc.evaluation import Evaluation
+from melc.data.memory import MemoryRows
+from melc.fit.coordinates import feature_scale
+from melc.fit.solvers import best_of, maximise, sharpen
+from melc.fit.starts import starting_directions
 from melc.objective import Objective
-from melc.optimize import best_of, maximise, sharpen
-from melc.rows import Rows
-from melc.scaling import feature_scale
-from melc.starts import starting_directions
+from melc.objective.base import Evaluation
 
 SOLVERS = ("lbfgs", "cg", "sphere")
 METHODS = ("exact", "discard", "bin")
@@ -24,7 +24,7 @@ def make(seed=0, n=120, d=5, shift=0.3):
     codes = (np.arange(n) % 2).astype(np.int8)
     X = rng.normal(size=(n, d)) * rng.uniform(0.3, 0.6, size=d)
     X[codes == 1] = X[codes == 1] * rng.uniform(0.7, 1.4, size=d) + shift * rng.normal(size=d)
-    return Rows(X, codes)
+    return MemoryRows(X, codes)
 
 
 def random_starts(d, n, seed=0):
@@ -218,7 +218,7 @@ def test_the_discriminant_is_fishers():
     codes = (np.arange(4000) % 2).astype(np.int8)
     spread = np.array([[2.0, 0.8], [0.8, 0.5]])
     X = rng.multivariate_normal([0, 0], spread, size=4000) + codes[:, None] * [1.0, -0.5]
-    rows = Rows(X, codes)
+    rows = MemoryRows(X, codes)
     fisher = np.linalg.solve(spread, [1.0, -0.5])
     found = discriminant(rows, feature_scale(rows))
     assert abs(found @ fisher) / np.linalg.norm(fisher) > 0.995
@@ -228,7 +228,7 @@ def test_the_discriminant_is_fishers():
 def test_starts_follow_the_units_of_the_features():
     rows = make(2)
     units = np.array([1e-4, 1.0, 30.0, 1e3, 1e6])
-    scaled = Rows(rows.X * units, rows.codes)
+    scaled = MemoryRows(rows.X * units, rows.codes)
     plain = starting_directions(rows, 3, feature_scale(rows), np.random.RandomState(0))
     other = starting_directions(scaled, 3, feature_scale(scaled), np.random.RandomState(0))
     for u, v in zip(plain, other, strict=True):
@@ -239,8 +239,8 @@ def test_starts_follow_the_units_of_the_features():
 def test_weights_count_as_copies_in_scale_and_discriminant():
     rows = make(6)
     copies = np.random.default_rng(0).integers(1, 4, size=rows.n_rows)
-    weighted = Rows(rows.X, rows.codes, copies * 1.0)
-    repeated = Rows(np.repeat(rows.X, copies, axis=0), np.repeat(rows.codes, copies))
+    weighted = MemoryRows(rows.X, rows.codes, copies * 1.0)
+    repeated = MemoryRows(np.repeat(rows.X, copies, axis=0), np.repeat(rows.codes, copies))
     scales = feature_scale(weighted), feature_scale(repeated)
     np.testing.assert_allclose(*scales, rtol=1e-12)
     np.testing.assert_allclose(discriminant(weighted, scales[0]), discriminant(repeated, scales[0]), rtol=1e-9)
@@ -248,7 +248,7 @@ def test_weights_count_as_copies_in_scale_and_discriminant():
 
 def test_a_constant_feature_takes_no_part_and_one_of_a_sample_counts_by_its_size():
     X = np.column_stack([np.full(50, 0.1), np.full(50, -1e8), np.arange(50.0), np.zeros(50)])
-    rows = Rows(X, (np.arange(50) % 2).astype(np.int8))
+    rows = MemoryRows(X, (np.arange(50) % 2).astype(np.int8))
     spread = np.std(np.arange(50.0))
     np.testing.assert_allclose(feature_scale(rows), [np.inf, np.inf, spread, np.inf])
     np.testing.assert_allclose(feature_scale(rows, is_all=False), [0.1, 1e8, spread, 1])

@@ -189,7 +189,7 @@ def test_listing_tells_shape_classes_source_and_place(tmp_path, monkeypatch):
 def test_the_command_lists_all_ten(monkeypatch, tmp_path):
     from typer.testing import CliRunner
 
-    from melc.commands import app
+    from melc.cli.commands import app
 
     monkeypatch.setenv("MELC_DATA", str(tmp_path))
     result = CliRunner().invoke(app, ["datasets"])

@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from melc import MELC
-from melc.density import Decision, Density
+from melc.model.decision import Decision
+from melc.model.density import Density
 from melc.plotting import ConvergenceDisplay, ProjectionDisplay, WeightsDisplay
 
 

@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 
 from melc import MELC, density
-from melc.density import Density, decide
+from melc.model.decision import decide
+from melc.model.density import Density
 
 
 def refused_without_memory(fit, match, most_bytes=20e6):

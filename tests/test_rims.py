@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import naive
 from melc import bounds
-from melc.binned import BinnedDivergence
-from melc.gaps import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
+from melc.data.memory import MemoryRows
 from melc.kernels import AS_THEY_ARE, ORDERS
-from melc.layout import Layout
-from melc.rim import RimBins, Rims, Slopes
-from melc.rows import Rows
+from melc.objective.gap import bins_at_rims, foresee_rims, guess_rims, refit, rims_of, sum_at_rims
+from melc.objective.moments import MomentsDivergence
+from melc.sums.bins import Layout
 from melc.sums.moments import Bins
+from melc.sums.rims import RimBins, Rims, Slopes
 
 GRID = np.linspace(-1, 1, 41)
 EPS = 1e-6
@@ -207,7 +207,7 @@ def test_rims_leave_out_what_is_deep():
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1], 50_000).astype(np.int8)
     z = rng.random(100_000) + 2 * codes
-    divergence = BinnedDivergence(Rows(z[:, None].copy(), codes), 0.2, EPS)
+    divergence = MomentsDivergence(MemoryRows(z[:, None].copy(), codes), 0.2, EPS)
     asked = []
     original = divergence.rows.bin_at_rims
     divergence.rows.bin_at_rims = lambda *given: asked.append(original(*given)) or asked[-1]
@@ -232,9 +232,9 @@ def test_a_sample_without_a_gap_suggests_none():
 def test_what_was_foreseen_is_refitted_to_what_is_wanted(seed, with_features):
     z, codes, weights = two_sides(seed)
     X = np.random.default_rng(seed).normal(size=(len(z), 2))
-    rows = Rows(np.column_stack([z, X]), codes, weights)
+    rows = MemoryRows(np.column_stack([z, X]), codes, weights)
     v = np.array([1.0, 0.0, 0.0])
-    divergence = BinnedDivergence(rows, 1.0, EPS)
+    divergence = MomentsDivergence(rows, 1.0, EPS)
     layout, _ = divergence._guess(v, AS_THEY_ARE)
     variance = 4 * max(layout.widths) ** 2
     sides = [ordinary_bins(z[codes == c], weights[codes == c], layout.widths[c], layout.origin) for c in (0, 1)]

@@ -9,10 +9,10 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 
 import naive
 from melc import MELC
+from melc.data.memory import MemoryRows
+from melc.fit.coordinates import feature_scale, gram
+from melc.fit.shrinkage import Shrinkage, estimate_shrinkage, ledoit_wolf
 from melc.objective import Objective
-from melc.rows import Rows
-from melc.scaling import feature_scale, gram
-from melc.shrinkage import Shrinkage, estimate_shrinkage, ledoit_wolf
 
 
 def make(seed, n=60, d=4):
@@ -60,7 +60,7 @@ def test_little_weight_on_many_rows_is_shrunk_no_less_than_by_the_formula():
 def test_a_class_of_two_rows_keeps_a_width_where_both_are_one_point():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(2, 6)), rng.normal(size=(30, 6)) + 1])
-    found = estimate_shrinkage(Rows(X, (np.arange(32) >= 2).astype(np.int8)), "auto", np.ones(6))
+    found = estimate_shrinkage(MemoryRows(X, (np.arange(32) >= 2).astype(np.int8)), "auto", np.ones(6))
     apart = X[1] - X[0]
     v = rng.normal(size=6)
     v -= apart * (apart @ v) / (apart @ apart)
@@ -80,7 +80,7 @@ def test_intensity_of_many_rows_is_that_of_all_not_of_the_sample():
     """Correlated features, so that the intensity is small and falls as one over the rows."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40_000, 6)) @ rng.normal(size=(6, 6))
-    rows = Rows(X, (np.arange(len(X)) % 2).astype(np.int8))
+    rows = MemoryRows(X, (np.arange(len(X)) % 2).astype(np.int8))
     found = estimate_shrinkage(rows, "auto", np.ones(6))
     for code in (0, 1):
         assert found.intensities[code] == pytest.approx(ledoit_wolf_shrinkage(X[code::2]), rel=0.2)
@@ -102,7 +102,7 @@ def test_value_and_gradient_are_those_of_the_formula(method, eps, n, weighted):
     weights = rng.uniform(0.5, 3, size=n) if weighted else None
     shrinkage = Shrinkage((0.3, 0.05), (0.8, 1.4), np.array([0.5, 2.0, 1.0]))
     v = rng.normal(size=3)
-    evaluation = Objective(Rows(X, codes, weights), method=method, eps=eps, shrinkage=shrinkage).evaluate(v)
+    evaluation = Objective(MemoryRows(X, codes, weights), method=method, eps=eps, shrinkage=shrinkage).evaluate(v)
     plain = (shrinkage.intensities, shrinkage.targets, shrinkage.scale)
     twin = naive.FrozenDivergence(
         X, codes, v, method="exact" if method == "moments" else method, eps=eps, weights=weights, shrinkage=plain
@@ -131,12 +131,12 @@ def test_no_shrinkage_and_one_of_zero_are_the_same():
     X, codes, _ = make(7)
     one, two = (MELC(shrinkage=wish, random_state=0, n_init=2).fit(X, codes) for wish in (None, 0.0))
     np.testing.assert_array_equal(one.coef_, two.coef_)
-    assert estimate_shrinkage(Rows(X, codes), 0.0, np.ones(4)) is None
+    assert estimate_shrinkage(MemoryRows(X, codes), 0.0, np.ones(4)) is None
 
 
 def test_full_shrinkage_leaves_the_mean_variance_of_the_class():
     X, codes, rng = make(8)
-    rows = Rows(X, codes)
+    rows = MemoryRows(X, codes)
     scale = feature_scale(rows)
     shrinkage = estimate_shrinkage(rows, 1.0, scale)
     v = rng.normal(size=4)
@@ -152,7 +152,7 @@ def test_features_without_spread_count_for_nothing():
     plain, other = (MELC(shrinkage="auto", random_state=0, n_init=1).fit(data, codes) for data in (X, wider))
     assert other.coef_[0, 4] == 0
     np.testing.assert_allclose(other.coef_[0, :4], plain.coef_[0], atol=1e-6)
-    found = [estimate_shrinkage(Rows(data, codes), "auto", feature_scale(Rows(data, codes))) for data in (X, wider)]
+    found = [estimate_shrinkage(MemoryRows(data, codes), "auto", feature_scale(MemoryRows(data, codes))) for data in (X, wider)]
     np.testing.assert_allclose(found[1].intensities, found[0].intensities, rtol=1e-9)
     np.testing.assert_allclose(found[1].targets, found[0].targets, rtol=1e-9)
 

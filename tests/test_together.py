@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from melc import MELC, classifier
-from melc.rows import Rows
-from melc.together import Together, solve_together
+from melc.data.memory import MemoryRows
+from melc.data.together import Together, solve_together
 
 
 def make(n, d=7):
@@ -21,14 +21,14 @@ def make(n, d=7):
 def passes(monkeypatch):
     """How many passes over all rows were made, however many problems shared each."""
     made = []
-    make_passes = Rows._make
+    make_passes = MemoryRows._make
 
     def counted(self, wishes):
         if self.n_rows > classifier._WORTH_TOGETHER:
             made.append(len(wishes))
         make_passes(self, wishes)
 
-    monkeypatch.setattr(Rows, "_make", counted)
+    monkeypatch.setattr(MemoryRows, "_make", counted)
     monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 30_000)
     return made
 

@@ -15,7 +15,7 @@ import skops.io
 from typer.testing import CliRunner
 
 from melc import MELC
-from melc.commands import app
+from melc.cli.commands import app
 from melc.export import from_json, to_json, to_sql
 
 SCRIPT = "<script>alert(1)</script>"
@@ -98,7 +98,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import melc
-from melc.commands import app
+from melc.cli.commands import app
 from melc.export import from_json, to_json
 
 warnings.simplefilter("ignore")
@@ -176,7 +176,7 @@ def test_a_file_is_read_up_to_its_limit_only(folder, monkeypatch):
 
     monkeypatch.setattr("melc.export.document.MOST_BYTES", 1000)
     monkeypatch.setattr("builtins.open", lambda *_: Endless())
-    from melc.commands import _load
+    from melc.cli.commands import _load
 
     with pytest.raises(ValueError, match=r"no melc model|limit"):
         _load("model.json")

@@ -5,12 +5,12 @@ import pytest
 from scipy import sparse
 
 from melc import MELC, binned, objective, sketch
-from melc.binned import BinnedDivergence
+from melc.data.memory import MemoryRows
 from melc.kernels import ORDERS
-from melc.layout import Layout
-from melc.pairwise import ExactDivergence
-from melc.rim import Rims, Slopes
-from melc.rows import Rows
+from melc.objective.moments import MomentsDivergence
+from melc.objective.pairwise import ExactDivergence
+from melc.sums.bins import Layout
+from melc.sums.rims import Rims, Slopes
 
 FORMS = {
     "rows": np.ascontiguousarray,
@@ -45,20 +45,20 @@ def test_bins_on_every_form_of_rows(form, offset):
     X, codes = few_rows()
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if form == "rows" else None
     shifted = X if offset is None else (X + offset).astype(np.float32).astype(float)
-    rows = Rows(FORMS[form](shifted), codes, weights)
+    rows = MemoryRows(FORMS[form](shifted), codes, weights)
     if offset is not None and form != "csr":
         rows = rows.around(np.full(2, offset))
     v = np.array([0.6, -0.8])
-    exact = ExactDivergence(Rows(shifted, codes, weights), 1.0).evaluate(v)
-    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), exact, 1e-6)
+    exact = ExactDivergence(MemoryRows(shifted, codes, weights), 1.0).evaluate(v)
+    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), exact, 1e-6)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["overlapping", "apart", "outlier", "heavy"])
 def test_bins_of_every_order(order, kind):
     X, codes = few_rows(kind)
-    rows = Rows(X, codes)
-    binned = BinnedDivergence(rows, 1.0, 1e-4)
+    rows = MemoryRows(X, codes)
+    binned = MomentsDivergence(rows, 1.0, 1e-4)
     binned.order = order
     v = np.array([0.6, 0.8])
     assert_same(binned.evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
@@ -69,7 +69,7 @@ def test_bins_of_every_order(order, kind):
 def test_features_in_bins(order, weighted):
     X, codes = few_rows()
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
-    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
     layout = Layout(0.0, (0.5, 0.25), (-2, -4), (4, 8), order)  # too short for some
     binned = rows.bin(v, layout, with_features=True)
     assert len(binned.outside)
@@ -83,7 +83,7 @@ def test_features_in_bins(order, weighted):
 def test_features_at_the_rims_of_a_gap(order, weighted):
     X, codes = few_rows("apart")
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
-    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
+    rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
     layout = Layout(0.0, (4.0, 4.0), (-2, -2), (40, 40), order)
     rims = Rims(np.append(np.arange(80) % 40 > 1, False), 0.0, 0.25, (4, 4), 8, False, with_features=True)
     found = rows.bin(v, layout, False, rims).at_rims
@@ -101,11 +101,11 @@ def test_points_beyond_the_table(kind, weighted, monkeypatch):
     monkeypatch.setattr(binned, "_MOST_BINS", 8)
     X, codes = few_rows(kind)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
-    rows, v = Rows(X, codes, weights), np.array([0.6, 0.8])
-    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+    rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
+    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
 
 
-class _Sketched(Rows):
+class _Sketched(MemoryRows):
     remembers, sketches = False, True
 
 
@@ -117,21 +117,21 @@ def test_rows_that_are_sketched(kind, weighted, monkeypatch):
     X, codes = few_rows(kind)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = _Sketched(X, codes, weights), np.array([0.6, 0.8])
-    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
 
 
-@pytest.mark.parametrize("of", [ExactDivergence, lambda rows, gamma: BinnedDivergence(rows, gamma, 1e-6)])
+@pytest.mark.parametrize("of", [ExactDivergence, lambda rows, gamma: MomentsDivergence(rows, gamma, 1e-6)])
 def test_directions_along_which_a_class_or_nothing_varies(of):
     X, codes = few_rows()
     for code in (0, 1):
         spiked = X.copy()
         spiked[codes == code, 0] = 1.0
-        found = of(Rows(spiked, codes), 1.0).evaluate(np.array([1.0, 0.0]))
+        found = of(MemoryRows(spiked, codes), 1.0).evaluate(np.array([1.0, 0.0]))
         assert found.floored
         assert np.isfinite(found.divergence)
         assert np.isfinite(found.gradient).all()
     X[:, 0] = 1.0
-    nothing = of(Rows(X, codes), 1.0).evaluate(np.array([1.0, 0.0]))
+    nothing = of(MemoryRows(X, codes), 1.0).evaluate(np.array([1.0, 0.0]))
     assert (nothing.divergence, nothing.gradient.tolist()) == (0.0, [0.0, 0.0])
 
 
@@ -139,8 +139,8 @@ def test_wide_and_narrow_classes():
     """Bins of one class are merged for the sum across; most of them are empty."""
     X, codes = few_rows()
     X[codes == 1] *= 300.0
-    rows, v = Rows(X, codes), np.array([1.0, 0.5])
-    assert_same(BinnedDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+    rows, v = MemoryRows(X, codes), np.array([1.0, 0.5])
+    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
 
 
 @pytest.mark.parametrize("method", ["moments", "exact", "discard", "bin"])

@@ -1,8 +1,6 @@
 """The classifier: validate, assemble, store. Formulas live in the rooms below."""
 
 import contextlib
-import functools
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
@@ -11,37 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.parallel import _threadpool_controller_decorator
-from sklearn.utils.sparsefuncs import min_max_axis
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from melc._sklearn import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    check_weights,
+    fit_context,
+    n_threads_for,
+    with_callbacks,
+)
 from melc.arrays import Floats
-from melc.canonical import MOST_NUMBERS, canonical
-from melc.fitting import Projection, Settings, learn_projection
-from melc.labels import labels_in, numbers_of
-from melc.lazy import check_features, dask_room, is_lazy, lazy_on_dask
-from melc.names import feature_names_of
+from melc.data.dask.door import check_features, dask_room, is_lazy, lazy_on_dask
+from melc.data.memory import MemoryRows
+from melc.data.products import project_on
+from melc.data.source import Rows
+from melc.fit import validation
+from melc.fit.advice import warn_of
+from melc.fit.progress import Progress
+from melc.fit.projection import Projection, Settings, learn_projections
+from melc.fit.search import WORTH_SAMPLES
+from melc.fit.solvers import SOLVERS, Result
 from melc.objective import METHODS
-from melc.optimize import SOLVERS, Result
-from melc.progress import HAS_CALLBACKS, CallbackSupportMixin, Progress, with_callbacks
-from melc.rows import Rows
-from melc.search import WORTH_SAMPLES
-from melc.together import Together, solve_together
-
-# With more classes than this there must be some rows to each.
-_MANY_CLASSES, _ROWS_PER_CLASS = 50, 4
-# Bytes that the codes of all classes may take whatever X has, and beyond that for each byte of X.
-_SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
-
-# Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
-_WORTH_TOGETHER = 100_000
-# Rows that are looked at together where all at once would fill the memory.
-_BLOCK = 1 << 16
 
 # Rows with numbers of classes as codes, the labels, and the weight of each.
 _Labelled = tuple[Rows, NDArray[Any], Floats]
@@ -108,15 +100,15 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     interval_classes_ : ndarray of shape (len(thresholds_) + 1,), or list of them
         The label of every interval between thresholds, from left to right. With more than two classes: whether the
         interval belongs to the class rather than to the rest.
-    decisions_ : list of melc.density.Decision
+    decisions_ : list of melc.model.decision.Decision
         The class densities along each projection (one for two classes) and the intervals between thresholds.
     divergence_ : float, or ndarray of shape (n_classes,)
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
         Iterations of the best run; the most over the classes.
-    result_ : melc.optimize.Result, or list of them
+    result_ : melc.fit.solvers.Result, or list of them
         The best run: iterations, evaluations, exponentials, how it ended.
-    results_ : list of melc.optimize.Result, or list of such lists
+    results_ : list of melc.fit.solvers.Result, or list of such lists
         All runs, in the order of their starts. On large data they are runs on samples.
     n_features_in_ : int
         Number of features seen in fit.
@@ -188,7 +180,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         self.verbose = verbose
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MELC":
         """Find the directions and the thresholds.
 
@@ -204,12 +196,13 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         with _as_it_was_if_refused(self):
             given = X, y, sample_weight
             rows, classes, totals = self._collected(*given) if is_lazy(*given) else self._validated(*given)
-            ratios = _log_prior_ratios(self.priors, classes, totals)
+            ratios = validation.log_prior_ratios(self.priors, classes, totals)
             known = self._known_directions(classes, rows.n_features)
             n_runs = len(ratios) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
             parts = [rows.against_rest(k) for k in range(len(classes))] if len(classes) > 2 else [rows]
-            self._store(classes, _learn(self, classes, parts, ratios, known, progress))
+            rng, heard = check_random_state(self.random_state), _listener(progress, classes, len(parts))
+            self._store(classes, learn_projections(parts, self._settings(), ratios, rng, known, heard))
             progress.fit_ended()
         return self
 
@@ -220,17 +213,15 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         )
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            X, y, weights = _drop_weightless(X, y, weights)
-        n_bytes = (X.data if sparse.issparse(X) else X).nbytes
-        classes = labels_in(y, lambda n_classes: _check_number_of_classes(n_classes, len(y), n_bytes))
-        index = numbers_of(y, classes)
-        counts, totals = _totals(index, weights, len(classes))
-        _check_classes(classes, counts, totals)
-        _check_varies(_varies(X), *X.shape)
-        X, index, weights = canonical(X, index, weights)
-        _, totals = _totals(index, weights, len(classes))  # once more: in this order they are the same to the last bit
-        return Rows(X, index, weights, _openmp_effective_n_threads(self.n_jobs)), classes, totals
+            X, y, weights = validation.drop_weightless(X, y, check_weights(sample_weight, X.shape[0]))
+        classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
+        index = validation.numbers_of(y, classes)
+        validation.check_classes(classes, *validation.counts_and_totals(index, weights, len(classes)))
+        validation.check_varies(validation.varies(X), *X.shape)
+        X, index, weights = validation.canonical(X, index, weights)
+        # Totals of the rows in this order: they are then the same to the last bit.
+        _, totals = validation.counts_and_totals(index, weights, len(classes))
+        return MemoryRows(X, index, weights, n_threads_for(self.n_jobs)), classes, totals
 
     def _collected(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
         """Checked rows where Dask has them, the labels, and the weight of each; small data in memory."""
@@ -240,13 +231,13 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             return self._validated(*dask_room().gather(X, y, sample_weight))
         if self.method != "moments":
             raise ValueError(
-                f'method={self.method!r} wants all projections in one place. Use method="moments", or bring the data '
+                f'method={self.method!r} needs all projections in one place. Use method="moments", or bring the data '
                 "into memory: X, y = dask.compute(X, y)"
             )
         n_rows = int(data.counts.sum())
-        _check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
-        _check_classes(data.classes, data.counts, data.totals)
-        _check_varies(data.varies, n_rows, data.rows.n_features)
+        validation.check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
+        validation.check_classes(data.classes, data.counts, data.totals)
+        validation.check_varies(data.varies, n_rows, data.rows.n_features)
         return data.rows, data.classes, data.totals
 
     def _settings(self) -> Settings:
@@ -272,7 +263,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             setattr(self, name, value)
         several = len(projections) > 1
         for label, projection in zip(classes.tolist(), projections, strict=False):
-            _warn(self, projection, f"Class {label!r} against the rest: " if several else "")
+            warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
 
     @property
     def _n_features_out(self) -> int:
@@ -286,10 +277,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         check_is_fitted(self, "coef_")
         checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
         X = validate_data(self, X, ensure_all_finite=False, **checks)
-        with contextlib.closing(
-            Rows(X, np.empty(0, dtype=np.int8), n_threads=_openmp_effective_n_threads(self.n_jobs))
-        ) as rows:
-            z = np.column_stack([rows.project(direction) for direction in self.coef_])
+        z = project_on(X, self.coef_, n_threads_for(self.n_jobs))
         if not np.isfinite(z).all():
             validate_data(self, X, **checks)
             z = np.nan_to_num(z)  # finite features whose projection is beyond the largest number
@@ -341,39 +329,16 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         return tags
 
 
-# Solvers work on vectors of a few numbers, where threads of BLAS cost far more than they save.
-@_threadpool_controller_decorator(limits=1, user_api="blas")
-def _learn(
-    model: MELC,
-    classes: NDArray[Any],
-    parts: list[Rows],
-    ratios: list[float],
-    known: Floats | None,
-    progress: Progress,
-) -> list[Projection]:
-    """One projection for every pair of class and rest, side by side where that saves passes over the data."""
-    settings, rng = model._settings(), check_random_state(model.random_state)
-    rngs = [rng]
-    if len(parts) > 1:  # one each, so that the order in which they are solved does not matter
-        rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
+def _listener(progress: Progress, classes: NDArray[Any], n_parts: int) -> Callable[..., bool]:
+    """What tells ``progress`` of every run; with a model of the best so far, where one projection is all of it."""
 
-    def learn(k: int) -> Projection:
-        def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
-            def attributes() -> dict[str, Any]:
-                return _fitted_attributes(classes, [projection()])
+    def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
+        def attributes() -> dict[str, Any]:
+            return _fitted_attributes(classes, [projection()])
 
-            return progress.run_ended(run, attributes if len(parts) == 1 else None)
+        return progress.run_ended(run, attributes if n_parts == 1 else None)
 
-        with contextlib.closing(parts[k]):
-            start = None if known is None else known[k]
-            return learn_projection(parts[k], settings, ratios[k], rngs[k], start, run_ended)
-
-    if len(parts) == 1 or parts[0].n_rows < _WORTH_TOGETHER or not parts[0].divisible:
-        return [learn(k) for k in range(len(parts))]
-    together = Together(len(parts))
-    for part in parts:
-        part.together = together
-    return solve_together([functools.partial(learn, k) for k in range(len(parts))], together)
+    return run_ended
 
 
 def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> dict[str, Any]:
@@ -418,141 +383,6 @@ def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
         raise
 
 
-# Rows that a class may count as, by weight.
-_LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
-
-# Features that a warning names.
-_MOST_NAMED = 5
-
-# From ``_warn`` up to whoever called ``fit``; scikit-learn's callbacks add a frame.
-_FRAMES_TO_CALLER = 6 if HAS_CALLBACKS else 5
-
-
-def _warn(model: MELC, projection: Projection, whose: str) -> None:
-    best = projection.best
-    if best.n_iter >= model.max_iter and not best.converged:
-        warnings.warn(
-            f"{whose}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
-            f"(now {model.max_iter}) or tol (now {model.tol:g}).",
-            ConvergenceWarning,
-            stacklevel=_FRAMES_TO_CALLER,
-        )
-    if projection.is_degenerate:
-        set_by = "a floor on its variance" if projection.floored else "that, not by how the classes differ"
-        warnings.warn(
-            f"{whose}A class does not vary along the direction found, which rests on {_carriers(model, projection)}: "
-            f"its density is a spike, and the divergence ({best.divergence:.6g}) is set by {set_by}. "
-            'Set shrinkage="auto", or remove features that are constant within a class or repeat others, or add rows.',
-            UserWarning,
-            stacklevel=_FRAMES_TO_CALLER,
-        )
-
-
-def _carriers(model: MELC, projection: Projection) -> str:
-    """The features that a direction rests on, by name, the strongest first."""
-    share = projection.contributions / projection.contributions.max()
-    strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
-    names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]
-    more = len(strongest) - len(names)
-    which = "feature" if len(strongest) == 1 else "the features"
-    return f"{which} {', '.join(names)}" + (f" and {more} more" if more else "")
-
-
-def _drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]:
-    kept = weights > 0
-    if kept.all():
-        return X, y, weights
-    return X[kept], y[kept], weights[kept]
-
-
 def _belong_in_memory(n_rows: int, n_features: int) -> bool:
-    """Data so small that a cluster could only slow them down."""
-    return n_rows <= WORTH_SAMPLES or n_rows * n_features <= MOST_NUMBERS
-
-
-def _totals(index: NDArray[Any], weights: Floats | None, n_classes: int) -> tuple[NDArray[np.int64], Floats]:
-    """Rows and weight of every class; by blocks, for counting makes wide numbers of narrow ones."""
-    counts, totals = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes)
-    for start in range(0, len(index), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        counts += np.bincount(index[block], minlength=n_classes)
-        totals += np.bincount(index[block], None if weights is None else weights[block], n_classes)
-    return counts, totals
-
-
-def _check_number_of_classes(n_classes: int, n_rows: int, at_hand: int) -> None:
-    """Refuse what can only be a mistake, before memory is asked for: each class is told from the rest on its own."""
-    needed = n_classes * n_rows
-    few_rows = n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes
-    if few_rows or needed > max(_SMALL_CODES, _CODES_PER_BYTE * at_hand):
-        raise ValueError(
-            f"y holds {n_classes} classes in {n_rows} rows; to code them takes {needed / 2**20:.0f} MiB, while X has "
-            f"{at_hand / 2**20:.0f} MiB. If y is a quantity or the number of a row, it needs another method or column; "
-            "if it is a class, join the rare ones."
-        )
-
-
-def _check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floats) -> None:
-    if len(classes) == 1:
-        raise ValueError(
-            f"MELC tells classes apart, but y holds one class only: {classes.tolist()[0]!r}. Rows of a second class "
-            "are needed."
-        )
-    _check_totals(classes, totals)
-    counted = np.maximum(counts, totals)  # a row of weight two is two rows
-    if counted.min() < 2:
-        label = classes.tolist()[np.argmin(counted)]
-        raise ValueError(
-            f"Class {label!r} has 1 row; the width of its density needs at least 2. "
-            "Add rows of that class or remove it."
-        )
-
-
-def _check_totals(classes: NDArray[Any], totals: Floats) -> None:
-    absurd = np.flatnonzero((totals < _LEAST_TOTAL) | (totals > _LARGEST_TOTAL))
-    if len(absurd):
-        label, total = classes.tolist()[absurd[0]], totals[absurd[0]]
-        raise ValueError(
-            f"The weights of class {label!r} add up to {total:.3g}. A weight counts as that many rows, and by their "
-            "number goes the width of the densities: scale the weights so that they add up to about the number of rows."
-        )
-
-
-def _varies(X: Any) -> bool:
-    """Whether any feature does; found out in the first block, as a rule."""
-    if sparse.issparse(X):
-        low, high = min_max_axis(X, axis=0)
-        return bool(np.any(low < high))
-    return any(bool(np.any(X[start : start + _BLOCK] != X[0])) for start in range(0, X.shape[0], _BLOCK))
-
-
-def _check_varies(varies: bool, n_rows: int, n_features: int) -> None:
-    if not varies:
-        raise ValueError(
-            f"None of the {n_features} features varies over the {n_rows} rows, so no direction tells the "
-            "classes apart. Check how X was read."
-        )
-
-
-def _log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> list[float]:
-    """log of prior over prior of the rest, for every projection: of the second class, or of all if there are more."""
-    if priors is None:
-        return [0.0] * (len(classes) if len(classes) > 2 else 1)
-    shares = totals if isinstance(priors, str) else _checked_shares(priors, classes)
-    rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which rounds to nothing
-    ratios = np.log(shares / rest)
-    return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]
-
-
-def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
-    try:
-        shares = np.asarray(priors, dtype=np.float64)
-        good = shares.shape == classes.shape and bool(np.all(np.isfinite(shares) & (shares > 0)))
-    except (TypeError, ValueError):
-        good = False
-    if not good:
-        raise ValueError(
-            f"priors={priors!r} must be one positive number a class, in the order of the {len(classes)} labels "
-            f"{classes.tolist()[:10]}."
-        )
-    return shares
+    """Whether data are so small that a cluster could only slow them down."""
+    return n_rows <= WORTH_SAMPLES or n_rows * n_features <= validation.MOST_SORTED_NUMBERS

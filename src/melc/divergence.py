@@ -5,11 +5,11 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight
 
+from melc._sklearn import check_weights
 from melc.arrays import Floats
+from melc.data.memory import MemoryRows
 from melc.objective import METHODS, Objective
-from melc.rows import Rows
 from melc.sums import SUMS
 
 
@@ -133,18 +133,18 @@ def _check_choice(method: str, eps: float | None, gamma: float = 1.0) -> None:
         raise ValueError(f"gamma={gamma!r} must be a positive finite number; 1.0 is Silverman's rule.")
 
 
-def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
+def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> MemoryRows:
     X = check_array(X, dtype=[np.float64, np.float32])
     y = column_or_1d(y)
     check_consistent_length(X, y)
     weights = None
     if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = check_weights(sample_weight, X.shape[0])
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
     labels, codes = np.unique(y, return_inverse=True)
     if len(labels) != 2:
         raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5]}.")
-    return Rows(X, codes.astype(np.int8), weights)
+    return MemoryRows(X, codes.astype(np.int8), weights)
 
 
 def _direction(v: Any, n_features: int) -> Floats:
@@ -156,7 +156,7 @@ def _direction(v: Any, n_features: int) -> Floats:
     return direction
 
 
-def _size(rows: Rows, direction: Floats, method: str) -> Floats | None:
+def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     """What to divide the direction by, so that squares of projections are numbers; a power of two, so that no digit
     changes. The paper's two methods take the projections as they are: their eps is absolute."""
     if method in ("discard", "bin"):

@@ -1,4 +1,4 @@
-"""A fitted model as text to read, as JSON to keep, as SQL or ONNX to run elsewhere."""
+"""Export of a fitted model as text, JSON, SQL or ONNX."""
 
 from melc.export.document import from_json, to_json
 from melc.export.onnx_graph import to_onnx

@@ -1,4 +1,4 @@
-"""A fitted model as JSON and back: plain data with a format name and a version, checked when read."""
+"""Write a fitted model as JSON and read it back. A file has a format name and a version and is checked when read."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
 from melc.classifier import MELC
-from melc.density import Decision, Density
-from melc.reading import Reader, parse
+from melc.export.reading import Reader, parse
+from melc.model.decision import Decision
+from melc.model.density import Density
 
 FORMAT, VERSION = "melc-model", 1
 
-# A model holds kilobytes, some megabytes with many features and classes. What is far larger is none.
+# A model takes kilobytes, or a few megabytes with many features and classes. Larger texts are refused.
 MOST_BYTES = 256 * 2**20
 
 _TEXT_TYPES = ("str", "object")
@@ -36,9 +37,21 @@ _LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
 
 
 def to_json(model: MELC, *, indent: int | None = None) -> str:
-    """The fitted model as JSON text. It holds parameters, directions and densities, and no row of the data.
+    """Return the fitted model as JSON text.
 
-    Numbers are written so that they read back to the same bits: predictions are the same.
+    The text contains the parameters, projections, thresholds and densities, but no training rows. Numbers are written
+    in full precision, so that the model read back predicts exactly the same.
+
+    Parameters
+    ----------
+    model : MELC
+        A fitted model.
+    indent : int, default=None
+        Number of spaces per level of indentation. By default the text has a single line.
+
+    Returns
+    -------
+    text : str
 
     Examples
     --------
@@ -54,16 +67,32 @@ def to_json(model: MELC, *, indent: int | None = None) -> str:
 
 
 def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC:
-    """The model that :func:`to_json` wrote. Safe with text from strangers: nothing in it is executed.
+    """Return the model written by :func:`to_json`.
 
-    Whatever is wrong with the text, from a missing brace to a threshold out of order, is a ``ValueError``
-    that says what and where.
+    Safe for text from untrusted sources: nothing in it is executed.
+
+    Parameters
+    ----------
+    text : str or bytes
+        JSON text.
+    max_bytes : int, default=2**28
+        Longer texts are refused.
+
+    Returns
+    -------
+    model : MELC
+        The fitted model, without the record of its runs (``results_``).
+
+    Raises
+    ------
+    ValueError
+        If anything in the text is wrong; the message says what and where.
     """
     return from_document(parse(text, "melc model", max_bytes=max_bytes))
 
 
 def to_document(model: MELC) -> dict[str, Any]:
-    """The fitted model as dictionaries, lists, texts and numbers."""
+    """Return the fitted model as dictionaries, lists, strings and numbers."""
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     return {
@@ -80,8 +109,10 @@ def to_document(model: MELC) -> dict[str, Any]:
 
 
 def from_document(reader: Reader) -> MELC:
-    """The model in a document that was read."""
-    _check_format(reader)
+    """Return the model in a parsed document, after checking every part of it."""
+    if format_of(reader) != FORMAT:
+        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r}, found {format_of(reader)!r}.")
+    check_version(reader, VERSION)
     fields = reader.fields(
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],
         ["feature_names"],
@@ -100,22 +131,30 @@ def from_document(reader: Reader) -> MELC:
     return model
 
 
-def _check_format(reader: Reader) -> None:
-    """Tell a foreign file and a newer version apart from a damaged one."""
+def format_of(reader: Reader) -> Any:
+    """Return the format name of a document, or None if it has none."""
     entries = reader.entries()
-    if "format" not in entries or entries["format"].value != FORMAT:
-        raise ValueError(f"This is no melc model: its 'format' should be {FORMAT!r}.")
+    return entries["format"].value if "format" in entries else None
+
+
+def check_version(reader: Reader, newest: int) -> None:
+    """Raise ``ValueError`` if the version of a document is missing or above ``newest``.
+
+    Called before the other keys are read: in a newer version they may differ.
+    """
+    entries = reader.entries()
     if "version" not in entries:
         raise ValueError(f"{reader.place}: the key 'version' is missing.")
     version = entries["version"].integer(1, 2**31)
-    if version > VERSION:
+    if version > newest:
         raise ValueError(
-            f"The model has version {version} of the format, but this release reads up to {VERSION}. "
+            f"The model has format version {version}, but this release of melc reads versions up to {newest}. "
             "Upgrade melc to read it."
         )
 
 
 def _with_parameters(reader: Reader) -> MELC:
+    """Return an unfitted model with the parameters in the document."""
     known = MELC().get_params()
     values = {name: entry.value for name, entry in reader.fields([], known).items()}
     model = MELC(**values)
@@ -134,7 +173,7 @@ def _restore(
     divergence: Floats,
     n_iter: int,
 ) -> None:
-    """Set what ``fit`` sets, but for the record of its runs."""
+    """Set the attributes that ``fit`` sets, except the record of its runs."""
     fitted: dict[str, Any] = {
         "classes_": classes,
         "coef_": coef,
@@ -159,7 +198,7 @@ def _restore(
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; a generator of random numbers is left out."""
+    """Return a parameter as a JSON value; a random number generator becomes None."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
@@ -168,21 +207,23 @@ def _plain(value: Any) -> Any:
         return np.asarray(value).tolist()
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
-    raise ValueError(f"A parameter is {value!r}, which JSON cannot hold.")
+    raise ValueError(f"The parameter value {value!r} cannot be written as JSON; use a number, string, list or None.")
 
 
 def _labels_out(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return the class labels, shape (n_classes,), as their type and a list of values."""
     values = classes.tolist()
     kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
     if kind not in _LABEL_TYPES or (kind == "object" and not all(isinstance(v, str) for v in values)):
         raise ValueError(
-            f"The labels {values[:3]} of type {kind} cannot be written: use texts, whole numbers, floats or "
+            f"The labels {values[:3]} of type {kind} cannot be written as JSON: use strings, integers, floats or "
             "booleans as labels."
         )
     return {"type": kind, "values": values}
 
 
 def _labels_in(reader: Reader) -> NDArray[Any]:
+    """Return the class labels, shape (n_classes,), sorted and with their original type."""
     fields = reader.fields(["type", "values"])
     kind = fields["type"].choice(*_LABEL_TYPES)
     items = fields["values"].items()
@@ -196,11 +237,12 @@ def _labels_in(reader: Reader) -> NDArray[Any]:
         limits = np.iinfo(kind)
         labels = np.array([item.integer(limits.min, limits.max) for item in items], dtype=kind)
     if len(labels) < 2 or not np.array_equal(labels, np.unique(labels)):
-        fields["values"].fail("two or more different labels in order")
+        fields["values"].fail("two or more different labels in ascending order")
     return labels
 
 
 def _matrix_in(reader: Reader, n_rows: int) -> Floats:
+    """Return a list of equally long lists as an array of shape (n_rows, n_columns)."""
     rows = reader.items(n_rows)
     width = len(rows[0].items())
     if width == 0:
@@ -209,9 +251,10 @@ def _matrix_in(reader: Reader, n_rows: int) -> Floats:
 
 
 def _distinct(reader: Reader, length: int) -> list[str]:
+    """Return ``length`` strings that all differ."""
     names = reader.texts(length)
     if len(set(names)) < len(names):
-        reader.fail("names that differ")
+        reader.fail("different names")
     return names
 
 
@@ -237,7 +280,7 @@ def _decision_in(reader: Reader) -> Decision:
     thresholds = fields["thresholds"].ascending()
     codes = [item.integer(0, 1) for item in fields["codes"].items(len(thresholds) + 1)]
     if any(a == b for a, b in pairwise(codes)):
-        fields["codes"].fail("codes that take turns")
+        fields["codes"].fail("alternating codes")
     first, second = (_density_in(item) for item in fields["densities"].items(2))
     counts = fields["counts"].optional() if "counts" in fields else None
     return Decision(
@@ -252,7 +295,7 @@ def _decision_in(reader: Reader) -> Decision:
 def _counts_in(reader: Reader, n_intervals: int) -> Floats:
     counts = np.array([row.numbers(2) for row in reader.items(n_intervals)])
     if np.any(counts < 0):
-        reader.fail("counts of zero or more")
+        reader.fail("non-negative counts")
     return counts
 
 
@@ -261,5 +304,5 @@ def _density_in(reader: Reader) -> Density:
     support = fields["support"].ascending()
     weights = fields["weights"].numbers(len(support))
     if len(support) == 0 or np.any(weights <= 0) or abs(weights.sum() - 1) > 1e-9:
-        fields["weights"].fail("positive weights with sum one")
+        fields["weights"].fail("positive weights that sum to 1")
     return Density(support, weights, fields["variance"].positive())

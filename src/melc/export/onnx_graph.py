@@ -1,7 +1,9 @@
-"""A fitted model as an ONNX graph, in double precision throughout.
+"""Export of a fitted model as an ONNX graph, in double precision.
 
-Two classes: project, count the thresholds at or below, look the label up. More: the log odds of every class against
-the rest, and the largest wins.
+With two classes the graph projects the rows, counts the thresholds at or below each projection and looks up the label.
+With more it computes the log odds of every class against the rest and returns the class with the largest.
+
+Functions that add nodes to the graph return the name of the result, of shape (rows, 1) unless stated otherwise.
 """
 
 from typing import Any
@@ -12,14 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from melc._version import __version__
 from melc.classifier import MELC
-from melc.density import SMALLEST_DECISION, Decision, Density
+from melc.model.decision import SMALLEST_DECISION, Decision
+from melc.model.density import Density
 
-# Fixed, so that runtimes of some years ago read the graph: ReduceLogSumExp takes its axes as input since 18.
+# Fixed, so that older runtimes can read the graph. ReduceLogSumExp takes its axes as an input since opset 18.
 _OPSET, _IR_VERSION = 18, 9
 
 
 def _onnx() -> Any:
-    """The one door to onnx."""
+    """Return the onnx package. The only place where it is imported, so that the rest works without it."""
     try:
         import onnx
         import onnx.helper
@@ -30,10 +33,20 @@ def _onnx() -> Any:
 
 
 def to_onnx(model: MELC) -> Any:
-    """An ``onnx.ModelProto`` with input ``X`` (rows, features; doubles) and outputs ``label``, ``decision``.
+    """Return the fitted model as an ONNX graph.
 
-    ``label`` holds what ``predict`` gives, ``decision`` what ``decision_function`` gives: the log ratio of two
-    densities, or the log odds of every class against the rest if there are more.
+    The input ``X`` has shape (n_rows, n_features) and type double. There are two outputs: ``label`` is the result of
+    ``predict``, shape (n_rows,); ``decision`` is the result of ``decision_function``, shape (n_rows,) with two classes
+    and (n_rows, n_classes) with more.
+
+    Parameters
+    ----------
+    model : MELC
+        A fitted model.
+
+    Returns
+    -------
+    graph : onnx.ModelProto
 
     Examples
     --------
@@ -67,7 +80,7 @@ def to_onnx(model: MELC) -> Any:
 
 
 class _Builder:
-    """Collects the nodes and constants of a graph and makes up names for what lies in between."""
+    """Collects the nodes and constants of a graph and names them. Methods that add something return its name."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx
@@ -75,20 +88,24 @@ class _Builder:
         self.constants: list[Any] = []
 
     def constant(self, values: Any) -> str:
+        """Add an array."""
         name = f"constant_{len(self.constants)}"
         array = np.asarray(values)
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def number(self, value: float) -> str:
+        """Add a number, as a double."""
         return self.constant(np.float64(value))
 
     def node(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output, whose name is made up if not given."""
         output = output or f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
     def model(self, n_features: int, labels: NDArray[Any], decision_shape: list[Any]) -> Any:
+        """Return the checked ``onnx.ModelProto`` of all nodes added."""
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         label_type = proto.STRING if labels.dtype == object else helper.np_dtype_to_tensor_dtype(labels.dtype)
         graph = helper.make_graph(
@@ -109,31 +126,31 @@ class _Builder:
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels as ONNX holds them: texts, whole numbers, doubles or booleans."""
+    """Return the labels in a type that ONNX has: strings, 64-bit integers, doubles or booleans."""
     if classes.dtype.kind in "UTO":
         return np.array([str(label) for label in classes], dtype=object)
     return classes.astype({"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}[classes.dtype.kind])
 
 
 def _projection(builder: _Builder, model: MELC, index: int) -> str:
-    """z as a column, (rows, 1)."""
+    """Project the rows: z = Xv."""
     return builder.node("MatMul", ["X", builder.constant(model.coef_[index][:, None].astype(np.float64))])
 
 
 def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
-    """The class code of the interval that z lies in: as many thresholds as are at or below z. A column."""
-    # A last threshold that no number reaches, so that there always is one to compare with.
+    """Return the class code, 0 or 1, of the interval of z. Its index is the number of thresholds at or below z."""
+    # An infinite last threshold, because a model may have none and ONNX compares with at least one.
     thresholds = builder.constant(np.append(decision.thresholds, np.inf)[None, :])
     reached = builder.node("GreaterOrEqual", [z, thresholds])
     counted = builder.node("Cast", [reached], to=builder.onnx.TensorProto.INT64)
     interval = builder.node("ReduceSum", [counted, builder.constant([1])], keepdims=1)
-    # z = +inf reaches the last one too; codes end with the class of the interval it belongs to.
+    # z = +inf reaches that one too, so the last code is repeated.
     codes = np.append(decision.codes, decision.codes[-1]).astype(np.int64)
     return builder.node("Gather", [builder.constant(codes), interval], axis=0)
 
 
 def _with_sign(builder: _Builder, values: str, least: str, code: str) -> str:
-    """Values of at least that size, positive where the code is one and negative where it is zero."""
+    """Return s max(s · values, least) with s = 1 where the code is 1 and s = −1 where it is 0."""
     zero_or_one = builder.node("Cast", [code], to=builder.onnx.TensorProto.DOUBLE)
     doubled = builder.node("Mul", [zero_or_one, builder.number(2)])
     sign = builder.node("Sub", [doubled, builder.number(1)])
@@ -142,20 +159,20 @@ def _with_sign(builder: _Builder, values: str, least: str, code: str) -> str:
 
 
 def _within_reach(builder: _Builder, z: str, decision: Decision) -> str:
-    """z moved to where its squares do not overflow. A column."""
+    """Clip z to the interval in which its square does not overflow."""
     low, high = (builder.number(edge) for edge in decision.reach)
     return builder.node("Min", [builder.node("Max", [z, low]), high])
 
 
 def _log_ratio(builder: _Builder, z: str, decision: Decision) -> str:
-    """log f₊ − log f₋ and that of the priors, as a column."""
+    """Return log f₁(z) − log f₀(z) + log(prior₁ / prior₀)."""
     near = _within_reach(builder, z, decision)
     first, second = (_log_density(builder, near, density, 0.0) for density in decision.densities)
     return builder.node("Add", [builder.node("Sub", [second, first]), builder.number(decision.log_prior_ratio)])
 
 
 def _odds(builder: _Builder, model: MELC, index: int) -> str:
-    """Log odds of a class against the rest, with the background that both densities share. A column."""
+    """Return the log odds of a class against the rest, as in :meth:`melc.model.decision.Decision.log_odds`."""
     z, decision = _projection(builder, model, index), model.decisions_[index]
     near = _within_reach(builder, z, decision)
     background = _log_background(builder, near, decision)
@@ -168,17 +185,17 @@ def _odds(builder: _Builder, model: MELC, index: int) -> str:
 
 
 def _least_odds(builder: _Builder, first: str, second: str) -> str:
-    """1e-15 (1 + log(1 + |second − first|))."""
+    """Return the smallest absolute value of the log odds, 1e-15 (1 + log(1 + |second − first|))."""
     difference = builder.node("Abs", [builder.node("Sub", [second, first])])
     growing = builder.node("Log", [builder.node("Add", [difference, builder.number(1)])])
     return builder.node("Mul", [builder.node("Add", [growing, builder.number(1)]), builder.number(SMALLEST_DECISION)])
 
 
 def _softplus(builder: _Builder, x: str) -> str:
-    """log(1 + exp(x)) to the last digits also where it is far below one, as runtimes' own is not.
+    """Return log(1 + exp(x)), accurate also where it is tiny; the Softplus of the runtimes is not.
 
-    It is max(x, 0) + log(1 + t) with t = exp(−|x|). What is added to one in u = 1 + t is not t to the last digit, but
-    log(u) is as far off as u − 1 is: log(1 + t) = log(u) t / (u − 1).
+    It is max(x, 0) + log(1 + t) with t = exp(−|x|). In floating point u = 1 + t is rounded, but log(u) and u − 1 then
+    have the same relative error, so log(1 + t) = log(u) t / (u − 1) (Kahan); it is t where u = 1.
     """
     one = builder.number(1)
     t = builder.node("Exp", [builder.node("Neg", [builder.node("Abs", [x])])])
@@ -190,7 +207,7 @@ def _softplus(builder: _Builder, x: str) -> str:
 
 
 def _log_background(builder: _Builder, z: str, decision: Decision) -> str:
-    """log of weight / (π scale (1 + u²)), u = (z − centre) / scale."""
+    """Return log_height − log(1 + u²) with u = (z − centre) / scale, the logarithm of the background density."""
     background = decision.background()
     distance = builder.node("Sub", [z, builder.number(background.centre)])
     u = builder.node("Div", [distance, builder.number(background.scale)])
@@ -199,15 +216,10 @@ def _log_background(builder: _Builder, z: str, decision: Decision) -> str:
 
 
 def _log_density(builder: _Builder, z: str, density: Density, log_factor: float) -> str:
-    """log Σ_k w_k N(z; s_k, V), with the factor of the Gaussian folded into the weights."""
+    """Return log Σ_k w_k N(z; s_k, V) + log_factor. The constant of the Gaussian is added to log w_k."""
     offset = np.log(density.weights) - 0.5 * np.log(2 * np.pi * density.variance) + log_factor
     distance = builder.node("Sub", [z, builder.constant(density.support[None, :])])
     squared = builder.node("Mul", [distance, distance])
     scaled = builder.node("Mul", [squared, builder.number(-0.5 / density.variance)])
-    return _log_sum(builder, [builder.node("Add", [scaled, builder.constant(offset[None, :])])])
-
-
-def _log_sum(builder: _Builder, columns: list[str]) -> str:
-    """log of the sum of exponentials over all columns, as a column."""
-    every = columns[0] if len(columns) == 1 else builder.node("Concat", columns, axis=1)
-    return builder.node("ReduceLogSumExp", [every, builder.constant([1])], keepdims=1)
+    exponents = builder.node("Add", [scaled, builder.constant(offset[None, :])])
+    return builder.node("ReduceLogSumExp", [exponents, builder.constant([1])], keepdims=1)

@@ -1,4 +1,4 @@
-"""Names and values in SQL, quoted whatever they contain."""
+"""Quoting of names and values in SQL. Any character except NUL is allowed in them."""
 
 from typing import Any
 
@@ -6,25 +6,27 @@ import numpy as np
 
 
 def column(name: str) -> str:
-    """A column by its quoted name.
+    """Return a reference to a column of the table ``r``.
 
-    SQLite takes a quoted name that it does not know for a text; with the table's name before it, it is an error,
-    as it should be.
+    Without the table name, SQLite would read an unknown quoted column name as a string; with it, SQLite reports an
+    error.
     """
     return f"r.{identifier(name)}"
 
 
 def identifier(name: str) -> str:
+    """Return a quoted identifier."""
     _refuse_nul(name)
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(value: Any) -> str:
+    """Return a number, boolean or string as an SQL literal."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):
         if not np.isfinite(value):
-            raise ValueError(f"{value!r} has no literal in SQL.")
+            raise ValueError(f"{value!r} cannot be written in SQL; only finite numbers can.")
         return repr(value)
     text = str(value)
     _refuse_nul(text)
@@ -33,4 +35,4 @@ def literal(value: Any) -> str:
 
 def _refuse_nul(text: str) -> None:
     if "\0" in text:
-        raise ValueError(f"{text!r} holds a NUL character, which SQL cannot hold; rename it.")
+        raise ValueError(f"{text!r} contains a NUL character, which SQL does not allow; rename it.")

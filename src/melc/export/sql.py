@@ -1,4 +1,4 @@
-"""A fitted model as a query: the projection as arithmetic, the decision as ``CASE WHEN``."""
+"""Export of a fitted model as an SQL query: the projection as arithmetic, the decision as ``CASE WHEN``."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from melc.classifier import MELC
 from melc.export.quoting import column, identifier, literal
 from melc.export.sql_odds import class_by_odds, support_tables
-from melc.names import feature_names_of
+from melc.model.names import feature_names_of
 
 
 def to_sql(
@@ -18,24 +18,32 @@ def to_sql(
     prediction: str = "prediction",
     projection: str = "projection",
 ) -> str:
-    """A query that adds projection and predicted class to the rows of a table. It runs on SQLite.
+    """Return an SQL query, for SQLite, that adds the projection and the predicted class to the rows of a table.
 
-    A row in which a feature is NULL gets NULL. Names and labels are quoted, whatever they contain.
+    The prediction is NULL where a feature is NULL. Names and labels are quoted, so they may contain any character
+    except NUL.
 
-    For two classes it is plain SQL, as fast as the projection. For more, a row that is claimed by no class, or by
-    several, costs an exponential for every support point of every class. SQLite (3.35 or newer) then needs its
-    mathematical functions, as nearly all builds have them; one without says "no such function: exp".
+    With two classes the query is plain arithmetic and fast. With more, a row that lies in the intervals of no class or
+    of several needs one exponential for every support point of every class. SQLite must then be 3.35 or newer and have
+    its mathematical functions, as nearly all builds do; otherwise it reports "no such function: exp".
 
     Parameters
     ----------
     model : MELC
         A fitted model.
     table : str, default="data"
+        Name of the table.
     feature_names : list of str, default=None
-        The columns, in the order of the features; by default the names that the model saw.
-    prediction, projection : str
-        Names of the columns added, which the table must not have. For more than two classes there is a projection for
-        each, in the order of the classes, with a number after its name: ``projection0``, ``projection1``, ...
+        Columns of the table in the order of the features. By default the names seen in ``fit``, or "x0", "x1", ...
+    prediction : str, default="prediction"
+        Name of the column with the predicted class. The table must not have a column of this name.
+    projection : str, default="projection"
+        Name of the column with the projection, likewise. With more than two classes there is one per class, in the
+        order of ``classes_``: ``projection0``, ``projection1``, ...
+
+    Returns
+    -------
+    query : str
 
     Examples
     --------
@@ -65,16 +73,16 @@ def query(
     prediction: str = "prediction",
     projection: str = "projection",
 ) -> str:
-    """The query for features that are expressions over columns of the table."""
+    """Return the query of :func:`to_sql` for features that are SQL expressions over the columns of the table."""
     several = len(model.decisions_) > 1
     projections = [f"{projection}{k}" for k in range(len(model.decisions_))] if several else [projection]
     _check_names(columns, prediction, projections)
     added = [
-        f"{_projection(features, weights)} AS {identifier(name)}"
+        f"{_weighted_sum(features, weights)} AS {identifier(name)}"
         for name, weights in zip(projections, model.coef_.tolist(), strict=True)
     ]
     z = [f"p.{identifier(name)}" for name in projections]
-    prefix = _unlike(table)
+    prefix = _unused_prefix(table)
     return "\n".join(
         [
             *([support_tables(model, prefix)] if several else []),
@@ -85,19 +93,21 @@ def query(
     )
 
 
-def _unlike(table: str) -> str:
-    """A beginning for the names of other tables that the table's own name does not have."""
+def _unused_prefix(table: str) -> str:
+    """Return a prefix for the names of auxiliary tables with which the name of the table does not begin."""
     prefix = "melc"
     while table.casefold().startswith(prefix):
         prefix += "_"
     return prefix
 
 
-def _projection(features: list[str], weights: list[float]) -> str:
+def _weighted_sum(features: list[str], weights: list[float]) -> str:
+    """Return the expression of Σ_j weight_j feature_j."""
     return _sum([f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)])
 
 
 def _class_by_interval(model: MELC, z: str) -> str:
+    """Return the label of the interval that z lies in, as a ``CASE`` expression."""
     labels = [literal(label) for label in model.interval_classes_.tolist()]
     below = [
         f"    WHEN {z} < {literal(t)} THEN {label}"
@@ -107,7 +117,10 @@ def _class_by_interval(model: MELC, z: str) -> str:
 
 
 def _sum(terms: list[str]) -> str:
-    """The terms in pairs of pairs: SQLite takes no chain of more than a thousand, and rounding is less."""
+    """Return the sum of the terms, split into halves again and again.
+
+    SQLite refuses a chain of more than 1000 terms, and this order has smaller rounding errors.
+    """
     if len(terms) == 1:
         return f"({terms[0]})"
     middle = len(terms) // 2
@@ -116,16 +129,15 @@ def _sum(terms: list[str]) -> str:
 
 
 def _check_names(names: list[str], prediction: str, projections: list[str]) -> None:
-    # SQL tells "A" from "a" nowhere.
+    """Raise ``ValueError`` if two columns of the result would have the same name; SQL ignores case."""
     folded = [name.casefold() for name in names]
     if len(set(folded)) < len(folded):
         twice = next(name for name in names if folded.count(name.casefold()) > 1)
-        raise ValueError(f"The feature {twice!r} occurs twice among the columns (SQL ignores case).")
+        raise ValueError(f"The feature name {twice!r} occurs twice (SQL ignores case); rename one of them.")
     for added in (prediction, *projections):
         if added.casefold() in folded:
             raise ValueError(
-                f"The added column {added!r} is also a feature; choose another name for it by prediction= or "
-                "projection=."
+                f"The added column {added!r} is also a feature; choose another name with prediction= or projection=."
             )
     if prediction.casefold() in [name.casefold() for name in projections]:
-        raise ValueError(f"prediction and projection are both {prediction!r}; they need different names.")
+        raise ValueError(f"prediction and projection are both named {prediction!r}; choose different names.")

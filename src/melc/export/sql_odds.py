@@ -1,18 +1,22 @@
-"""The class of a row among several, in SQL: where no class or more than one claims it, the best odds win.
+"""The predicted class among more than two, as an SQL expression.
 
-The odds are those of :meth:`melc.density.Decision.log_odds`. What is used several times gets its name in a query
-without FROM, which SQLite evaluates once; from any other it would copy the expression to every place with the name.
+A row that lies in an interval of exactly one class is given that class. Otherwise the class with the largest log odds
+(:meth:`melc.model.decision.Decision.log_odds`) is predicted.
+
+Expressions that are used several times are named in a subquery without FROM, which SQLite evaluates once. In other
+subqueries SQLite would copy the expression to every place where the name is used.
 """
 
 import math
 
 from melc.classifier import MELC
-from melc.density import SMALLEST_DECISION, Decision, Density
 from melc.export.quoting import literal
+from melc.model.decision import SMALLEST_DECISION, Decision
+from melc.model.density import Density
 
 
 def support_tables(model: MELC, prefix: str) -> str:
-    """The support points and weights of all densities, each a table of its own."""
+    """Return a ``WITH`` clause with one table per density: its support points ``place`` and their ``weight``."""
     tables = [
         f"{prefix}{k}_{code}(place, weight) AS MATERIALIZED (VALUES {_pairs(density)})"
         for k, decision in enumerate(model.decisions_)
@@ -27,7 +31,11 @@ def _pairs(density: Density) -> str:
 
 
 def class_by_odds(model: MELC, projections: list[str], prefix: str) -> str:
-    """The label as an expression. In it, ``z0``, ... are the projections, and ``c0``, ... tell whose interval it is."""
+    """Return the expression of the predicted label.
+
+    In it ``z0``, ``z1``, ... are the projections, and ``c0``, ``c1``, ... are 1 if the row lies in an interval of that
+    class and 0 otherwise.
+    """
     numbers = range(len(model.decisions_))
     labels = [literal(label) for label in model.classes_.tolist()]
     alone = " ".join(f"WHEN c{k} = 1 THEN {labels[k]}" for k in numbers)
@@ -48,7 +56,7 @@ def class_by_odds(model: MELC, projections: list[str], prefix: str) -> str:
 
 
 def _claim(z: str, decision: Decision) -> str:
-    """1 in the intervals of the class, 0 in those of the rest."""
+    """Return an expression that is 1 in the intervals of the class and 0 in those of the rest."""
     *below, last = decision.codes.tolist()
     if not below:
         return str(last)
@@ -59,9 +67,9 @@ def _claim(z: str, decision: Decision) -> str:
 
 
 def _odds(k: int, label: str, decision: Decision, support: str) -> str:
-    """A row with number, label and log odds of a class against the rest.
+    """Return a query for one row: number, label and log odds of a class against the rest.
 
-    ``own`` and ``other`` are the logarithms of the two densities over the background.
+    In it ``own`` and ``other`` are log(prior · density / background) of the class and of the rest.
     """
     low, high = (literal(edge) for edge in decision.reach)
     near = f"min(max(z{k}, {low}), {high})"
@@ -82,7 +90,10 @@ def _odds(k: int, label: str, decision: Decision, support: str) -> str:
 
 
 def _log_density(z: str, density: Density, support: str) -> str:
-    """log f, with the exponent of the nearest support point taken out first, so that something of the sum is left."""
+    """Return log f(z) = log Σ_k weight_k exp(−(z − place_k)² / (2V)) − log(2πV) / 2.
+
+    The smallest (z − place_k)² is factored out, so that the sum does not underflow.
+    """
     factor = literal(0.5 / density.variance)
     constant = literal(0.5 * math.log(2 * math.pi * density.variance))
     square = "(z - place) * (z - place)"
@@ -94,12 +105,13 @@ def _log_density(z: str, density: Density, support: str) -> str:
 
 
 def _log_background(z: str, decision: Decision) -> str:
+    """Return log_height − log(1 + ((z − centre) / scale)²)."""
     background = decision.background()
     u = f"(({z} - {literal(background.centre)}) / {literal(background.scale)})"
     return f"({literal(background.log_height)} - ln(1 + {u} * {u}))"
 
 
 def _softplus(x: str) -> str:
-    """log(1 + exp(x)) to the last digits, also where it is far below one."""
+    """Return log(1 + exp(x)), accurate also where it is tiny: max(x, 0) + 2 atanh(t / (2 + t)) with t = exp(−|x|)."""
     t = f"exp(-abs({x}))"
     return f"(max({x}, 0) + 2 * atanh({t} / (2 + {t})))"

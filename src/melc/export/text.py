@@ -1,6 +1,6 @@
-"""A fitted model in words: weights of the features, and the class of every interval between thresholds.
+"""Export of a fitted model as text: the weights of the features and the class of every interval between thresholds.
 
-For more than two classes, also the numbers that their odds are made of, if wanted.
+For more than two classes the text can also contain the numbers from which the odds are computed.
 """
 
 import json
@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from melc.classifier import MELC
-from melc.density import SMALLEST_DECISION, Decision, Density
-from melc.names import feature_names_of
+from melc.model.decision import SMALLEST_DECISION, Decision
+from melc.model.density import Density
+from melc.model.names import feature_names_of
 
 _ALONE = "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide"
-_WITHOUT_ODDS = f"{_ALONE}: odds=True, on the command line --odds, adds what they are made of."
+_WITHOUT_ODDS = f"{_ALONE}: odds=True (--odds on the command line) adds the numbers to compute them."
 _WITH_ODDS = f"""{_ALONE}, the first of equals.
 Log odds of a class at its z, with natural logarithms:
   t is z, but no lower than the lowest t and no higher than the highest
@@ -27,23 +28,28 @@ Log odds of a class at its z, with natural logarithms:
 
 
 def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:
-    """The rule that a fitted model applies, to read or to apply by hand.
+    """Return the rule of a fitted model as text.
 
-    For two classes that is all there is to know. With more, there is one such rule for every class against the rest.
-    Where exactly one of them names its class, it decides; elsewhere the odds do.
+    The rule consists of the weights of the features, whose weighted sum is the projection z, and the class of every
+    interval of z. With more than two classes there is one rule per class against the rest. If exactly one rule gives
+    its class, that class is predicted; otherwise the class with the best odds.
 
     Parameters
     ----------
     model : MELC
         A fitted model.
     feature_names : list of str, default=None
-        Names to use where the model has seen none.
+        Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     digits : int, default=None
-        Significant digits of weights and thresholds. All of them by default: the rule as printed then
-        decides as the model does.
+        Significant digits of the numbers. By default they are written in full, so that the printed rule predicts
+        exactly what the model predicts.
     odds : bool, default=False
-        Whether to add, for more than two classes, the numbers and formulas that the odds follow from: one line for
-        every support point of the densities. The prediction then follows from the text alone everywhere.
+        Whether to add, for more than two classes, the formulas and numbers of the odds: one line per support point of
+        the densities. The text is then sufficient to compute every prediction.
+
+    Returns
+    -------
+    text : str
 
     Examples
     --------
@@ -77,6 +83,7 @@ def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = 
 
 
 def _block(model: MELC, index: int, names: list[str], labels: list[str], digits: int | None) -> str:
+    """Return the rule of one projection: weights, largest first, and intervals."""
     weights = model.coef_[index]
     order = np.argsort(-np.abs(weights), kind="stable")
     shown = [_number(weights[i], digits) for i in order]
@@ -88,6 +95,7 @@ def _block(model: MELC, index: int, names: list[str], labels: list[str], digits:
 
 
 def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -> list[str]:
+    """Return one line per interval: its limits, its class and its training rows."""
     intervals = _intervals([_number(t, digits) for t in decision.thresholds])
     interval_width = max(len(text) for text in intervals)
     label_width = max(len(label) for label in labels)
@@ -98,7 +106,7 @@ def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -
 
 
 def _intervals(thresholds: list[str]) -> list[str]:
-    """The intervals in words; a threshold belongs to the one above it."""
+    """Return the intervals as text. A threshold belongs to the interval above it."""
     if not thresholds:
         return ["any z"]
     middle = [f"{a} <= z < {b}" for a, b in pairwise(thresholds)]
@@ -106,6 +114,7 @@ def _intervals(thresholds: list[str]) -> list[str]:
 
 
 def _support(decision: Decision, interval: int, labels: list[str]) -> str:
+    """Return the number (or total weight) of the training rows of either class in an interval."""
     if decision.counts is None:
         return ""
     counts = [f"{count:.6g} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
@@ -113,6 +122,7 @@ def _support(decision: Decision, interval: int, labels: list[str]) -> str:
 
 
 def _odds_lines(decision: Decision, digits: int | None) -> list[str]:
+    """Return the numbers from which the log odds of a class are computed, one per line."""
     background, (lowest, highest) = decision.background(), decision.reach
     named = {
         "lowest t": lowest,
@@ -142,7 +152,7 @@ def _number(value: float, digits: int | None) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as it is, or quoted where it could be mistaken for a part of the rule."""
+    """Return the name, in quotes if it could be confused with other parts of the text."""
     calm = name.isprintable() and name == name.strip() and "  " not in name
     plain = name and calm and not set(name) & set('"()<>,')
     return name if plain else json.dumps(name, ensure_ascii=False)

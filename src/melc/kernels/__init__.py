@@ -5,13 +5,10 @@ Nothing compiles at import: there are no eager signatures, and the machine code 
 
 from melc.kernels.bins import (
     ORDERS,
-    add_masses,
-    add_point_features,
     add_point_moments,
     add_spread,
     bin_points,
     locate,
-    measure_classes,
     merge_moments,
     sample_spread,
     split_polynomials,
@@ -24,6 +21,7 @@ from melc.kernels.couplings import (
     pair_errors,
     put_charges,
     read_slopes,
+    sum_bins,
 )
 from melc.kernels.features import add_features
 from melc.kernels.formulas import (
@@ -73,8 +71,6 @@ __all__ = [
     "Spread",
     "add_cross_pairs",
     "add_features",
-    "add_masses",
-    "add_point_features",
     "add_point_moments",
     "add_self_pairs",
     "add_spread",
@@ -94,7 +90,6 @@ __all__ = [
     "kernel_variances",
     "locate",
     "log_density",
-    "measure_classes",
     "merge_moments",
     "nearest_distance",
     "pair_errors",
@@ -114,6 +109,7 @@ __all__ = [
     "shrunk_variances",
     "silverman_factor",
     "split_polynomials",
+    "sum_bins",
     "total_variance",
     "variance_pull",
     "weigh_and_pull",

@@ -126,17 +126,6 @@ def add_point_moments(u, rows, weights, moments):
 
 
 @njit(**COMPILE)
-def add_point_features(X, u, rows, weights, features):
-    """Moments of the features of such points: features[bin, feature, j]."""
-    for i in range(len(u)):
-        for k in range(X.shape[1]):
-            power = weights[i] * X[i, k]
-            for j in range(features.shape[2]):
-                features[rows[i], k, j] += power
-                power *= u[i]
-
-
-@njit(**COMPILE)
 def merge_moments(moments, parents, shrink, shifts, merged):
     """Moments in wider bins: u of a bin becomes shrink·u + shift in its parent. Exact, by the binomial theorem."""
     order = moments.shape[1]
@@ -202,39 +191,3 @@ def add_spread(z, codes, weights, step, spread):
         spread[c, 0] += weight
         spread[c, 1] += away * (weight / spread[c, 0])
         spread[c, 2] += weight * away * (z[i] - spread[c, 1])
-
-
-@njit(cache=True, nogil=True)
-def measure_classes(z, codes, weights, step, origin, measures):
-    """Weight, mean, squares around it, least and largest point: a row of ``measures`` for either class.
-
-    From the origin on, near which rounding is least.
-    """
-    measures[:, :3] = 0.0
-    measures[:, 3] = np.inf
-    measures[:, 4] = -np.inf
-    for i in range(len(z)):
-        c = np.uint64(codes[i])
-        weight = weights[i * step]
-        measures[c, 0] += weight
-        x = z[i] - origin
-        measures[c, 1] += weight * x
-        measures[c, 3] = min(measures[c, 3], x)
-        measures[c, 4] = max(measures[c, 4], x)
-    for c in range(2):
-        if measures[c, 0] > 0:
-            # The rounding of a sum may lead out of the range of points that all but agree.
-            measures[c, 1] = min(max(measures[c, 1] / measures[c, 0], measures[c, 3]), measures[c, 4])
-    for i in range(len(z)):
-        c = np.uint64(codes[i])
-        measures[c, 2] += weights[i * step] * (z[i] - origin - measures[c, 1]) ** 2
-
-
-@njit(**COMPILE)
-def add_masses(z, codes, weights, step, origin, inverse, low, masses):
-    """Add the weights of points to bins that both classes share, a row for each class; not of points in no bin."""
-    count = masses.shape[1]
-    for i in range(len(z)):
-        place = np.floor((z[i] - origin) * inverse) - low
-        if place >= 0.0 and place < count:
-            masses[np.uint64(codes[i]), np.uint64(place)] += weights[i * step]

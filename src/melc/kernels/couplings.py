@@ -1,14 +1,14 @@
 """Sums over pairs of moment bins.
 
 Charges and potentials stand in tables: a row for every node, a column for every bin, and below the charges a row with
-the mass of the bins. Every function is called on its own: what calls another is compiled with all of it once more.
+the mass of the bins. :func:`sum_bins` makes a whole sum in one call; the others are its steps.
 """
 
 import numpy as np
 from numba import njit
 
 from melc.kernels.flags import COMPILE
-from melc.kernels.pairs import exp_negative
+from melc.kernels.pairs import exp_negative, nearest_distance
 
 
 @njit(**COMPILE)
@@ -150,3 +150,81 @@ def read_slopes(columns, potential, lagrange, factor, polynomials):
                 c += potential[a, column] * lagrange[a, j]
             polynomials[k, j - 1] = c * j * factor
         polynomials[k, order - 1] = 0.0
+
+
+@njit(**COMPILE)
+def sum_bins(
+    keys_x, moments_x, keys_y, moments_y, within, width, variance, exponents, lagrange, differences, hermite, factor,
+    log_factorial,
+):  # fmt: skip
+    """The sum over all pairs of points in two sets of bins, or, ``within`` one set, over all pairs there.
+
+    Pairs of bins whose Gaussian is e^exponents times smaller than that of the nearest ones are left out, and counted
+    in the error. Returns S, ∂S/∂V, the error of S, the exponent taken out of S and its error (S is really
+    S·e^(−exponent)), the polynomials of ∂ log S/∂z in u for both sets, and the number of exponentials.
+    """
+    order = moments_x.shape[1]
+    least = 0 if within else int(nearest_distance(keys_x, keys_y))
+    first = min(keys_x[0], keys_y[0])
+    span = max(keys_x[-1], keys_y[-1]) - first + 1
+    n_blocks = min(blocks_within(0 if within else least + 1, width, variance, exponents), span - least)
+    # Long loops over all bins beat short ones over the occupied, unless few are.
+    whole = span <= 4 * min(len(keys_x), len(keys_y)) + 16
+    columns_x = keys_x - first if whole else np.arange(len(keys_x))
+    columns_y = keys_y - first if whole else np.arange(len(keys_y))
+    charges_x, charges_y = np.zeros((order + 1, span if whole else len(keys_x))), np.zeros((0, 0))
+    put_charges(columns_x, moments_x, lagrange, charges_x)
+    phi_x, phi_y = np.zeros((order, charges_x.shape[1])), np.zeros((0, 0))
+    if within:
+        charges_y, phi_y = charges_x, phi_x
+    else:
+        charges_y = np.zeros((order + 1, span if whole else len(keys_y)))
+        put_charges(columns_y, moments_y, lagrange, charges_y)
+        phi_y = np.zeros((order, charges_y.shape[1]))
+    blocks, slopes = np.empty((n_blocks, order, order)), np.empty((n_blocks, order, order))
+    couple_nodes(least, differences, width, variance, blocks, slopes)
+    errors = np.empty(n_blocks)
+    pair_errors(least, hermite, factor, log_factorial, width, np.sqrt(variance), errors)
+    if within:  # a bin couples twice with every other, but once with itself
+        blocks[0] *= 0.5
+        slopes[0] *= 0.5
+        errors[0] *= 0.5
+    value, slope, error = _couple(
+        whole, keys_x, charges_x, keys_y, charges_y, least, blocks, slopes, errors, phi_x, phi_y
+    )
+    if within:
+        value, slope, error = 2 * value, 2 * slope, 2 * error
+    else:
+        level = 1 if least == 0 else 0  # bins at the same place have been met
+        more = _couple(
+            whole, keys_y, charges_y, keys_x, charges_x, least + level, blocks[level:], slopes[level:], errors[level:],
+            phi_y, phi_x,
+        )  # fmt: skip
+        value, slope, error = value + more[0], slope + more[1], error + more[2]
+    polynomials_x, polynomials_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
+    nearest = max(least - 1, 0) * width
+    if not value * width > 0:  # all of it about the smallest number: nothing can be said
+        return 0.0, 0.0, np.inf, 0.0, polynomials_x, polynomials_y, n_blocks * order**2
+    if n_blocks < span - least:
+        left_out = (least + n_blocks - 1) * width
+        all_pairs = np.sum(moments_x[:, 0]) * np.sum(moments_y[:, 0])
+        error += all_pairs * np.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+    read_slopes(columns_x, phi_x, lagrange, (4 if within else 2) / (width * value), polynomials_x)
+    if not within:
+        read_slopes(columns_y, phi_y, lagrange, 2 / (width * value), polynomials_y)
+    return value, slope, error, nearest**2 / (2 * variance), polynomials_x, polynomials_y, n_blocks * order**2
+
+
+@njit(**COMPILE)
+def blocks_within(distance, width, variance, exponents):
+    """Offsets of bins from the nearest on, ``distance`` bins apart, until the Gaussian is e^exponents times smaller."""
+    near, more = distance * width, 2 * variance * exponents
+    beyond = more / (near + np.sqrt(near**2 + more))  # no difference of two roots, which might be all rounding
+    return int(np.ceil(beyond / width)) + (3 if distance > 0 else 2)
+
+
+@njit(**COMPILE)
+def _couple(whole, keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower):
+    if whole:
+        return couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lower)
+    return couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower)

@@ -1,6 +1,6 @@
 """The paper's evaluation: data sets, protocol, records, tables, figures, report.
 
-`reproduce` runs it and writes the report; `melc.paper.datasets` holds the ten data sets.
+`reproduce` runs the evaluation and writes the report. `melc.paper.datasets` loads the ten data sets.
 """
 
 from melc.paper.datasets import DataSet, DataSetError, list_datasets, load
@@ -9,7 +9,7 @@ __all__ = ["DataSet", "DataSetError", "list_datasets", "load", "reproduce"]
 
 
 def __getattr__(name: str) -> object:
-    # The runner needs pandas and matplotlib; the data sets do not.
+    # Imported on first use, because it needs pandas and matplotlib; the data sets do not.
     if name == "reproduce":
         from melc.paper.pipeline import reproduce
 

@@ -1,7 +1,7 @@
-"""The classifiers that MELC is set beside, as a careful user would run them for balanced accuracy.
+"""The classifiers that MELC is compared with, set up for balanced accuracy.
 
-All weigh the classes equally, as MELC does. The two support vector machines and logistic regression choose
-their constants by balanced accuracy in an inner cross-validation on the training fold alone.
+All weigh the classes equally, as MELC does. The hyperparameters of the two support vector machines and of logistic
+regression are chosen by balanced accuracy in an inner cross-validation on the training fold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INNER_FOLDS = 3
 
 
 def make(model: str, seed: int) -> Any:
-    """An unfitted estimator by its name in `melc.paper.protocol.BASELINES`."""
+    """Return an unfitted estimator, given its name in `melc.paper.protocol.BASELINES`."""
     if model == "LDA":
         return LinearDiscriminantAnalysis(priors=np.array([0.5, 0.5]))
     if model == "logistic regression":
@@ -30,9 +30,10 @@ def make(model: str, seed: int) -> Any:
         return _tuned(SVC(kernel="linear", class_weight="balanced"), {"C": LINEAR_COSTS}, seed)
     if model == "RBF SVM":
         return _tuned(SVC(kernel="rbf", class_weight="balanced"), {"C": RBF_COSTS, "gamma": WIDTHS}, seed)
-    raise ValueError(f"no baseline is called {model!r}")
+    raise ValueError(f"unknown baseline {model!r}")
 
 
 def _tuned(estimator: Any, grid: dict[str, tuple[float, ...]], seed: int) -> GridSearchCV:
+    """Return the estimator with a grid search over its hyperparameters."""
     inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
     return GridSearchCV(estimator, grid, scoring="balanced_accuracy", cv=inner)

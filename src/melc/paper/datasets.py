@@ -1,12 +1,12 @@
-"""The ten data sets of the paper's evaluation, each feature in [-1, 1] and labelled as libSVM labels it.
+"""The ten data sets of the paper's evaluation, with features scaled to [-1, 1] and libSVM's labels.
 
-Eight are embedded in the package: they were read from packages that carry them faithfully and scaled as
-libSVM scales (``tools/embed_datasets.py`` makes them again and tells where each comes from). ``australian``
-and ``fourclass`` are in no package; they are fetched once from the libSVM collection into the user's cache.
-With the environment variable ``MELC_DATA=<folder>`` they are read from ``<folder>/<name>.libsvm`` instead.
+Eight are embedded in this package. They were taken from other packages and scaled as libSVM does
+(``tools/embed_datasets.py`` creates them and names the source of each). ``australian`` and ``fourclass`` are in no
+package; they are downloaded once from the libSVM collection into the user's cache folder. If the environment variable
+``MELC_DATA=<folder>`` is set, they are read from ``<folder>/<name>.libsvm`` instead.
 
-Nothing is taken on trust: whatever its way in, a data set counts only if shape, labels and the SHA-256 of
-its numbers are those on record here.
+Every data set is checked when it is loaded: its shape, labels and the SHA-256 of its numbers must equal the recorded
+ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +29,12 @@ TIMEOUT_SECONDS = 30
 
 
 class DataSetError(RuntimeError):
-    """A data set is not at hand, or is not what it claims to be; the message says what to do."""
+    """A data set is missing or has unexpected content. The message says what to do."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """One data set: ``X`` (n_samples × n_features) in [-1, 1] and ``y`` with libSVM's two labels."""
+    """A data set: ``X``, shape (n_samples, n_features), in [-1, 1], and ``y``, shape (n_samples,), libSVM's two labels."""
 
     name: str
     X: np.ndarray
@@ -43,7 +44,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a data set before its numbers are read."""
+    """The recorded description of a data set."""
 
     name: str
     shape: tuple[int, int]
@@ -56,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Listing:
-    """An `Entry` and whether its numbers can be had without a network, now."""
+    """An `Entry`, whether the data set is available without network access, and where it is."""
 
     entry: Entry
     at_hand: bool
@@ -65,7 +66,7 @@ class Listing:
 
 @lru_cache
 def registry() -> dict[str, Entry]:
-    """The ten entries by name, in the paper's order.
+    """Return the ten entries by name, in the paper's order.
 
     >>> list(registry())[:3]
     ['australian', 'breast-cancer', 'diabetes']
@@ -80,14 +81,23 @@ def _entry(name: str, *, shape: list[int], class_counts: dict[str, int], **field
 
 
 def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str] | None = None) -> DataSet:
-    """One of the ten data sets, checked against its recorded content.
+    """Return one of the ten data sets, after checking its content.
 
     Parameters
     ----------
-    name : a name of `registry`.
-    base_url : where ``<name>_scale`` is fetched from if it is neither embedded nor in ``MELC_DATA``.
-    cache : folder for fetched files; the user's cache folder by default.
+    name : str
+        A key of `registry`.
+    base_url : str
+        Address of the folder from which ``<name>_scale`` is downloaded if it is neither embedded nor in ``MELC_DATA``.
+    cache : path, default=None
+        Folder for downloaded files. By default the user's cache folder.
 
+    Returns
+    -------
+    data : DataSet
+
+    Examples
+    --------
     >>> heart = load("heart")
     >>> heart.X.shape, float(heart.X.min()), float(heart.X.max())
     ((270, 13), -1.0, 1.0)
@@ -104,7 +114,7 @@ def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str]
 
 
 def list_datasets(cache: str | os.PathLike[str] | None = None) -> list[Listing]:
-    """All ten data sets with what is known of them, and whether they are at hand without a network.
+    """Return the descriptions of all ten data sets, and whether each is available without network access.
 
     >>> [listing.entry.name for listing in list_datasets() if listing.entry.embedded][-1]
     'splice'
@@ -113,9 +123,10 @@ def list_datasets(cache: str | os.PathLike[str] | None = None) -> list[Listing]:
 
 
 def content_hash(X: np.ndarray, y: np.ndarray) -> str:
-    """SHA-256 of the numbers alone, whatever the file around them looks like.
+    """Return the SHA-256 of the numbers, independent of the file format.
 
-    Shape, labels as 64-bit integers, features as 64-bit floats; little-endian, row after row; −0 is 0.
+    The digest is over the shape, the labels ``y`` as 64-bit integers and the features ``X`` as 64-bit floats, in
+    little-endian and row-major order, with −0 replaced by 0.
     """
     digest = hashlib.sha256(f"{X.shape[0]} x {X.shape[1]}".encode())
     digest.update(np.ascontiguousarray(y, dtype="<i8").tobytes())
@@ -124,19 +135,19 @@ def content_hash(X: np.ndarray, y: np.ndarray) -> str:
 
 
 def parse_libsvm(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Dense features and integer labels of a libSVM text file."""
+    """Return the dense features, shape (n_samples, n_features), and integer labels, shape (n_samples,), of a libSVM file."""
     from sklearn.datasets import load_svmlight_file
 
     try:
         X, y = load_svmlight_file(path, n_features=n_features)
     except ValueError as error:
-        raise DataSetError(f"{path} is not a libSVM file of {n_features} features: {error}") from error
+        raise DataSetError(f"{path} is not a libSVM file with {n_features} features: {error}") from error
     return X.toarray(), y.astype(np.int64)
 
 
 def _find(name: str) -> Entry:
     if name not in registry():
-        raise DataSetError(f"no data set is called {name!r}; there are: {', '.join(registry())}")
+        raise DataSetError(f"unknown data set {name!r}; choose one of {', '.join(registry())}")
     return registry()[name]
 
 
@@ -147,7 +158,7 @@ def _read_embedded(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checked(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str) -> DataSet:
-    """The data set, if its content is the recorded one."""
+    """Return the data set if its content equals the recorded one, else raise ``DataSetError`` with the remedy."""
     labels, counts = np.unique(y, return_counts=True)
     found_counts = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     found = (X.shape, found_counts, content_hash(X, y))
@@ -155,7 +166,7 @@ def _checked(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str
         raise DataSetError(
             f"{entry.name}: the content of {where} is not libSVM's {entry.name}_scale. Found shape "
             f"{found[0]}, classes {found[1]}, SHA-256 {found[2][:12]}…; expected {entry.shape}, classes "
-            f"{entry.class_counts}, SHA-256 {entry.sha256[:12]}…. Remedy: {remedy}."
+            f"{entry.class_counts}, SHA-256 {entry.sha256[:12]}…. To fix it, {remedy}."
         )
     return DataSet(entry.name, X, y, where)
 
@@ -166,7 +177,7 @@ def _path_in_folder(entry: Entry) -> Path:
     if not path.is_file():
         raise DataSetError(
             f"{entry.name}: {FOLDER_VARIABLE} is {str(folder)!r}, but there is no file {path.name} in it. "
-            f"Put libSVM's {entry.name}_scale there under that name, or unset {FOLDER_VARIABLE} to fetch it."
+            f"Put libSVM's {entry.name}_scale there under that name, or unset {FOLDER_VARIABLE} to download it."
         )
     return path
 
@@ -180,7 +191,7 @@ def _cached_path(entry: Entry, cache: Path) -> Path:
 
 
 def _fetch(entry: Entry, base_url: str, cache: Path) -> DataSet:
-    """From the cache, or else from the network; a file with wrong content does not stay in the cache."""
+    """Return a data set from the cache, or download it. A file with wrong content is removed from the cache."""
     path = _cached_path(entry, cache)
     url = f"{base_url}/{entry.name}_scale"
     if not path.is_file():
@@ -194,16 +205,16 @@ def _fetch(entry: Entry, base_url: str, cache: Path) -> DataSet:
 
 
 def _download(entry: Entry, url: str, path: Path) -> None:
-    """Download with pooch, which writes to a temporary file and moves it when it is whole."""
+    """Download with pooch, which writes to a temporary file and moves it into place when it is complete."""
     pooch = _pooch()
     downloader = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
     pooch.get_logger().setLevel("WARNING")
     try:
         pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=downloader)
-    except OSError as error:  # requests' errors are OSErrors: no network, refused, cut, 404
+    except OSError as error:  # the errors of requests: no network, connection refused or lost, HTTP errors
         raise DataSetError(
-            f"{entry.name} could not be fetched from {url} ({type(error).__name__}: {error}). "
-            f"Remedy: check the network and run again, or {_take_from_disk(entry)}."
+            f"{entry.name} could not be downloaded from {url} ({type(error).__name__}: {error}). "
+            f"Check the network and run again, or {_take_from_disk(entry)}."
         ) from error
 
 
@@ -220,12 +231,12 @@ def _listing(entry: Entry, cache: Path) -> Listing:
         path = _cached_path(entry, cache)
     if path.is_file():
         return Listing(entry, True, str(path))
-    return Listing(entry, False, f"to be fetched from {LIBSVM_URL}" if not folder else f"no file {path}")
+    return Listing(entry, False, f"will be downloaded from {LIBSVM_URL}" if not folder else f"missing file {path}")
 
 
-def _pooch():  # type: ignore[no-untyped-def]
+def _pooch() -> Any:
     try:
         import pooch
     except ImportError as error:
-        raise ImportError("fetching data sets needs pooch: pip install 'melc[paper]'") from error
+        raise ImportError("Downloading data sets needs pooch: pip install 'melc[paper]'") from error
     return pooch

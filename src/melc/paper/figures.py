@@ -1,4 +1,4 @@
-"""The paper's two figures, drawn with matplotlib from bounds and from records."""
+"""The paper's two figures, drawn with matplotlib: the bounds against ε, and the changes in accuracy from records."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from melc.files import replacing
+from melc.export.files import replacing
 from melc.paper import results as means
 from melc.paper.results import APPROXIMATIONS, Results
 from melc.sums import bounds
 
-VARIANCES = (0.01, 0.03, 0.1, 0.3)  # V of projections of data in [-1, 1] lies in this range at γ near 1
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by everybody, on light and dark
-COLOUR_LIMIT = 0.05  # a loss of 5 % has the full colour; few entries are beyond
+VARIANCES = (0.01, 0.03, 0.1, 0.3)  # the range of V for projections of data in [-1, 1] with γ near 1
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # safe for colour-blind readers, on light and dark backgrounds
+COLOUR_LIMIT = 0.05  # a change of 5 % has the full colour; few entries exceed it
 TITLES = {"discard": "sort and discard", "bin": "binning"}
-_INK = "#123456"  # stands for the text colour of the page, see `as_inline_svg`
+_INK = "#123456"  # placeholder for the text colour of the page, see `as_inline_svg`
 
 
 def draw_bounds(ink: str = "black") -> Any:
-    """Figure 1: discarding threshold and bin width against ε."""
+    """Return Figure 1: discarding threshold and bin width against ε. ``ink`` is the colour of text and axes."""
     plt = _pyplot()
     epsilons = np.linspace(0.001, 0.5, 400)
     with plt.rc_context(_style(ink)):
@@ -39,7 +39,7 @@ def draw_bounds(ink: str = "black") -> Any:
 
 
 def draw_losses(results: Results) -> Any:
-    """Figure 2: change of BAC, one panel for each approximation and data set."""
+    """Return Figure 2: the change in balanced accuracy (BAC), one panel per approximation and data set."""
     plt = _pyplot()
     losses = means.accuracy_losses(results)
     n_columns = 5
@@ -60,6 +60,7 @@ def draw_losses(results: Results) -> Any:
 
 
 def _panel(axis: Any, results: Results, losses: Any, method: str, data_set: str) -> Any:
+    """Draw the heat map of one approximation and data set, γ against ε."""
     own = losses[(losses["method"] == method) & (losses["data_set"] == data_set)]
     table = own.pivot_table(index="eps", columns="gamma", values="loss", dropna=False)
     gammas, epsilons = results.profile.gammas, results.profile.epsilons
@@ -76,7 +77,7 @@ def _panel(axis: Any, results: Results, losses: Any, method: str, data_set: str)
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:
-    """Both figures as SVG and PNG."""
+    """Save both figures as SVG and PNG and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, figure in {"figure1": draw_bounds(), "figure2": draw_losses(results)}.items():
@@ -90,7 +91,7 @@ def save_all(results: Results, folder: Path) -> list[Path]:
 
 
 def as_inline_svg() -> str:
-    """Figure 1 for the HTML page, its ink in the page's own text colour (light or dark)."""
+    """Return Figure 1 as an SVG element for the HTML page, in the text colour of the page (light or dark)."""
     figure = draw_bounds(ink=_INK)
     stream = io.StringIO()
     _save(figure, stream, "svg", transparent=True)
@@ -105,7 +106,7 @@ def _style(ink: str) -> dict[str, Any]:
 
 
 def _save(figure: Any, target: Any, suffix: str, transparent: bool = False) -> None:
-    """No date and fixed ids: the same records give the same bytes. Letters stay letters."""
+    """Save without a date and with fixed ids, so that the same records give the same bytes; text is kept as text."""
     metadata = {"Date": None} if suffix == "svg" else None
     with _pyplot().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
         figure.savefig(target, format=suffix, dpi=130, metadata=metadata, transparent=transparent)
@@ -115,7 +116,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("figures need matplotlib: pip install 'melc[paper]'") from error
+        raise ImportError("Figures need matplotlib: pip install 'melc[paper]'") from error
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""The folds and the starting directions, which every method, solver, γ and ε shares."""
+"""The folds and starting directions. They are the same for every method, solver, γ and ε."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from melc.paper import datasets
 
 @dataclass(frozen=True)
 class Split:
-    """One fold: what is trained on and what is tested on. Classes are coded 0 and 1, by sorted label."""
+    """Training and test data of one fold.
+
+    ``X_train`` and ``X_test`` have shape (n_rows, n_features), ``y_train`` and ``y_test`` shape (n_rows,). Classes are
+    coded 0 and 1, in the order of the labels.
+    """
 
     X_train: np.ndarray
     y_train: np.ndarray
@@ -24,7 +28,7 @@ class Split:
 
 @lru_cache(maxsize=64)
 def split(data_set: str, fold: int, n_folds: int, seed: int) -> Split:
-    """Fold number `fold` of a stratified cross-validation, the same whoever asks.
+    """Return fold number `fold` of a stratified cross-validation; it depends on the arguments only.
 
     >>> split("heart", 0, 5, 0).X_test.shape
     (54, 13)
@@ -37,7 +41,7 @@ def split(data_set: str, fold: int, n_folds: int, seed: int) -> Split:
 
 
 def starts(data_set: str, fold: int, seed: int, n_starts: int, n_features: int) -> np.ndarray:
-    """Unit vectors drawn uniformly; a run with more starts begins with those of a run with fewer.
+    """Return random unit vectors, shape (n_starts, n_features). The first k are the same for every n_starts ≥ k.
 
     >>> starts("heart", 0, 0, 2, 13).shape
     (2, 13)

@@ -1,4 +1,4 @@
-"""From nothing to the report: check the data sets, run what is missing, draw everything from the records."""
+"""Run the whole evaluation: check the data sets, run cells without a record, write the report from the records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from melc.paper.verdicts import Verdict
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of a reproduction: the report, how many cells were solved now, and what was missing."""
+    """Result of a reproduction.
+
+    ``html`` and ``markdown`` are the paths of the report, ``n_solved`` the number of cells run now, and ``missing`` the
+    data sets that could not be loaded, with the reason.
+    """
 
     html: Path
     markdown: Path
@@ -29,16 +33,25 @@ def reproduce(
     show_progress: bool = True,
     report_only: bool = False,
 ) -> Reproduction:
-    """Run the paper's evaluation into the folder `output` and write its report there.
+    """Run the paper's evaluation and write its report.
 
     Parameters
     ----------
-    output : folder for ``records/``, ``tables/``, ``figures/``, ``report.html`` and ``report.md``. Cells that
-        have a record there are not run again, so a run that was stopped goes on where it was.
-    profile : "full", "quick", or a `melc.paper.protocol.Profile` of your own.
-    n_jobs : processes; each cell runs in one.
-    show_progress : a progress bar with the time left, on the terminal.
-    report_only : write the report from the records that are there, run nothing.
+    output : path
+        Folder for ``records/``, ``tables/``, ``figures/``, ``report.html`` and ``report.md``. Cells that have a record
+        there are not run again, so an interrupted run can be continued.
+    profile : {"full", "quick"} or Profile, default="full"
+        The settings; see `melc.paper.protocol.Profile`.
+    n_jobs : int, default=1
+        Number of processes. Each cell runs in one process.
+    show_progress : bool, default=True
+        Whether to show a progress bar with the remaining time.
+    report_only : bool, default=False
+        If True, run nothing and write the report from existing records.
+
+    Returns
+    -------
+    reproduction : Reproduction
     """
     folder = Path(output)
     chosen = _find_profile(profile)
@@ -53,7 +66,7 @@ def reproduce(
 
 
 def find_missing(profile: Profile) -> dict[str, str]:
-    """Data sets of the profile that cannot be had, each with the reason and the remedy."""
+    """Return the data sets of the profile that cannot be loaded, each with the reason and the remedy."""
     missing = {}
     for name in profile.data_sets:
         try:
@@ -67,11 +80,12 @@ def _find_profile(profile: str | Profile) -> Profile:
     if isinstance(profile, Profile):
         return profile
     if profile not in protocol.PROFILES:
-        raise ValueError(f"profile={profile!r} is none of {', '.join(map(repr, protocol.PROFILES))}")
+        raise ValueError(f"profile must be one of {', '.join(map(repr, protocol.PROFILES))}; got {profile!r}")
     return protocol.PROFILES[profile]
 
 
 def _command(profile: Profile) -> str:
+    """Return the command that runs a profile, to be shown in the report."""
     standard = protocol.PROFILES.get(profile.name)
     if profile != standard:
         return f"melc.paper.reproduce(…, profile={profile.name!r})"

@@ -1,8 +1,8 @@
-"""What is run: every cell of the evaluation, in a fixed order, with every setting spelled out.
+"""The protocol: all cells of the evaluation in a fixed order, with all their settings.
 
-The paper fixes the ten data sets, γ, ε, the two solvers and the two approximations. It leaves much open. Each
-open setting is a named field of `Profile`, with the reason for its value beside it. A *cell* is one fit (or
-one baseline) on one training fold; it carries all its settings, so a record of it explains itself.
+A *cell* is one fit of MELC, or of a baseline, on one training fold. It contains all its settings, so that its record is
+self-explanatory. The paper specifies the ten data sets, γ, ε, the two solvers and the two approximations. The settings
+that it does not specify are fields of `Profile`, whose docstring gives the reasons for their values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GAMMAS = (0.1, 0.5, 1.0, 1.5, 2.0)  # the paper's five
 EPSILONS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # the paper's seven
 SOLVERS = ("cg", "lbfgs")
 BASELINES = ("linear SVM", "RBF SVM", "logistic regression", "LDA")
-NORM_DATA_SETS = ("sonar", "german.numer")  # the two that the paper names in its norm experiment
+NORM_DATA_SETS = ("sonar", "german.numer")  # the two named in the paper's norm experiment
 DATA_SETS = (
     "australian",
     "breast-cancer",
@@ -32,7 +32,7 @@ DATA_SETS = (
 
 @dataclass(frozen=True)
 class MelcCell:
-    """Fits of MELC from several starts on one training fold; the best start is scored on the test fold."""
+    """Fits of MELC from several starts on one training fold. The best start is scored on the test fold."""
 
     data_set: str
     fold: int
@@ -49,6 +49,7 @@ class MelcCell:
 
     @property
     def label(self) -> str:
+        """Short readable name, part of the file name of the record."""
         parts = [self.data_set, f"fold{self.fold}", self.solver, self.method, f"gamma{self.gamma:g}"]
         parts += [f"eps{self.eps:g}"] if self.eps is not None else []
         parts += [] if self.penalty else ["nopenalty"]
@@ -67,6 +68,7 @@ class BaselineCell:
 
     @property
     def label(self) -> str:
+        """Short readable name, part of the file name of the record."""
         return f"{self.data_set}-fold{self.fold}-{self.model.replace(' ', '_')}"
 
 
@@ -75,32 +77,32 @@ Cell = MelcCell | BaselineCell
 
 @dataclass(frozen=True)
 class Profile:
-    """The settings of one reproduction; the defaults are the full profile.
+    """The settings of one reproduction. The defaults are those of the full profile.
 
     Attributes
     ----------
     data_sets : the paper's ten.
     gammas, epsilons, solvers : the paper's.
-    n_folds : stratified folds. The paper says "cross validation" only; 5 is the usual number, and leaves
-        enough rows in the smallest set (sonar, 208 rows) for a test fold of 41.
-    folds : which of them are run (all of them, or fewer for a quick look).
-    n_starts : random directions per fold. The paper says "multiple"; they are the same for every method,
-        solver, γ and ε of a fold, as the paper has it. The average over folds counts them all; the BAC is
-        that of the start with the largest training divergence.
-    seed : of the folds and starts.
-    max_iter : the paper's largest entry in Table 2 is a mean of 600 iterations, so that its limit must have
-        been far above; SciPy's own limits are 200·d (CG) and 15000 (L-BFGS-B). Ours stops runs that do not
-        converge only.
-    tol : the largest gradient component at which a solver stops, SciPy's default for both solvers.
-    moments_eps : the error of D that method "moments" certifies; one value, as it trades nothing away. Up to
-        700 rows the method itself takes the exact sum, so that it shows on german.numer and splice only.
-    sphere_gammas : γ for gradient ascent on the sphere, the method of the original MELC paper. It is slow to
-        converge, so it is compared at the middle γ alone.
-    norm_gammas, norm_eps : γ of the runs without the penalty, and ε where they approximate; the paper does not
-        say which it used, nor whether its runs were exact.
-    baselines : classifiers run beside MELC on the same folds.
-    other_n_folds : numbers of folds with which Table 1 is measured again (L-BFGS-B, one fold, one start), to
-        see how much it depends on the number that the paper does not give.
+    n_folds : number of stratified folds. The paper only says "cross validation"; 5 is common, and leaves 41 test rows
+        in the smallest data set (sonar, 208 rows).
+    folds : which of the folds are run: all, or fewer in the quick profile.
+    n_starts : number of random starting directions per fold. The paper says "multiple". As in the paper, they are the
+        same for every method, solver, γ and ε of a fold. Ratios and iterations are means over all starts; the balanced
+        accuracy (BAC) is that of the start with the largest training divergence.
+    seed : random seed of folds and starts.
+    max_iter : limit of iterations, meant to stop only runs that do not converge. The largest entry of the paper's
+        Table 2 is a mean of 600 iterations, so the paper's limit must have been far above that; SciPy's defaults are
+        200·d (CG) and 15000 (L-BFGS-B).
+    tol : a solver stops when no gradient component is larger; SciPy's default for both solvers.
+    moments_eps : bound on the error of D of method "moments". One value is enough, because a small bound costs little.
+        Up to 700 rows that method computes the exact sum, so its results differ only for german.numer and splice.
+    sphere_gammas : γ for gradient ascent on the sphere, the method of the original MELC paper. It converges slowly, so
+        only the middle γ is run.
+    norm_gammas, norm_eps : γ of the runs without the penalty, and ε of the approximate ones among them. The paper does
+        not say which it used, nor whether its runs were exact.
+    baselines : classifiers that are run on the same folds.
+    other_n_folds : other numbers of folds for which Table 1 is measured (L-BFGS-B, one fold, one start), to see how
+        much it depends on the number that the paper does not give.
     """
 
     name: str = "full"
@@ -136,7 +138,7 @@ PROFILES = {profile.name: profile for profile in (FULL, QUICK)}
 
 
 def methods(profile: Profile) -> list[tuple[str, float | None]]:
-    """Every (method, ε) of the grid.
+    """Return every (method, ε) of the grid.
 
     >>> methods(QUICK)[:3]
     [('exact', None), ('moments', 1e-06), ('bin', 0.01)]
@@ -146,10 +148,10 @@ def methods(profile: Profile) -> list[tuple[str, float | None]]:
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """All cells in their fixed order.
+    """Return all cells in their fixed order.
 
-    Data sets vary fastest, so that a run that is stopped early has a bit of everything and the estimate of
-    the time left is fair from the start.
+    Data sets vary fastest, so that an interrupted run has results for all of them and the estimate of the remaining
+    time is good from the start.
 
     >>> len(cells(FULL))
     9950
@@ -197,7 +199,7 @@ def _baselines(profile: Profile) -> Iterator[BaselineCell]:
 def _cell(
     profile: Profile, *, solver: str, method: str, gamma: float, eps: float | None, penalty: bool = True
 ) -> MelcCell:
-    """A cell whose data set and fold are still to be filled in."""
+    """Return a cell whose data set and fold are not yet set."""
     return MelcCell(
         data_set="",
         fold=0,

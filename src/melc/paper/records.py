@@ -12,7 +12,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from melc.files import replacing
+from melc.export.files import replacing
 from melc.paper.protocol import BaselineCell, Cell, MelcCell
 
 SCHEMA = 1  # raise when the meaning of a field changes; records of another schema are not found

@@ -14,7 +14,7 @@ from string import Template
 
 import pandas as pd
 
-from melc.files import replacing
+from melc.export.files import replacing
 from melc.paper import figures, protocol
 from melc.paper import results as means
 from melc.paper.figures import COLOUR_LIMIT, TITLES

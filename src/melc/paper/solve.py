@@ -12,17 +12,17 @@ from sklearn.metrics import balanced_accuracy_score
 from threadpoolctl import threadpool_limits
 
 import melc
-from melc.density import estimate_density
-from melc.evaluation import VARIANCE_FLOOR
+from melc.data.memory import MemoryRows
+from melc.fit.solvers import maximise
 from melc.kernels import AS_THEY_ARE, kernel_variances
+from melc.model.density import estimate_density
 from melc.objective import Objective
-from melc.optimize import maximise
-from melc.pairwise import spread_of
+from melc.objective.base import VARIANCE_FLOOR
+from melc.objective.pairwise import spread_of
 from melc.paper import baselines
 from melc.paper.folds import Split, split, starts
 from melc.paper.protocol import BaselineCell, Cell, MelcCell
 from melc.paper.records import Record, Run
-from melc.rows import Rows
 
 
 def solve(cell: Cell) -> Record:
@@ -50,7 +50,7 @@ def _baseline_accuracy(cell: BaselineCell) -> float:
 def _melc_accuracy(cell: MelcCell) -> tuple[tuple[Run, ...], int, float]:
     """All runs, the index of the one with the largest divergence, and its balanced accuracy."""
     fold = split(cell.data_set, cell.fold, cell.n_folds, cell.seed)
-    rows = Rows(fold.X_train, fold.y_train.astype(np.int8))
+    rows = MemoryRows(fold.X_train, fold.y_train.astype(np.int8))
     directions = starts(cell.data_set, cell.fold, cell.seed, cell.n_starts, rows.n_features)
     outcomes = [_run(cell, rows, start) for start in directions]
     best = int(np.argmax([run.divergence for run, _ in outcomes]))
@@ -58,7 +58,7 @@ def _melc_accuracy(cell: MelcCell) -> tuple[tuple[Run, ...], int, float]:
     return tuple(run for run, _ in outcomes), best, accuracy
 
 
-def _run(cell: MelcCell, rows: Rows, start: np.ndarray) -> tuple[Run, np.ndarray]:
+def _run(cell: MelcCell, rows: MemoryRows, start: np.ndarray) -> tuple[Run, np.ndarray]:
     """One solver run in the paper's coordinates (no scaling of features), and the direction it found."""
     _objective(cell, rows).evaluate(start)  # compiled code is loaded before the clock starts
     objective = _objective(cell, rows)
@@ -82,11 +82,11 @@ def _run(cell: MelcCell, rows: Rows, start: np.ndarray) -> tuple[Run, np.ndarray
     return run, result.direction
 
 
-def _objective(cell: MelcCell, rows: Rows) -> Objective:
+def _objective(cell: MelcCell, rows: MemoryRows) -> Objective:
     return Objective(rows, gamma=cell.gamma, method=cell.method, eps=cell.eps, penalty=cell.penalty)
 
 
-def _accuracy(fold: Split, rows: Rows, direction: np.ndarray, gamma: float) -> float:
+def _accuracy(fold: Split, rows: MemoryRows, direction: np.ndarray, gamma: float) -> float:
     """Balanced accuracy of the rule "the larger of the two projected class densities", priors equal."""
     z = rows.project(direction)
     points = [z[rows.codes == code] for code in (0, 1)]

@@ -1,8 +1,8 @@
-"""Pictures of a fitted model, in the manner of scikit-learn's displays.
+"""Plots of a fitted model, with the interface of scikit-learn's displays.
 
-``from_estimator`` computes what is to be drawn, ``plot`` draws it and returns the display; the artists are its
-attributes that end in an underscore. Colours are Okabe and Ito's, which the colour-blind can tell apart; line styles
-and hatching carry the same information for a print in grey.
+``from_estimator`` computes the data of the plot, ``plot`` draws it and returns the display. Attributes that end in an
+underscore are matplotlib artists. The colours are from the Okabe-Ito palette, which is safe for colour-blind readers;
+line styles and hatching carry the same information in black and white.
 """
 
 from melc.plotting.convergence import ConvergenceDisplay

@@ -1,4 +1,4 @@
-"""What the displays share: colours, axes, and the parts of a fitted model."""
+"""Colours, axes and access to a fitted model, shared by the displays."""
 
 from typing import Any
 
@@ -13,21 +13,30 @@ CLASS_HATCHES = ("", "////")
 
 
 def pyplot() -> Any:
-    """The one door to matplotlib."""
+    """Return ``matplotlib.pyplot``. The only place where it is imported, so that the rest works without it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install 'melc[plot]'") from error
+        raise ImportError("Plots need matplotlib: pip install 'melc[plot]'") from error
     return plt
 
 
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of the given size in inches. pyplot does not keep it, so it need not be closed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Plots need matplotlib: pip install 'melc[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def axes(ax: Any) -> Any:
-    """The axes given, or those of a new figure."""
+    """Return ``ax``, or the axes of a new figure if it is None."""
     return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
 def final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The model itself, and X as the steps before it hand it over."""
+    """Return the last step of a pipeline and ``X`` transformed by the steps before it; other estimators unchanged."""
     if isinstance(estimator, Pipeline):
         model = estimator[-1]
         check_is_fitted(model)
@@ -37,23 +46,24 @@ def final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def projection_index(model: Any, class_label: Any) -> int:
-    """Which of the model's projections belongs to a class."""
+    """Return the index of the projection of a class; 0 for a model of two classes."""
     if len(model.decisions_) == 1:
         return 0
     known = list(model.classes_)
     if class_label is None:
-        raise ValueError(f"The model has one projection a class; choose class_label out of {known}.")
+        raise ValueError(f"The model has one projection per class: set class_label to one of {known}.")
     if class_label not in known:
-        raise ValueError(f"class_label={class_label!r} is none of the model's classes {known}.")
+        raise ValueError(f"class_label={class_label!r} is not a class of the model; choose one of {known}.")
     return known.index(class_label)
 
 
 def side_labels(model: Any, index: int) -> tuple[str, str]:
-    """What the two densities of a projection are called."""
+    """Return the names of the two densities of a projection; with more than two classes the first is "rest"."""
     if len(model.decisions_) == 1:
         return str(model.classes_[0]), str(model.classes_[1])
     return "rest", str(model.classes_[index])
 
 
 def checked_rows(model: Any, X: Any) -> Any:
+    """Return ``X``, shape (n_rows, n_features), dense or sparse, after checking it against the fitted model."""
     return validate_data(model, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])

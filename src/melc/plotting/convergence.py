@@ -1,4 +1,4 @@
-"""The divergence over the iterations of every start."""
+"""Plot of the divergence against the iterations."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +11,23 @@ from melc.plotting.common import BLUE, GREY, axes, final_step, projection_index
 
 @dataclass(eq=False)
 class ConvergenceDisplay:
-    """The divergence over the iterations of every start.
+    """Plot of the divergence against the iterations, one line per start.
 
-    It is recommended to use :meth:`from_estimator`.
+    Create it with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    histories : list of ndarray of shape (n_iter,)
+        Divergence after each iteration, one array per start.
 
     Attributes
     ----------
-    histories : list of arrays
-        The divergence after each iteration, one array a start.
-    ax_, figure_, lines_
-        The artists, once drawn.
+    ax_ : matplotlib Axes
+        Axes with the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib Line2D
+        One line per start.
 
     Examples
     --------
@@ -40,15 +47,22 @@ class ConvergenceDisplay:
     def from_estimator(
         cls, estimator: Any, *, class_label: Any = None, title: str | None = None, ax: Any = None
     ) -> "ConvergenceDisplay":
-        """Draw the runs of a fitted model.
+        """Plot the runs of a fitted model.
 
         Parameters
         ----------
-        estimator : MELC or a Pipeline that ends in one
+        estimator : MELC or Pipeline
+            A fitted model, or a pipeline whose last step is one.
         class_label : default=None
-            Of several classes, the one whose runs are drawn.
+            Class whose runs are plotted; required with more than two classes.
         title : str, default=None
-        ax : matplotlib axes, default=None
+            Title of the plot.
+        ax : matplotlib Axes, default=None
+            Axes to plot on. If None, a new figure is created.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
         """
         model, _ = final_step(estimator, None)
         runs = _runs(model, projection_index(model, class_label))
@@ -56,11 +70,11 @@ class ConvergenceDisplay:
         return cls(histories).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ConvergenceDisplay":
-        """Draw on ``ax``, or on a new figure."""
+        """Plot on ``ax``, or on a new figure if it is None, and return the display."""
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         best = int(np.argmax([history[-1] for history in self.histories]))
-        self.lines_ = [self._draw(k, history, k == best) for k, history in enumerate(self.histories)]
+        self.lines_ = [self._draw_run(k, best) for k in range(len(self.histories))]
         self.ax_.set(xlabel="iteration", ylabel="divergence D")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
         self.ax_.set_xlim(left=0)
@@ -70,26 +84,25 @@ class ConvergenceDisplay:
         self.ax_.legend(frameon=False, fontsize=8, loc="lower right")
         return self
 
-    def _draw(self, k: int, history: Floats, is_best: bool) -> Any:
-        """One run, its end marked: the best in front and in colour, the others in grey behind."""
-        n_others = len(self.histories) - 1
-        first_other = 1 if np.argmax([h[-1] for h in self.histories]) == 0 else 0
-        label = f"best start (D = {history[-1]:.4g})" if is_best else None
-        if not is_best and k == first_other:
+    def _draw_run(self, k: int, best: int) -> Any:
+        """Draw the line of start ``k`` with a mark at its end: the best start in colour, the others in grey."""
+        history = self.histories[k]
+        label = None
+        style: dict[str, Any] = {"color": GREY, "linewidth": 1, "alpha": 0.7, "linestyle": "--"}
+        if k == best:
+            label = f"best start (D = {history[-1]:.4g})"
+            style = {"color": BLUE, "linewidth": 2.2, "zorder": 4}
+        elif k == (1 if best == 0 else 0):  # one legend entry for all other starts
+            n_others = len(self.histories) - 1
             label = f"{n_others} other start{'s' if n_others > 1 else ''}"
         iterations = np.arange(1, len(history) + 1)
-        style = (
-            {"color": BLUE, "linewidth": 2.2, "zorder": 4}
-            if is_best
-            else {"color": GREY, "linewidth": 1, "alpha": 0.7, "linestyle": "--"}
-        )
         (line,) = self.ax_.plot(iterations, history, label=label, marker="o", markevery=[-1], markersize=5, **style)
         return line
 
 
 def _runs(model: Any, index: int) -> Any:
-    """The runs of one projection."""
+    """Return the runs of one projection."""
     runs = getattr(model, "results_", None)
     if not runs:
-        raise ValueError("The model holds no record of its runs (it was not fitted here but read from a file).")
+        raise ValueError("The model has no record of its runs: it was read from a file. Fit it to plot them.")
     return runs[index] if isinstance(runs[0], (list, tuple)) else runs

@@ -1,4 +1,4 @@
-"""The class densities along a projection."""
+"""Plot of the class densities along a projection."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.density import Decision, Density
+from melc.model.decision import Decision
+from melc.model.density import Density
 from melc.plotting.common import (
     BLACK,
     CLASS_COLOURS,
@@ -22,9 +23,9 @@ from melc.plotting.common import (
 )
 
 _GRID_POINTS = 1001
-# Up to this many rows each gets a tick of its own; more are shown as a histogram.
+# data="auto" draws one tick per row up to this many rows, and a histogram for more.
 _MOST_RUG_TICKS = 1000
-# The picture spans all of the two densities but this much of their mass at either end.
+# Probability mass of each density that may lie outside the plot, at either end.
 _MASS_LEFT_OUT = 5e-4
 
 Data = Literal["auto", "rug", "histogram"]
@@ -32,23 +33,40 @@ Data = Literal["auto", "rug", "histogram"]
 
 @dataclass(eq=False)
 class ProjectionDisplay:
-    """The class densities along a projection, the thresholds, and the decision of every interval.
+    """Plot of the class densities along a projection, with the thresholds and the class of every interval.
 
-    It is recommended to use :meth:`from_estimator`.
+    Create it with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (n_points,)
+        Points along the projection, ascending.
+    heights : ndarray of shape (2, n_points)
+        Densities of the two classes on the grid. If the priors differ, each is multiplied by its prior, so that the
+        curves cross at the thresholds.
+    thresholds : ndarray of shape (n_thresholds,)
+        Points where the predicted class changes.
+    codes : ndarray of shape (n_thresholds + 1,)
+        Class, 0 or 1, of each interval between the thresholds.
+    labels : tuple of two str
+        Names of the two classes. With more than two classes the first is "rest", all other classes together.
+    priors : tuple of two float, default=(1.0, 1.0)
+        Factors by which the densities were multiplied.
+    points : ndarray of shape (n_rows,), default=None
+        Projections of the rows to show.
+    targets : ndarray of shape (n_rows,), default=None
+        Class codes of these rows.
 
     Attributes
     ----------
-    grid, heights
-        The curves: points along the projection, and the two densities there, shape (2, n). Densities are
-        multiplied by the priors where these differ, so that they cross at the thresholds.
-    thresholds, codes
-        Where the decision changes, and the class, 0 or 1, of each interval in between.
-    labels
-        The names of the two classes. For one of several classes, the others are ``rest``.
-    points, targets
-        Projections of data and their class codes, if any were given.
-    ax_, figure_, lines_, threshold_lines_
-        The artists, once drawn.
+    ax_ : matplotlib Axes
+        Axes with the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    lines_ : list of two matplotlib Line2D
+        Curves of the densities.
+    threshold_lines_ : list of matplotlib Line2D
+        Lines of the thresholds inside the plot.
 
     Examples
     --------
@@ -84,21 +102,28 @@ class ProjectionDisplay:
         title: str | None = None,
         ax: Any = None,
     ) -> "ProjectionDisplay":
-        """Draw a fitted model, with data or without.
+        """Plot a fitted model and, optionally, rows of data.
 
         Parameters
         ----------
-        estimator : MELC or a Pipeline that ends in one
-        X : array-like, default=None
-            Rows to show along the projection. The model keeps none of its own.
-        y : array-like, default=None
-            Their labels; the misclassified are marked.
+        estimator : MELC or Pipeline
+            A fitted model, or a pipeline whose last step is one.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
+            Rows to show along the projection. The model does not store its training rows.
+        y : array-like of shape (n_rows,), default=None
+            Labels of these rows. Misclassified rows are marked.
         class_label : default=None
-            Of several classes, the one whose projection is drawn; with two there is only one projection.
+            Class whose projection is plotted; required with more than two classes.
         data : {"auto", "rug", "histogram"}, default="auto"
-            One tick a row, or a histogram; "auto" takes ticks up to 1000 rows.
+            Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows.
         title : str, default=None
-        ax : matplotlib axes, default=None
+            Title of the plot.
+        ax : matplotlib Axes, default=None
+            Axes to plot on. If None, a new figure is created.
+
+        Returns
+        -------
+        display : ProjectionDisplay
         """
         model, X = final_step(estimator, X)
         index = projection_index(model, class_label)
@@ -120,7 +145,7 @@ class ProjectionDisplay:
         return display.plot(ax=ax, data=data, title=title)
 
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
-        """Draw on ``ax``, or on a new figure."""
+        """Plot on ``ax``, or on a new figure if it is None, and return the display."""
         _check_data_style(data)
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
@@ -135,7 +160,7 @@ class ProjectionDisplay:
         return self
 
     def _shade_decisions(self) -> None:
-        """A wash of the class's colour over each interval, and a named band along the top."""
+        """Shade each interval in the colour of its class, and draw a band with the class name along the top."""
         edges = np.clip(np.concatenate([[-np.inf], self.thresholds, [np.inf]]), self.grid[0], self.grid[-1])
         visible = self.grid[-1] - self.grid[0]
         for left, right, code in zip(edges[:-1], edges[1:], self.codes, strict=True):
@@ -149,6 +174,7 @@ class ProjectionDisplay:
                 self._name_band((left + right) / 2, self.labels[code])
 
     def _name_band(self, middle: float, label: str) -> None:
+        """Write a class name in the band, centred at ``middle``."""
         style = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         place = self.ax_.get_xaxis_transform()
         self.ax_.text(
@@ -162,7 +188,7 @@ class ProjectionDisplay:
         (self._draw_rug if data == "rug" else self._draw_histogram)()
 
     def _groups(self) -> list[tuple[Floats, Floats, Any, str]]:
-        """Right and wrong points of each class, with colour and hatching; unlabelled ones all right, grey."""
+        """Return (correct points, misclassified points, colour, hatching) per class; one grey group without labels."""
         assert self.points is not None
         if self.targets is None:
             return [(self.points, self.points[:0], GREY, "")]
@@ -181,7 +207,7 @@ class ProjectionDisplay:
         return groups
 
     def _draw_rug(self) -> None:
-        """A row of ticks a class below the axis, the misclassified as crosses."""
+        """Draw one line of ticks per class below the axis, with crosses for misclassified rows."""
         groups = self._groups()
         step = 0.055 * self.heights.max()
         for row, (right, wrong, colour, _) in enumerate(groups):
@@ -193,7 +219,7 @@ class ProjectionDisplay:
         self._floor = -(len(groups) + 0.5) * step
 
     def _draw_histogram(self) -> None:
-        """A histogram a class on the scale of the densities, the misclassified part of it in dark."""
+        """Draw one histogram per class on the scale of its density, with the misclassified part in dark."""
         assert self.points is not None
         edges = np.linspace(self.grid[0], self.grid[-1], 61)
         dark = {"fill": True, "color": BLACK, "alpha": 0.55}
@@ -205,7 +231,7 @@ class ProjectionDisplay:
         self._name_misclassified(self.ax_.stairs, [0], [0, 0], **dark)
 
     def _name_misclassified(self, draw: Any, *nothing: Any, **style: Any) -> None:
-        """An entry for the legend, with the count; an artist that shows nothing carries it."""
+        """Add the number of misclassified rows to the legend, by drawing an empty artist with that label."""
         if self.targets is not None:
             wrong = sum(len(wrong) for _, wrong, _, _ in self._groups())
             draw(*nothing, **style, label=f"misclassified ({wrong} of {len(self.targets)})")
@@ -235,9 +261,10 @@ class ProjectionDisplay:
         self._note_far_thresholds(int(np.sum(self.thresholds >= self.grid[-1])), "right")
 
     def _note_far_thresholds(self, count: int, side: Literal["left", "right"]) -> None:
+        """Write at one side how many thresholds lie outside the plot."""
         if not count:
             return
-        words = f"{count} threshold{'s' if count > 1 else ''} further out"
+        words = f"{count} threshold{'s' if count > 1 else ''} outside the plot"
         arrow = f"← {words}" if side == "left" else f"{words} →"
         self.ax_.text(
             0.01 if side == "left" else 0.99,
@@ -251,7 +278,7 @@ class ProjectionDisplay:
         )
 
     def _finish(self, title: str | None) -> None:
-        """Limits that leave room for the band, and words on the axes."""
+        """Set the limits, leaving room for the band at the top, and add axis labels, title and legend."""
         highest = max(self.heights.max(), self.ax_.dataLim.y1)
         self.ax_.set_ylim(self._floor, 1.2 * highest)
         self.ax_.set_yticks([t for t in self.ax_.get_yticks() if 0 <= t < 1.1 * highest])
@@ -265,10 +292,10 @@ class ProjectionDisplay:
 
 
 def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np.int8]] | tuple[Floats | None, None]:
-    """Projections of the rows along one direction, and their class codes if there are labels."""
+    """Return the projections z = Xv, shape (n_rows,), and the class codes of the rows; None for what was not given."""
     if X is None:
         if y is not None:
-            raise ValueError("y was given without X: pass the rows that the labels belong to.")
+            raise ValueError("y was given without X; pass the rows X that the labels belong to.")
         return None, None
     points = np.asarray(checked_rows(model, X) @ model.coef_[index], dtype=np.float64)
     if y is None:
@@ -277,17 +304,18 @@ def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np
 
 
 def _codes(model: Any, index: int, y: NDArray[Any], n: int) -> NDArray[np.int8]:
+    """Return the labels as codes, shape (n,): 1 for the class of the projection, 0 for the others."""
     if y.shape != (n,):
-        raise ValueError(f"y has shape {y.shape}, but X has {n} rows: pass one label a row.")
+        raise ValueError(f"y has shape {y.shape}, but X has {n} rows; pass one label per row.")
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
-        raise ValueError(f"y holds {unknown[0]!r}, which is none of the classes {list(model.classes_)}.")
+        raise ValueError(f"y contains {unknown[0]!r}, which is not one of the model's classes {list(model.classes_)}.")
     positive = model.classes_[1] if len(model.decisions_) == 1 else model.classes_[index]
     return np.asarray(y == positive, dtype=np.int8)
 
 
 def _priors(decision: Decision) -> tuple[float, float]:
-    """Factors on the densities that make them cross at the thresholds; one where the priors are equal."""
+    """Return the factors that make the densities cross at the thresholds: the priors, or (1, 1) if they are equal."""
     if decision.log_prior_ratio == 0:
         return 1.0, 1.0
     second = 1 / (1 + np.exp(-decision.log_prior_ratio))
@@ -295,7 +323,7 @@ def _priors(decision: Decision) -> tuple[float, float]:
 
 
 def _grid(decision: Decision) -> Floats:
-    """The stretch of the line worth seeing: nearly all of both densities, and thresholds close to it."""
+    """Return the points of the plot: an interval with nearly all mass of both densities and the thresholds near it."""
     spans = [_span(density) for density in decision.densities]
     low, high = min(a for a, _ in spans), max(b for _, b in spans)
     margin = 0.1 * (high - low)
@@ -306,6 +334,7 @@ def _grid(decision: Decision) -> Floats:
 
 
 def _span(density: Density) -> tuple[float, float]:
+    """Return the ends of an interval that contains all but ``_MASS_LEFT_OUT`` of the density at either end."""
     cumulative = np.cumsum(density.weights)
     first, last = np.searchsorted(cumulative, [_MASS_LEFT_OUT, 1 - _MASS_LEFT_OUT])
     last = min(int(last), len(density.support) - 1)
@@ -315,4 +344,4 @@ def _span(density: Density) -> tuple[float, float]:
 
 def _check_data_style(data: str) -> None:
     if data not in ("auto", "rug", "histogram"):
-        raise ValueError(f"data={data!r} is not known; choose 'auto', 'rug' or 'histogram'.")
+        raise ValueError(f"data must be 'auto', 'rug' or 'histogram'; got {data!r}.")

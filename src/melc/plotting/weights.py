@@ -1,13 +1,15 @@
-"""What each feature contributes to a projection."""
+"""Plot of the weights of the features in a projection."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from melc.arrays import Floats
-from melc.names import feature_names_of
+from melc.model.names import feature_names_of
 from melc.plotting.common import (
     BLACK,
     CLASS_COLOURS,
@@ -23,21 +25,32 @@ from melc.plotting.common import (
 
 @dataclass(eq=False)
 class WeightsDisplay:
-    """What each feature contributes to the projection, the strongest first.
+    """Bar plot of the weights of the features in the projection, largest first.
 
-    It is recommended to use :meth:`from_estimator`.
+    Create it with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the features shown.
+    weights : ndarray of shape (n_shown,)
+        Their weights, by descending absolute value.
+    scaled : bool, default=False
+        Whether the weights are multiplied by the standard deviations of the features, which makes features with
+        different units comparable.
+    n_hidden : int, default=0
+        Number of features with smaller weights that are not shown.
+    labels : tuple of two str, default=("", "")
+        Names of the classes that negative and positive weights point to.
 
     Attributes
     ----------
-    names, weights
-        Features and their part in v, by falling size.
-    scaled : bool
-        Whether the weights are multiplied by the features' standard deviations, which makes features of
-        different units comparable.
-    n_hidden : int
-        How many weaker features are not shown.
-    ax_, figure_, bars_
-        The artists, once drawn.
+    ax_ : matplotlib Axes
+        Axes with the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    bars_ : matplotlib BarContainer
+        The bars.
 
     Examples
     --------
@@ -70,21 +83,28 @@ class WeightsDisplay:
         title: str | None = None,
         ax: Any = None,
     ) -> "WeightsDisplay":
-        """Draw the weights of a fitted model.
+        """Plot the weights of a fitted model.
 
         Parameters
         ----------
-        estimator : MELC or a Pipeline that ends in one
-        X : array-like, default=None
-            With data, every weight is multiplied by the standard deviation of its feature.
+        estimator : MELC or Pipeline
+            A fitted model, or a pipeline whose last step is one.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
+            If given, every weight is multiplied by the standard deviation of its feature in ``X``.
         class_label : default=None
-            Of several classes, the one whose projection is drawn.
+            Class whose projection is plotted; required with more than two classes.
         feature_names : list of str, default=None
-            Names to use where the model has seen none.
+            Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         max_features : int, default=15
-            Most features to show.
+            Maximum number of features to show.
         title : str, default=None
-        ax : matplotlib axes, default=None
+            Title of the plot.
+        ax : matplotlib Axes, default=None
+            Axes to plot on. If None, a new figure is created.
+
+        Returns
+        -------
+        display : WeightsDisplay
         """
         model, X = final_step(estimator, X)
         names = _feature_names(estimator, model, feature_names)
@@ -103,7 +123,7 @@ class WeightsDisplay:
         return display.plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
-        """Draw on ``ax``, or on a new figure."""
+        """Plot on ``ax``, or on a new figure if it is None, and return the display."""
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         raises = (self.weights >= 0).astype(int)
@@ -122,9 +142,11 @@ class WeightsDisplay:
         return self
 
     def _finish(self, title: str | None) -> None:
+        """Add axis label, grid, title and the note on features that are not shown."""
         what = "weight × standard deviation" if self.scaled else "weight in v"
-        towards = [f"← {self.labels[0]}", f"{self.labels[1]} →"] if any(self.labels) else ["", ""]
-        self.ax_.set_xlabel("     ".join(part for part in (towards[0], what, towards[1]) if part))
+        if any(self.labels):
+            what = f"← {self.labels[0]}     {what}     {self.labels[1]} →"
+        self.ax_.set_xlabel(what)
         self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
         self.ax_.set_axisbelow(True)
         self.ax_.spines[["top", "right", "left"]].set_visible(False)
@@ -132,7 +154,7 @@ class WeightsDisplay:
         if title:
             self.ax_.set_title(title)
         if self.n_hidden:
-            note = f"{self.n_hidden} weaker feature{'s' if self.n_hidden > 1 else ''} not shown"
+            note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller weights not shown"
             self.ax_.annotate(
                 note,
                 (1, 0),
@@ -146,21 +168,21 @@ class WeightsDisplay:
 
 
 def _standard_deviations(X: Any) -> Floats:
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X - mean)
-    offset = mean**2 if hasattr(X, "multiply") else 0.0
-    return np.sqrt(np.maximum(np.asarray(squares.mean(axis=0)).ravel() - offset, 0))
+    """Return the standard deviations of the features, shape (n_features,). ``X`` may be sparse."""
+    variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else X.var(axis=0)
+    return np.sqrt(np.asarray(variances, dtype=np.float64))
 
 
 def _feature_names(estimator: Any, model: Any, given: Any) -> list[str]:
-    """Names given, those that come out of the pipeline's earlier steps, or what the model calls them."""
+    """Return the names given, else those that the earlier steps of the pipeline produce, else the model's."""
     if given is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
         try:
             return [str(name) for name in estimator[:-1].get_feature_names_out()]
-        except (AttributeError, ValueError):  # a step that does not name its output
+        except (AttributeError, ValueError):  # a step without output names
             pass
     return feature_names_of(model, given)
 
 
 def _shorten(name: str, most: int = 32) -> str:
+    """Return the name, cut to at most ``most`` characters."""
     return name if len(name) <= most else name[: most - 1] + "…"

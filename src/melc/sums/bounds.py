@@ -166,9 +166,13 @@ def moment_bin_error(order: int, width: float, variance: float, least: int = 0, 
     '2.0e-09'
     """
     errors = np.empty(n)
-    factor, sigma = 2 * (1 + lebesgue_constant(order)), math.sqrt(variance)
-    kernels.pair_errors(least, positive_hermite(order), factor, math.lgamma(order + 1), width, sigma, errors)
+    kernels.pair_errors(least, *moment_bin_constants(order), width, math.sqrt(variance), errors)
     return errors
+
+
+def moment_bin_constants(order: int) -> tuple[NDArray[np.float64], float, float]:
+    """He⁺_P as coefficients from the constant up, 2 (1 + Λ_P) and log P!, for :func:`moment_bin_error`."""
+    return positive_hermite(order), 2 * (1 + lebesgue_constant(order)), math.lgamma(order + 1)
 
 
 def moment_bin_width(order: int, variance: float, eps: float) -> float:
@@ -185,23 +189,8 @@ def moment_bin_width(order: int, variance: float, eps: float) -> float:
     0.77
     """
     _check(variance, eps)
-    return sure_bin_width(order, variance, eps / 4)
-
-
-def sure_bin_width(order: int, variance: float, error: float) -> float:
-    """The widest moment bins that change no pair, however near or far, by more than ``error``.
-
-    By :func:`moment_bin_error`: |g − ĝ| ≤ 2 (1 + Λ_P) (H/4s)^P / √P!, whatever the distance.
-
-    Examples
-    --------
-    >>> from melc import bounds
-    >>> width = bounds.sure_bin_width(8, 1.0, 1e-9)
-    >>> bool(bounds.moment_bin_error(8, width, 1.0, n=20).max() <= 1.000001e-9)
-    True
-    """
     constant = 2 * (1 + lebesgue_constant(order)) / math.sqrt(math.factorial(order))
-    return 4 * math.sqrt(variance) * (error / constant) ** (1 / order)
+    return 4 * math.sqrt(variance) * (eps / 4 / constant) ** (1 / order)
 
 
 def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> float:
@@ -223,27 +212,12 @@ def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> floa
     [1.151, 1.181, 1.181]
     """
     _check(variance, eps)
-    return float(rim_bin_widths(order, variance, np.array([reach]), np.array([eps]))[0])
-
-
-def rim_bin_widths(
-    order: int, variance: float, reach: NDArray[np.float64], eps: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """:func:`rim_bin_width` for many at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from melc import bounds
-    >>> bounds.rim_bin_widths(8, 1.0, np.array([10.0, 1000.0]), np.full(2, 1e-7)).round(5).tolist()
-    [0.11514, 0.00118]
-    """
     rho = reach / math.sqrt(variance)
-    hermite = np.polynomial.polynomial.polyval(rho, positive_hermite(order))
-    log_right = np.log(eps / (2 * (1 + lebesgue_constant(order)) * hermite)) + math.lgamma(order + 1)
-    root = 4 * rho * np.exp(log_right / order)
-    theta = order / 2 * lambertw(2 / order * root).real
-    return np.asarray(theta * variance / reach)
+    hermite = float(np.polynomial.polynomial.polyval(rho, positive_hermite(order)))
+    log_right = math.log(eps / (2 * (1 + lebesgue_constant(order)) * hermite)) + math.lgamma(order + 1)
+    root = 4 * rho * math.exp(log_right / order)
+    theta = order / 2 * float(lambertw(2 / order * root).real)
+    return theta * variance / reach
 
 
 def farther(distance: float, variance: float, exponents: float) -> float:

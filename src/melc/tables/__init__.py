@@ -1,4 +1,4 @@
-"""Models of tables in files: reading, encoding of texts, fitting, predicting block by block, assessing.
+"""Models of tables in files: reading, encoding of text columns, fitting, block-wise prediction, cross-validation.
 
 The command line is a thin layer over these functions.
 """

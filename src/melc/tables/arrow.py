@@ -1,10 +1,10 @@
-"""The one door to pyarrow."""
+"""Import of pyarrow. The only place where it is imported, so that the rest works without it."""
 
 from typing import Any
 
 
 def arrow() -> Any:
-    """The library with the parts that we use."""
+    """Return pyarrow with the submodules used here."""
     try:
         import pyarrow
         import pyarrow.compute

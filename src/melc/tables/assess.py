@@ -1,4 +1,4 @@
-"""How well models do on a table: cross-validated scores, MELC beside other classifiers."""
+"""Cross-validated scores of MELC and other classifiers on a table."""
 
 import time
 from collections.abc import Iterator
@@ -26,7 +26,10 @@ MEASURES = ("balanced accuracy", "MCC", "AUC")
 
 @dataclass(frozen=True)
 class Problem:
-    """A table with labels: what is to be learned, and from which columns."""
+    """A classification problem: a table, the columns to use as features, and the label of every row.
+
+    ``labels`` and ``weights`` have shape (n_rows,). With ``impute`` missing values are filled.
+    """
 
     table: Any
     columns: list[str]
@@ -37,7 +40,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class FoldScores:
-    """What one model reached on one fold, in the order of :data:`MEASURES`, and how long it was fitted."""
+    """Scores of one model on one fold, in the order of :data:`MEASURES`, and the time of its fit in seconds."""
 
     model: str
     fold: int
@@ -46,7 +49,7 @@ class FoldScores:
 
 
 def competitors() -> dict[str, Any]:
-    """The usual classifiers, each with standardised features and classes that count equally."""
+    """Return common classifiers to compare with, on standardised features; all but LDA weigh the classes equally."""
     return {
         "logistic regression": _scaled(LogisticRegression(class_weight="balanced", max_iter=1000)),
         "LDA": _scaled(LinearDiscriminantAnalysis()),
@@ -60,20 +63,23 @@ def _scaled(model: Any) -> Any:
 
 
 def possible_folds(labels: NDArray[Any], wanted: int) -> int:
-    """As many folds as wanted, or as the smallest class has rows."""
+    """Return the number of folds: ``wanted``, but at most the number of rows of the smallest class."""
     return int(min(wanted, np.unique(labels, return_counts=True)[1].min()))
 
 
 def cross_validate(
     problem: Problem, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
 ) -> Iterator[FoldScores]:
-    """Scores of every model on every fold, as they come. Columns are encoded anew on each training part."""
+    """Yield the scores of every model on every fold of a stratified cross-validation.
+
+    The encoding of the columns is learned on the training part of each fold.
+    """
     n_possible = possible_folds(problem.labels, n_folds)
     if n_possible < n_folds:
         classes, counts = np.unique(problem.labels, return_counts=True)
         raise ValueError(
             f"Class {classes[np.argmin(counts)]!s} has {n_possible} rows, too few for {n_folds} folds; "
-            f"use fewer (--cv {max(2, n_possible)}) or more rows."
+            f"use fewer folds (--cv {max(2, n_possible)}) or more rows."
         )
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for fold, (train, test) in enumerate(splitter.split(problem.labels, problem.labels)):
@@ -91,6 +97,7 @@ def _score(
     training: tuple[Floats, NDArray[np.int64]],
     testing: tuple[Floats, NDArray[np.int64]],
 ) -> FoldScores:
+    """Fit and score a model on one fold; ``training`` and ``testing`` are (features, indices of the rows)."""
     (X_train, train), (X_test, test) = training, testing
     start = time.perf_counter()
     _fit(model, X_train, problem.labels[train], None if problem.weights is None else problem.weights[train])
@@ -106,7 +113,7 @@ def _score(
 
 
 def _fit(model: Any, X: Floats, y: NDArray[Any], weights: Floats | None) -> None:
-    """Fit with weights where the model knows what to do with them."""
+    """Fit the model, with sample weights if it supports them."""
     if weights is None:
         model.fit(X, y)
     elif not hasattr(model, "steps"):
@@ -118,7 +125,7 @@ def _fit(model: Any, X: Floats, y: NDArray[Any], weights: Floats | None) -> None
 
 
 def _auc(model: Any, X: Floats, truth: NDArray[Any], weights: Floats | None) -> float:
-    """Area under the curve; of several classes, each against the rest."""
+    """Return the area under the ROC curve; with more than two classes the mean over each against the rest."""
     if len(model.classes_) == 2:
         return float(roc_auc_score(truth, model.decision_function(X), sample_weight=weights))
     scores = model.predict_proba(X) if hasattr(model, "predict_proba") else softmax(model.decision_function(X), axis=1)
@@ -127,7 +134,7 @@ def _auc(model: Any, X: Floats, truth: NDArray[Any], weights: Floats | None) -> 
 
 @dataclass(frozen=True)
 class Summary:
-    """Means and standard deviations over the folds, by measure."""
+    """Mean and standard deviation of each measure over the folds, and the mean time of a fit in seconds."""
 
     model: str
     means: tuple[float, ...]
@@ -136,7 +143,7 @@ class Summary:
 
 
 def summarise(scores: list[FoldScores]) -> list[Summary]:
-    """One summary a model, in the order in which the models came."""
+    """Return one summary per model, in the order of their first score."""
     names = list(dict.fromkeys(score.model for score in scores))
     return [_summary(name, [score for score in scores if score.model == name]) for name in names]
 

@@ -1,8 +1,8 @@
-"""From the columns of a table to the numbers of a matrix, the same way every time.
+"""Encoding of the columns of a table as a numeric matrix.
 
-Numbers stay as they are. A column of texts becomes columns of zeros and ones, one a text ("one-hot") but for the most
-frequent: the others are measured against it, for otherwise any constant could be added to all of their weights.
-What was learned is plain data, so it can be kept beside a model.
+Columns of numbers are used as they are. A text column is one-hot encoded: one feature of zeros and ones per category,
+except for the most frequent one, the reference. (With a feature for every category, a constant could be added to all
+of their weights without changing the model.) An encoding is plain data and can be stored with a model.
 """
 
 from collections.abc import Iterable
@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.reading import Reader
+from melc.export.reading import Reader
 from melc.tables.arrow import arrow
 from melc.tables.read import Kind, TableError
 
-# A column with more different texts is taken for an identifier.
+# A text column with more different values is refused as an identifier.
 MOST_CATEGORIES = 1000
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table: its categories if it holds texts, and what stands in for missing values.
+    """One column: its categories if it is a text column, and the value that replaces missing values, if any.
 
-    The first category has no feature: it is where all of them are zero, as for a text never seen.
+    The first category is the reference and has no feature: all features of the column are zero for it, and for values
+    that are not among the categories.
     """
 
     name: str
@@ -33,20 +34,23 @@ class Column:
 
     @property
     def kind(self) -> Kind:
+        """Whether the column holds numbers or text."""
         return "number" if self.categories is None else "text"
 
     @property
     def shown_categories(self) -> tuple[str, ...]:
+        """Categories that have a feature: all but the reference."""
         return (self.categories or ())[1:]
 
     @property
     def feature_names(self) -> list[str]:
+        """Names of the features: the column name, or "column=category" for text."""
         return [self.name] if self.categories is None else [f"{self.name}={c}" for c in self.shown_categories]
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A matrix with a row for every row of a block, and how many texts in it were never seen before."""
+    """Features of a block, shape (n_rows, n_features), and the number of unknown values per text column."""
 
     X: Floats
     n_unseen: dict[str, int]
@@ -54,7 +58,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become features.
+    """How the columns of a table are turned into features.
 
     Examples
     --------
@@ -73,14 +77,16 @@ class Encoding:
 
     @property
     def feature_names(self) -> list[str]:
+        """Names of all features, in order."""
         return [name for column in self.columns for name in column.feature_names]
 
     @property
     def kinds(self) -> dict[str, Kind]:
+        """Columns that are needed, and whether each holds numbers or text."""
         return {column.name: column.kind for column in self.columns}
 
     def encode(self, block: Any) -> Encoded:
-        """The features of every row. Missing values without a stand-in and infinite ones are refused."""
+        """Return the features of the rows of a block; raise ``TableError`` for infinite or unfilled missing values."""
         X = np.empty((block.num_rows, len(self.feature_names)))
         n_unseen: dict[str, int] = {}
         place = 0
@@ -99,26 +105,27 @@ class Encoding:
 
 
 def learn_encoding(table: Any, names: Iterable[str], *, impute: bool = False) -> Encoding:
-    """Look at the columns of a table: which are numbers, which texts occur, what may stand in for a gap.
+    """Return the encoding of the named columns of a ``pyarrow.Table``.
 
-    With ``impute`` a missing number becomes the median, a missing text the most frequent one; without, any
-    missing value is refused.
+    With ``impute`` missing numbers are replaced by the median and missing text by the most frequent value. Without it,
+    missing values raise a ``TableError``.
     """
     names = list(names)
     if not names:
-        raise TableError("No column is left to learn from.")
+        raise TableError("No columns are left to use as features; leave out fewer with --drop.")
     empty = [name for name in names if table.column(name).null_count == table.num_rows]
     if empty:
-        raise TableError(f"The column {empty[0]!r} holds no values at all; leave it out with --drop.")
+        raise TableError(f"The column {empty[0]!r} has no values; leave it out with --drop.")
     if not impute:
         _refuse_missing({name: table.column(name).null_count for name in names}, table.num_rows)
     encoding = Encoding(tuple(_learn_column(table.column(name), name, impute) for name in names))
     if not encoding.feature_names:
-        raise TableError("Every column holds one text only, so there is nothing to tell classes apart by.")
+        raise TableError("Every column has the same text in all rows: there is nothing to separate the classes by.")
     return encoding
 
 
 def _learn_column(values: Any, name: str, impute: bool) -> Column:
+    """Return the encoding of one column."""
     pa = arrow()
     if pa.types.is_floating(values.type):
         fill = float(np.median(_finite(values.drop_null(), name))) if impute else None
@@ -126,8 +133,8 @@ def _learn_column(values: Any, name: str, impute: bool) -> Column:
     counts = pa.compute.value_counts(values.drop_null()).to_pylist()
     if len(counts) > MOST_CATEGORIES:
         raise TableError(
-            f"The column {name!r} has {len(counts)} different texts, more than {MOST_CATEGORIES}: an identifier? "
-            "Leave it out with --drop."
+            f"The column {name!r} has {len(counts)} different text values, more than {MOST_CATEGORIES}. If it is an "
+            "identifier, leave it out with --drop."
         )
     first = min(counts, key=lambda entry: (-entry["counts"], entry["values"]))["values"]
     others = sorted(entry["values"] for entry in counts if entry["values"] != first)
@@ -135,6 +142,7 @@ def _learn_column(values: Any, name: str, impute: bool) -> Column:
 
 
 def _refuse_missing(counts: dict[str, int], n_rows: int) -> None:
+    """Raise ``TableError`` if a column has missing values; ``counts`` has their number per column."""
     found = [f"{name!r} ({count} of {n_rows})" for name, count in counts.items() if count]
     if found:
         more = f" and {len(found) - 5} more columns" if len(found) > 5 else ""
@@ -145,14 +153,16 @@ def _refuse_missing(counts: dict[str, int], n_rows: int) -> None:
 
 
 def _finite(values: Any, name: str) -> Floats:
+    """Return a column of numbers as an array of shape (n_rows,); raise ``TableError`` if one is not finite."""
     numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
     if not np.all(np.isfinite(numbers)):
-        raise TableError(f"The column {name!r} holds {numbers[~np.isfinite(numbers)][0]}, which is no finite number.")
+        found = numbers[~np.isfinite(numbers)][0]
+        raise TableError(f"The column {name!r} contains {found}; remove rows with numbers that are not finite.")
     return numbers
 
 
 def _one_hot(values: Any, column: Column, out: Floats) -> int:
-    """Write ones where the categories occur; the number of texts that are no category."""
+    """Write the one-hot features to ``out``, shape (n_rows, n_categories − 1); return the number of unknown values."""
     pa = arrow()
     codes = pa.compute.index_in(values, value_set=pa.array(column.categories, pa.string()))
     unseen = int(codes.null_count)
@@ -162,7 +172,7 @@ def _one_hot(values: Any, column: Column, out: Floats) -> int:
 
 
 def encoding_out(encoding: Encoding) -> list[dict[str, Any]]:
-    """As plain data."""
+    """Return the encoding as plain data for JSON."""
     return [
         {"name": c.name, "categories": None if c.categories is None else list(c.categories), "fill": c.fill}
         for c in encoding.columns
@@ -170,10 +180,10 @@ def encoding_out(encoding: Encoding) -> list[dict[str, Any]]:
 
 
 def encoding_in(reader: Reader) -> Encoding:
-    """From plain data, checked."""
+    """Return the encoding read from JSON, after checking it."""
     columns = tuple(_column_in(item) for item in reader.items())
     if not columns or len({column.name for column in columns}) < len(columns):
-        reader.fail("columns with different names")
+        reader.fail("one or more columns with different names")
     return Encoding(columns)
 
 
@@ -184,7 +194,7 @@ def _column_in(reader: Reader) -> Column:
         return Column(fields["name"].text(), None, None if fill is None else fill.number())
     texts = categories.texts()
     if not texts or len(set(texts)) < len(texts):
-        categories.fail("different texts")
+        categories.fail("one or more different strings")
     if fill is not None and fill.text() not in texts:
         fill.fail("one of the categories")
     return Column(fields["name"].text(), tuple(texts), None if fill is None else fill.text())

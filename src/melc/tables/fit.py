@@ -1,4 +1,4 @@
-"""From a table to a model of its columns: choose the columns, encode, fit, put back into the file's units."""
+"""Fit a model to a table: select the columns, encode them, fit, and express the model in the units of the file."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,10 @@ from melc.tables.read import LIBSVM_TARGET, TableError
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a table are for; all that have no role are features."""
+    """What the columns of a table are used for. Columns that are not named here are features.
+
+    ``positive`` is the class to separate from all others together. With ``impute`` missing values are filled.
+    """
 
     target: str | None = None
     drop: tuple[str, ...] = ()
@@ -27,15 +30,15 @@ class Roles:
 
 
 def problem_of(table: Any, roles: Roles) -> tuple[Problem, str]:
-    """Features, labels and weights of a table, and the name of the target."""
+    """Return the classification problem in a ``pyarrow.Table``, and the name of the target column."""
     target = roles.target
     if target is None and LIBSVM_TARGET in table.column_names:
         target = LIBSVM_TARGET
     if target is None:
-        raise TableError("Which column holds the classes? Name it with --target.")
+        raise TableError("No target column was given; name the column with the classes with --target.")
     for name in (target, roles.weights, *roles.drop):
         if name is not None and name not in table.column_names:
-            raise TableError(f"There is no column {name!r}; the table has {_listing(table.column_names)}.")
+            raise TableError(f"There is no column {name!r}; the columns are {_listing(table.column_names)}.")
     excluded = {target, roles.weights, *roles.drop}
     columns = [name for name in table.column_names if name not in excluded]
     labels = _against_rest(labels_of(table.column(target), target), roles.positive)
@@ -44,14 +47,15 @@ def problem_of(table: Any, roles: Roles) -> tuple[Problem, str]:
 
 
 def _listing(names: list[str], most: int = 8) -> str:
+    """Return the first names, and a hint if a single name looks like a line with another delimiter."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     hint = next((mark for mark in ";\t|" if mark in names[0]), None) if len(names) == 1 else None
-    tail = f"; is its delimiter {hint!r}? Name it with --delimiter" if hint else ""
+    tail = f"; is the delimiter {hint!r}? Set it with --delimiter" if hint else ""
     return ", ".join(repr(name) for name in names[:most]) + more + tail
 
 
 def labels_of(column: Any, name: str) -> NDArray[Any]:
-    """The classes in a column: texts, or whole numbers."""
+    """Return the class labels in a column, shape (n_rows,): strings or integers."""
     if column.null_count:
         raise TableError(f"The target {name!r} is missing in {column.null_count} of {len(column)} rows; remove them.")
     if not arrow().types.is_floating(column.type):
@@ -60,34 +64,40 @@ def labels_of(column: Any, name: str) -> NDArray[Any]:
     broken = numbers[~(np.mod(numbers, 1) == 0)]
     if len(broken):
         raise TableError(
-            f"The target {name!r} holds {broken[0]}, which is no class: a classifier needs texts or whole numbers."
+            f"The target {name!r} contains {broken[0]}; class labels must be text or integers. Choose another column "
+            "with --target: melc predicts classes, not continuous values."
         )
     return np.asarray(numbers.astype(np.int64))
 
 
 def _against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
-    """With a positive label, all others together are its opposite; two classes stay as they are."""
+    """Return the labels with all classes but ``positive`` merged into "not <positive>", if there are more than two."""
     if positive is None:
         return labels
     texts = labels.astype(str)
     known = np.unique(texts)
     if positive not in known:
-        raise TableError(f"--positive {positive} is none of the classes {_listing(known.tolist())}.")
+        raise TableError(f"--positive {positive} is not a class; the classes are {_listing(known.tolist())}.")
     return labels if len(known) == 2 else np.where(texts == positive, positive, f"not {positive}")
 
 
 def _weights_of(column: Any, name: str) -> Floats:
+    """Return the sample weights in a column, shape (n_rows,)."""
     if not arrow().types.is_floating(column.type) or column.null_count:
-        raise TableError(f"The weights in {name!r} must be numbers in every row.")
+        raise TableError(f"The weights in {name!r} must be numbers in every row; found text or missing values.")
     weights = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if not np.all(np.isfinite(weights)) or weights.min() < 0:
-        raise TableError(f"The weights in {name!r} must be zero or more; found {weights.min()}.")
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    if len(wrong):
+        raise TableError(f"The weights in {name!r} must be finite and not negative; found {wrong[0]}.")
     return weights
 
 
 def fit_table(problem: Problem, target: str, model: MELC, *, standardize: bool = False) -> TableModel:
-    """Fit a model on a table. With ``standardize`` it searches among standardised features; the model that comes
-    out takes the features as they are in the file either way."""
+    """Fit a model to a table.
+
+    With ``standardize`` the search uses standardised features. The returned model takes the features in the units of
+    the file either way.
+    """
     encoding = learn_encoding(problem.table, problem.columns, impute=problem.impute)
     X = encoding.encode(problem.table).X
     if not standardize:
@@ -98,6 +108,6 @@ def fit_table(problem: Problem, target: str, model: MELC, *, standardize: bool =
 
 
 def _scale(X: Floats) -> Floats:
-    """Standard deviations, one for a feature that is constant."""
+    """Return the standard deviations of the features, shape (n_features,), with 1 for constant features."""
     deviation = X.std(axis=0)
     return np.where(deviation > 1e-12 * np.abs(X).max(axis=0), deviation, 1.0)

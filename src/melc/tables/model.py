@@ -1,4 +1,4 @@
-"""A model together with the columns it was fitted on: it takes tables as they come out of files."""
+"""A fitted model together with the encoding of the columns, so that it can be applied to tables in files."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.classifier import MELC
-from melc.density import Decision, Density
 from melc.export.document import FORMAT as MODEL_FORMAT
-from melc.export.document import MOST_BYTES, from_document, to_document
+from melc.export.document import MOST_BYTES, check_version, format_of, from_document, to_document
 from melc.export.quoting import column, literal
+from melc.export.reading import parse
 from melc.export.sql import query
 from melc.export.text import export_text
-from melc.names import feature_names_of
-from melc.reading import Reader, parse
+from melc.model.decision import Decision
+from melc.model.density import Density
+from melc.model.names import feature_names_of
 from melc.tables.encoding import Column, Encoding, encoding_in, encoding_out
 from melc.tables.read import Source, read_blocks
 
@@ -26,13 +27,14 @@ FORMAT, VERSION = "melc-table-model", 1
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted model, how columns become its features, and the name of the column it predicts."""
+    """A fitted model, the encoding of the columns as its features, and the name of the target column."""
 
     model: MELC
     encoding: Encoding
     target: str
 
     def to_json(self, *, indent: int | None = None) -> str:
+        """Return model and encoding as JSON text, to be read by :func:`table_model_from_json`."""
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -43,15 +45,16 @@ class TableModel:
         return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_text(self, *, digits: int | None = None, odds: bool = False) -> str:
+        """Return the rule as text; see :func:`melc.export.export_text`."""
         return export_text(self.model, self.encoding.feature_names, digits=digits, odds=odds)
 
     def to_sql(self, table: str = "data") -> str:
-        """A query over the raw columns: gaps filled and texts turned into numbers within it."""
+        """Return the query of :func:`melc.export.to_sql`, with missing values filled and text columns encoded in it."""
         features = [expression for c in self.encoding.columns for expression in _expressions(c)]
         return query(self.model, features, [c.name for c in self.encoding.columns], table)
 
     def predictions(self, source: Source, *, proba: bool = False) -> Iterator["Predictions"]:
-        """Predictions for a file, block by block, in the order of its rows."""
+        """Yield the predictions for a file block by block, in the order of its rows."""
         for block in read_blocks(source, self.encoding.kinds):
             if block.num_rows == 0:
                 continue
@@ -62,7 +65,11 @@ class TableModel:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Labels of a block of rows, their probabilities if wanted, and texts that the model never saw."""
+    """Predictions for a block of rows.
+
+    ``labels`` has shape (n_rows,); ``probabilities`` has shape (n_rows, n_classes) or is None; ``n_unseen`` is the
+    number of unknown values per text column.
+    """
 
     labels: NDArray[Any]
     probabilities: Floats | None
@@ -70,53 +77,46 @@ class Predictions:
 
 
 def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> TableModel:
-    """What :meth:`TableModel.to_json` or :func:`melc.export.to_json` wrote; anything else is a ``ValueError``."""
+    """Return the model written by :meth:`TableModel.to_json` or :func:`melc.export.to_json`.
+
+    Anything else raises a ``ValueError`` that says what is wrong and where.
+    """
     reader = parse(text, "melc model", max_bytes=max_bytes)
-    format = reader.entries().get("format")
-    if format is not None and format.value == MODEL_FORMAT:
+    format = format_of(reader)
+    if format == MODEL_FORMAT:
         return _of_plain_model(from_document(reader))
-    if format is None or format.value != FORMAT:
-        raise ValueError(f"This is no melc model: its 'format' should be {FORMAT!r} or {MODEL_FORMAT!r}.")
-    _check_version(reader)
+    if format != FORMAT:
+        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r} or {MODEL_FORMAT!r}, found {format!r}.")
+    check_version(reader, VERSION)
     fields = reader.fields(["format", "version", "target", "columns", "model"])
     encoding, model = encoding_in(fields["columns"]), from_document(fields["model"])
     if len(encoding.feature_names) != model.n_features_in_:
         raise ValueError(
-            f"{reader.place}: the columns make {len(encoding.feature_names)} features, but the model has "
-            f"{model.n_features_in_}."
+            f"{reader.place}: the columns are encoded as {len(encoding.feature_names)} features, but the model has "
+            f"{model.n_features_in_}; the file is damaged."
         )
     return TableModel(_nameless(model), encoding, fields["target"].text())
 
 
-def _check_version(reader: Reader) -> None:
-    version = reader.entries().get("version")
-    number = Reader(None if version is None else version.value, f"{reader.place}.version").integer(1, 2**31)
-    if number > VERSION:
-        raise ValueError(
-            f"The model has version {number} of the format, but this release reads up to {VERSION}. "
-            "Upgrade melc to read it."
-        )
-
-
 def _of_plain_model(model: MELC) -> TableModel:
-    """A model fitted in Python: its features are columns of numbers."""
+    """Return the table model of a model that was fitted in Python; its features are columns of numbers."""
     columns = tuple(Column(name) for name in feature_names_of(model))
     return TableModel(_nameless(model), Encoding(columns), "prediction")
 
 
 def _nameless(model: MELC) -> MELC:
-    """Names are the encoding's business; the model sees bare matrices and must not miss them there."""
+    """Remove the feature names of a model: it is given plain matrices and would warn that they have no names."""
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
     return model
 
 
 def _expressions(c: Column) -> list[str]:
-    """The features of a column in SQL."""
+    """Return the features of a column as SQL expressions."""
     raw = column(c.name) if c.fill is None else f"COALESCE({column(c.name)}, {literal(c.fill)})"
     if c.categories is None:
         return [raw]
-    # A missing text must not pass for another one.
+    # NULL stays NULL; it must not be encoded as a value of another category.
     return [
         f"CASE WHEN {raw} = {literal(category)} THEN 1.0 WHEN {raw} IS NULL THEN NULL ELSE 0.0 END"
         for category in c.shown_categories
@@ -124,10 +124,11 @@ def _expressions(c: Column) -> list[str]:
 
 
 def in_units_of(model: MELC, mean: Floats, scale: Floats) -> MELC:
-    """The model fitted on ``(X − mean) / scale``, rewritten for X itself; its directions have length one again.
+    """Change a model fitted on ``(X − mean) / scale`` into the same model of ``X`` and return it.
 
-    With u = v/scale, ``z = ((X − mean)/scale)·v = X·u − mean·u``: supports and thresholds move by mean·u, and all
-    of it is divided by ‖u‖. The divergence stays the same.
+    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to supports and thresholds, and
+    everything is divided by ‖u‖ to give the directions unit length. The divergence does not change. ``mean`` and
+    ``scale`` have shape (n_features,).
     """
     directions = model.coef_ / scale
     norms = np.linalg.norm(directions, axis=1)
@@ -142,6 +143,7 @@ def in_units_of(model: MELC, mean: Floats, scale: Floats) -> MELC:
 
 
 def _moved(decision: Decision, shift: float, norm: float) -> Decision:
+    """Return the decision for z' = (z + shift) / norm."""
     first, second = (
         Density((density.support + shift) / norm, density.weights, density.variance / norm**2)
         for density in decision.densities

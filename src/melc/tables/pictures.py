@@ -1,12 +1,13 @@
-"""A picture of a model in a file: an image, or a page with pictures and rule."""
+"""Save plots of a table model to a file: an image, or an HTML page with the plots and the rule."""
 
 import html
 import io
 from pathlib import Path
 from typing import Any
 
-from melc.files import replacing
+from melc.export.files import replacing
 from melc.plotting import ProjectionDisplay, WeightsDisplay
+from melc.plotting.common import new_figure
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
 
@@ -14,10 +15,10 @@ FORMATS = (".png", ".svg", ".pdf", ".html")
 
 
 def draw(fitted: TableModel, table: Any, path: Path, label: str | None = None) -> None:
-    """Draw a model, with the rows of a table if there is one, into a file whose ending tells the format."""
+    """Save a plot of a model, with the rows of a table if given; the suffix of ``path`` determines the format."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
-        raise ValueError(f"{path}: pictures end in {', '.join(FORMATS)}.")
+        raise ValueError(f"{path}: unknown picture format {path.suffix!r}; choose one of {', '.join(FORMATS)}.")
     X, y = _rows(fitted, table)
     class_label = _class_of(fitted, label)
     if ending == ".html":
@@ -31,12 +32,12 @@ def draw(fitted: TableModel, table: Any, path: Path, label: str | None = None) -
 
 
 def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
-    """The features of the table's rows, and their classes if it has the target."""
+    """Return the features of the rows, shape (n_rows, n_features), and their labels if the table has the target."""
     if table is None:
         return None, None
     missing = [name for name in fitted.encoding.kinds if name not in table.column_names]
     if missing:
-        raise ValueError(f"The model needs the column {missing[0]!r}, which the table has not.")
+        raise ValueError(f"The model needs the column {missing[0]!r}, which is missing from the table.")
     X = fitted.encoding.encode(table).X
     if fitted.target not in table.column_names:
         return X, None
@@ -44,7 +45,7 @@ def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
 
 
 def _known_labels(fitted: TableModel, labels: Any) -> Any:
-    """Labels as the model has them; a model of one class against all others knows these as "not" that class."""
+    """Return the labels as the model knows them: in a model of "a" against "not a", all others become "not a"."""
     classes = fitted.model.classes_
     texts = labels.astype(str)
     opposite = [str(c) for c in classes if str(c).startswith("not ")]
@@ -54,38 +55,31 @@ def _known_labels(fitted: TableModel, labels: Any) -> Any:
 
 
 def _class_of(fitted: TableModel, label: str | None) -> Any:
-    """The class that a text on the command line means."""
+    """Return the class given on the command line; by default the first of more than two classes."""
     classes = fitted.model.classes_
     if label is None:
         return classes[0] if len(classes) > 2 else None
     found = [c for c in classes if str(c) == label]
     if not found:
-        raise ValueError(f"--class {label} is none of the classes {', '.join(map(str, classes))}.")
+        raise ValueError(f"--class {label} is not a class of the model; choose one of {', '.join(map(str, classes))}.")
     return found[0]
 
 
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install 'melc[plot]'") from error
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def _projection(fitted: TableModel, X: Any, y: Any, class_label: Any) -> Any:
-    figure = _figure(7, 4.5)
+    figure = new_figure(7, 4.5)
     ProjectionDisplay.from_estimator(fitted.model, X, y, class_label=class_label, ax=figure.subplots())
     return figure
 
 
 def _weights(fitted: TableModel, X: Any, class_label: Any) -> Any:
     names = fitted.encoding.feature_names
-    figure = _figure(7, 1 + 0.28 * min(len(names), 15))
+    figure = new_figure(7, 1 + 0.28 * min(len(names), 15))
     WeightsDisplay.from_estimator(fitted.model, X, feature_names=names, class_label=class_label, ax=figure.subplots())
     return figure
 
 
 def _svg(figure: Any) -> str:
+    """Return the figure as an SVG element to embed in HTML."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     text = buffer.getvalue()
@@ -93,7 +87,7 @@ def _svg(figure: Any) -> str:
 
 
 def _page(fitted: TableModel, X: Any, y: Any, class_label: Any, title: str) -> str:
-    """A page that needs nothing from elsewhere."""
+    """Return a self-contained HTML page with both plots and the rule."""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">

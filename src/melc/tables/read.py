@@ -1,7 +1,7 @@
-"""Tables from files: CSV, TSV, Parquet and libSVM text, plain or gzipped, from a path or standard input.
+"""Read tables from CSV, TSV, Parquet and libSVM files, plain or gzipped, or from standard input.
 
-``read_table`` reads everything, to fit on. ``read_blocks`` reads known columns block by block, to predict on
-files larger than memory. Both give Arrow columns that are either numbers (doubles) or texts.
+``read_table`` reads a whole table, to fit a model. ``read_blocks`` reads given columns block by block, to predict on
+files larger than memory. Both return Arrow columns of either numbers (doubles) or text (strings).
 """
 
 import csv
@@ -23,7 +23,7 @@ from melc.tables.arrow import arrow
 Format = Literal["auto", "csv", "tsv", "parquet", "libsvm"]
 Kind = Literal["number", "text"]
 
-# The name of the leading column of libSVM files.
+# Name given to the labels, the first column of libSVM files.
 LIBSVM_TARGET = "label"
 
 _BLOCK_BYTES = 4 * 2**20
@@ -34,12 +34,12 @@ _LIBSVM_LINE = re.compile(rb"[-+]?[\d.]+(e[-+]?\d+)?(,[-+\d.]+)*(\s+\d+:\S+)+\s*
 
 
 class TableError(ValueError):
-    """A file that is not the table it should be; the message is one line with the remedy."""
+    """A table cannot be read or used. The message is one line that says what to do."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table is and how it is written. ``path`` "-" is standard input."""
+    """Path and format of a table. The path "-" means standard input; the format "auto" is detected from the content."""
 
     path: str
     format: Format = "auto"
@@ -47,11 +47,12 @@ class Source:
 
     @property
     def name(self) -> str:
+        """Name of the source in error messages."""
         return "standard input" if self.path == "-" else self.path
 
 
 def read_table(source: Source) -> Any:
-    """The whole table, with columns of doubles and of texts.
+    """Return a whole table as a ``pyarrow.Table`` with columns of doubles and strings.
 
     Examples
     --------
@@ -65,17 +66,19 @@ def read_table(source: Source) -> Any:
     """
     with _errors_of(source), _opened(source) as (stream, format):
         if format == "parquet":
-            table = _read_parquet(stream)
+            table = arrow().parquet.read_table(_seekable(stream))
         elif format == "libsvm":
             table = _libsvm_table(stream.read(), None)
         else:
             table = _read_csv(stream, _delimiter(source, format))
-        _check_table(table)
-        return _as_numbers_and_texts(table)
+        _check_names(table.column_names)
+        if table.num_rows == 0:
+            raise TableError("the file has a header but no rows.")
+        return arrow().table({name: _plain_column(table.column(name), name) for name in table.column_names})
 
 
 def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
-    """Blocks with the named columns, each read as numbers or texts. Other columns are skipped."""
+    """Yield blocks of rows with the named columns, each read as numbers or text. Other columns are skipped."""
     with _errors_of(source), _opened(source) as (stream, format):
         if format == "parquet":
             yield from _parquet_blocks(stream, kinds)
@@ -87,14 +90,14 @@ def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
 
 @contextmanager
 def _errors_of(source: Source) -> Iterator[None]:
-    """Whatever a reader says is wrong, as one line that names the file."""
+    """Turn every error of a reader into a ``TableError`` of one line that starts with the name of the file."""
     pa = arrow()
     try:
         yield
     except TableError as error:
         raise TableError(f"{source.name}: {error}") from None
     except (ValueError, EOFError, OverflowError, OSError, csv.Error, zlib.error, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno:  # the system's own: no such file, no permission
+        if isinstance(error, OSError) and error.errno:  # from the operating system: no such file, no permission
             raise
         line = " ".join(str(error).split())
         raise TableError(f"{source.name} cannot be read: {line[:300]}") from None
@@ -102,7 +105,7 @@ def _errors_of(source: Source) -> Iterator[None]:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[tuple[Any, Format]]:
-    """The bytes of a source, unpacked, and their format; it is told by the first bytes where it is not given."""
+    """Yield the decompressed bytes of a source as a stream, and the format, detected from the first bytes if "auto"."""
     raw = sys.stdin.buffer if source.path == "-" else open(source.path, "rb")  # noqa: SIM115
     try:
         stream: Any = _Peekable(raw)
@@ -118,12 +121,13 @@ def _opened(source: Source) -> Iterator[tuple[Any, Format]]:
 
 
 class _Peekable(io.RawIOBase):
-    """A stream of bytes whose beginning can be looked at without taking it out."""
+    """A stream of bytes whose beginning can be read without consuming it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._head = stream, b""
 
     def peek(self, size: int) -> bytes:
+        """Return at least the next ``size`` bytes, or all that are left, without consuming them."""
         while len(self._head) < size and (more := self._stream.read(size - len(self._head))):
             self._head += more
         return self._head
@@ -165,15 +169,15 @@ def _delimiter(source: Source, format: Format) -> str:
 
 
 def _header(stream: _Peekable, delimiter: str) -> list[str]:
-    """The names of the columns, checked."""
+    """Return the column names in the first line, after checking them."""
     head = stream.peek(_HEADER_BYTES)
     complete = head[: head.rfind(b"\n") + 1] or head
     try:
         text = complete.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise TableError(f"byte {error.start} is no UTF-8 text; convert the file to UTF-8 first.") from None
+        raise TableError(f"byte {error.start} is not valid UTF-8; convert the file to UTF-8 first.") from None
     if "\0" in text:
-        raise TableError("it holds binary data, which is no text in columns.")
+        raise TableError("the file contains binary data; expected text in columns.")
     lines = csv.reader(io.StringIO(text), delimiter=delimiter)
     names = next((line for line in lines if line), [""])
     _check_names(names)
@@ -181,11 +185,13 @@ def _header(stream: _Peekable, delimiter: str) -> list[str]:
 
 
 def _check_names(names: list[str]) -> None:
+    """Raise ``TableError`` if a column name is empty or occurs twice."""
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise TableError(f"the column {twice[0]!r} occurs {names.count(twice[0])} times; names must differ.")
+        raise TableError(f"the column name {twice[0]!r} occurs {names.count(twice[0])} times; rename the columns.")
     if any(not name.strip() for name in names):
-        raise TableError(f"column {[not n.strip() for n in names].index(True) + 1} has no name in the first line.")
+        nameless = [not name.strip() for name in names].index(True) + 1
+        raise TableError(f"column {nameless} has no name; name it in the first line.")
 
 
 def _csv_options(delimiter: str, types: dict[str, Any], include: list[str] | None) -> dict[str, Any]:
@@ -198,15 +204,15 @@ def _csv_options(delimiter: str, types: dict[str, Any], include: list[str] | Non
 
 
 def _read_csv(stream: _Peekable, delimiter: str) -> Any:
-    """The whole file; columns that look like neither numbers nor texts (dates, booleans) are kept as texts."""
+    """Return the whole file. Columns that Arrow would parse as anything else, such as dates, are read as strings."""
     pa = arrow()
     _header(stream, delimiter)
     content = stream.read()
     table = pa.csv.read_csv(io.BytesIO(content), **_csv_options(delimiter, {}, None))
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_null)
-    odd = {field.name: pa.string() for field in table.schema if not any(test(field.type) for test in plain)}
-    if odd:
-        table = pa.csv.read_csv(io.BytesIO(content), **_csv_options(delimiter, odd, None))
+    others = {field.name: pa.string() for field in table.schema if not any(test(field.type) for test in plain)}
+    if others:
+        table = pa.csv.read_csv(io.BytesIO(content), **_csv_options(delimiter, others, None))
     return table
 
 
@@ -216,26 +222,18 @@ def _csv_blocks(stream: _Peekable, delimiter: str, kinds: Mapping[str, Kind]) ->
     _check_present(names, kinds)
     types = {name: pa.float64() if kind == "number" else pa.string() for name, kind in kinds.items()}
     try:
-        reader = pa.csv.open_csv(stream, **_csv_options(delimiter, types, list(kinds)))
-        yield from reader
+        yield from pa.csv.open_csv(stream, **_csv_options(delimiter, types, list(kinds)))
     except pa.ArrowInvalid as error:
         raise TableError(_with_column_name(str(error), names)) from None
 
 
 def _with_column_name(message: str, names: list[str]) -> str:
-    """Arrow counts columns from zero; people call them by name."""
-
-    def name(match: re.Match[str]) -> str:
-        return f"column {names[int(match[1])]!r}"
-
-    return " ".join(re.sub(r"CSV column #(\d+)", name, message).split())[:300]
+    """Return Arrow's message with column numbers replaced by names, on one line."""
+    named = re.sub(r"CSV column #(\d+)", lambda match: f"column {names[int(match[1])]!r}", message)
+    return " ".join(named.split())[:300]
 
 
 # Parquet
-
-
-def _read_parquet(stream: Any) -> Any:
-    return arrow().parquet.read_table(_seekable(stream))
 
 
 def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
@@ -246,7 +244,7 @@ def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
 
 
 def _seekable(stream: _Peekable) -> Any:
-    """Parquet is read from its end: a file as it is, anything else out of memory."""
+    """Return a stream with random access, as Parquet needs: the file itself, or its bytes in memory."""
     inner = stream._stream
     if isinstance(inner, io.BufferedReader) and inner.seekable():
         inner.seek(0)
@@ -255,12 +253,13 @@ def _seekable(stream: _Peekable) -> Any:
 
 
 def _cast(block: Any, kinds: Mapping[str, Kind]) -> Any:
+    """Return the named columns of a block as doubles or strings."""
     pa = arrow()
     columns = {}
     for name, kind in kinds.items():
         column = _plain_column(block.column(name), name)
         if kind == "number" and not pa.types.is_floating(column.type):
-            raise TableError(f"the column {name!r} should hold numbers, but holds {block.column(name).type}.")
+            raise TableError(f"the column {name!r} must contain numbers, but its type is {block.column(name).type}.")
         columns[name] = column if kind == "number" else column.cast(pa.string())
     return pa.table(columns)
 
@@ -269,11 +268,11 @@ def _cast(block: Any, kinds: Mapping[str, Kind]) -> Any:
 
 
 def _libsvm_table(content: bytes, n_features: int | None) -> Any:
-    """Rows in libSVM's format as columns ``label``, ``f1``, ``f2``, ..."""
+    """Return the rows of a libSVM file as columns ``label``, ``f1``, ``f2``, ..."""
     X, y = load_svmlight_file(io.BytesIO(content), zero_based=False)
     width = X.shape[1] if n_features is None else n_features
     if X.shape[0] * width * 8 > _MOST_DENSE_BYTES:
-        raise TableError(f"{X.shape[0]} rows of {width} features do not fit in memory as a full table.")
+        raise TableError(f"{X.shape[0]} rows of {width} features are too large for a dense table; use fewer features.")
     dense = np.zeros((X.shape[0], width))
     kept = X[:, :width].tocoo()
     dense[kept.row, kept.col] = kept.data
@@ -284,7 +283,7 @@ def _libsvm_table(content: bytes, n_features: int | None) -> Any:
 def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
     foreign = [name for name in kinds if not re.fullmatch(r"f[1-9]\d{0,8}", name)]
     if foreign:
-        raise TableError(f"the model needs the column {foreign[0]!r}, but libSVM files have f1, f2, ... only.")
+        raise TableError(f"the model needs the column {foreign[0]!r}, but libSVM files have only f1, f2, ...")
     width = max(int(name[1:]) for name in kinds)
     lines = io.BufferedReader(stream, _BLOCK_BYTES)
     while block := lines.readlines(_BLOCK_BYTES):
@@ -295,36 +294,27 @@ def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
 
 
 def _check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
+    """Raise ``TableError`` if a wanted column is missing."""
     missing = [name for name in wanted if name not in set(names)]
     if missing:
         shown = ", ".join(repr(name) for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise TableError(
-            f"the model needs the column{'s' if len(missing) > 1 else ''} {shown}{more}, which the file has not"
+            f"the file has no column{'s' if len(missing) > 1 else ''} {shown}{more}, which the model needs"
             f"{_delimiter_hint(names)}."
         )
 
 
 def _delimiter_hint(names: list[str]) -> str:
+    """Return a hint if the file seems to have only one column because of a wrong delimiter."""
     if len(names) > 1:
         return ""
     other = next((mark for mark in ";\t|," if mark in names[0]), None)
-    return f"; it seems to have one column only: is its delimiter {other!r}?" if other else ""
-
-
-def _check_table(table: Any) -> None:
-    _check_names(table.column_names)
-    if table.num_rows == 0:
-        raise TableError("it has a first line with names, but no rows.")
-
-
-def _as_numbers_and_texts(table: Any) -> Any:
-    columns = {name: _plain_column(table.column(name), name) for name in table.column_names}
-    return arrow().table(columns)
+    return f"; it seems to have only one column: is the delimiter {other!r}? Set it with --delimiter" if other else ""
 
 
 def _plain_column(column: Any, name: str) -> Any:
-    """Any column as doubles or texts."""
+    """Return a column of any type as doubles or strings."""
     pa = arrow()
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -332,5 +322,5 @@ def _plain_column(column: Any, name: str) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return column.cast(pa.float64(), safe=False)
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        raise TableError(f"the column {name!r} holds {kind}, neither numbers nor texts; drop it.")
+        raise TableError(f"the column {name!r} has type {kind}, which is neither numbers nor text; leave it out.")
     return column.cast(pa.string())

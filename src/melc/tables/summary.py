@@ -1,4 +1,4 @@
-"""What there is to say about a fit, as plain data and as text."""
+"""Summary of a fitted table model, as plain data and as text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,10 @@ _MOST_FEATURES = 8
 
 
 def fit_summary(fitted: TableModel, problem: Problem, accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
-    """Rows, classes, divergence, accuracy, thresholds and the strongest features."""
+    """Return a summary: rows, classes, divergence, accuracy, thresholds and the strongest features.
+
+    ``accuracy`` is the mean, standard deviation and number of folds of the balanced accuracy, or None.
+    """
     labels, counts = np.unique(problem.labels, return_counts=True)
     model = fitted.model
     return {
@@ -29,6 +32,7 @@ def fit_summary(fitted: TableModel, problem: Problem, accuracy: tuple[float, flo
 
 
 def _projection(fitted: TableModel, problem: Problem, index: int) -> dict[str, Any]:
+    """Return the summary of one projection."""
     model = fitted.model
     decision = model.decisions_[index]
     single = len(model.decisions_) == 1
@@ -43,14 +47,14 @@ def _projection(fitted: TableModel, problem: Problem, index: int) -> dict[str, A
 
 
 def _strongest(weights: Floats, spread: Floats, names: list[str]) -> list[dict[str, Any]]:
-    """Features by weight times standard deviation: what moves the projection most."""
+    """Return the features with the largest |weight × standard deviation|; both arrays have shape (n_features,)."""
     effect = weights * spread
     order = np.argsort(-np.abs(effect), kind="stable")[:_MOST_FEATURES]
     return [{"feature": names[i], "weight": float(weights[i]), "effect": float(effect[i])} for i in order]
 
 
 def fit_text(summary: dict[str, Any]) -> str:
-    """The summary to read."""
+    """Return the summary as text."""
     classes = ", ".join(f"{label} ({count})" for label, count in summary["classes"].items())
     lines = [f"{summary['rows']} rows, {summary['features']} features; classes: {classes}"]
     lines.append("divergence D = " + ", ".join(f"{value:.4g}" for value in summary["divergence"]))
@@ -63,6 +67,7 @@ def fit_text(summary: dict[str, Any]) -> str:
 
 
 def _projection_lines(projection: dict[str, Any]) -> list[str]:
+    """Return the text of one projection: its intervals and strongest features."""
     title = "" if projection["class"] is None else f"{projection['class']} against the rest: "
     parts = [projection["intervals"][0]]
     for threshold, label in zip(projection["thresholds"], projection["intervals"][1:], strict=True):
@@ -76,7 +81,7 @@ def _projection_lines(projection: dict[str, Any]) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Rows of texts as columns: the first to the left, the others to the right."""
+    """Return rows of strings as aligned columns: the first flush left, the others flush right."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return "\n".join(indent + _aligned_row(row, widths) for row in rows)
 

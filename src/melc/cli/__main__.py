@@ -1,0 +1,5 @@
+"""Run the command line with ``python -m melc.cli``."""
+
+from melc.cli import main
+
+main()

@@ -1,0 +1,94 @@
+"""Progress, notes and errors of the command line.
+
+Results go to standard output, everything else to standard error. An error is a single line.
+"""
+
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+# Exit codes.
+BAD_INPUT, INTERRUPTED = 1, 130
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with its errors turned into one line and an exit code.
+
+    With ``--debug`` errors are raised, so that the traceback is shown.
+    """
+
+    @functools.wraps(command)
+    def run(*arguments: Any, debug: bool = False, **options: Any) -> None:
+        try:
+            command(*arguments, debug=debug, **options)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            _exit("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            _exit_after_closed_pipe()
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            if debug:
+                raise
+            _exit(_message(error), BAD_INPUT)
+
+    return run
+
+
+def _message(error: BaseException) -> str:
+    """Return the message of an error on one line."""
+    if isinstance(error, MemoryError):
+        return "not enough memory; use fewer rows or columns"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _exit(message: str, code: int) -> None:
+    print(f"melc: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def _exit_after_closed_pipe() -> None:
+    """Exit without a message when the reader of standard output has closed it, as ``head`` does."""
+    # Python flushes standard output once more when it exits; to the null device that cannot fail.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(BAD_INPUT)
+
+
+class Reporter:
+    """Writes notes, and on a terminal a progress bar, to standard error; nothing if ``quiet``."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Print a line that starts with "note:"."""
+        self.console.print(f"note: {text}", markup=False)
+
+    @contextmanager
+    def progress(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+        """Show a progress bar, which counts up to ``total`` if given; yield the function to call after each step."""
+        counting = [MofNCompleteColumn()] if total else []
+        columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *counting, TimeElapsedColumn()]
+        shown = not self.quiet and self.console.is_terminal
+        with Progress(*columns, console=self.console, transient=True, disable=not shown) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda: progress.advance(task)
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Print every different warning raised in this block once, as a note."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for text in dict.fromkeys(str(warning.message) for warning in caught):
+            self.note(" ".join(text.split()))

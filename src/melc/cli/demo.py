@@ -1,0 +1,171 @@
+"""Demonstration: fit two data sets, compare with logistic regression, and save a picture.
+
+Run it with ``python -m melc.cli.demo --output DIR``.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from melc.classifier import MELC
+from melc.export.files import replacing
+from melc.plotting import ProjectionDisplay
+from melc.plotting.common import new_figure
+
+PICTURE = "densities.png"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A data set and one line about what it shows. ``X`` has shape (n_rows, n_features), ``y`` (n_rows,)."""
+
+    name: str
+    X: Any
+    y: Any
+    story: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Scores of both models on the test rows, and the fitted pipeline and test rows ``(X, y)`` for the picture."""
+
+    example: Example
+    melc_accuracy: float
+    logistic_accuracy: float
+    thresholds: tuple[float, ...]
+    melc_seconds: float
+    logistic_seconds: float
+    pipeline: Pipeline
+    held_out: tuple[Any, Any]
+
+
+def breast_cancer() -> Example:
+    """Return scikit-learn's breast cancer data: 569 tumours, 30 features."""
+    data = load_breast_cancer(as_frame=True)
+    labels = data.target_names[data.target]
+    return Example("breast cancer", data.data, labels, "one threshold does most of the work")
+
+
+def healthy_range(n_rows: int = 2000, n_features: int = 8, seed: int = 0) -> Example:
+    """Return generated rows that are "well" if a hidden linear combination of the features is neither low nor high.
+
+    A single threshold cannot separate the two classes, so a linear model does little better than guessing.
+    """
+    rng = np.random.default_rng(seed)
+    mixing = rng.normal(size=(n_features, n_features))
+    X = rng.normal(size=(n_rows, n_features)) @ mixing
+    hidden = X @ rng.normal(size=n_features)
+    level = hidden / hidden.std() + 0.1 * rng.normal(size=n_rows)
+    y = np.where(np.abs(level) < 0.7, "well", "ill")
+    return Example("healthy range", X, y, "well in the middle, ill at both ends")
+
+
+def compare(example: Example, seed: int = 0) -> Outcome:
+    """Fit MELC and logistic regression on half of the rows and score them on the other half."""
+    X_train, X_test, y_train, y_test = train_test_split(
+        example.X, example.y, test_size=0.5, stratify=example.y, random_state=seed
+    )
+    melc = make_pipeline(StandardScaler(), MELC(random_state=seed))
+    logistic = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
+    seconds = [_timed_fit(model, X_train, y_train) for model in (melc, logistic)]
+    scores = [balanced_accuracy_score(y_test, model.predict(X_test)) for model in (melc, logistic)]
+    return Outcome(
+        example=example,
+        melc_accuracy=scores[0],
+        logistic_accuracy=scores[1],
+        thresholds=tuple(float(t) for t in melc[-1].thresholds_),
+        melc_seconds=seconds[0],
+        logistic_seconds=seconds[1],
+        pipeline=melc,
+        held_out=(X_test, y_test),
+    )
+
+
+def _timed_fit(model: BaseEstimator, X: Any, y: Any) -> float:
+    """Fit the model and return the time in seconds."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # With thirty correlated features the last digits of D take many iterations and do not matter here.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    return time.perf_counter() - start
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Return the comparison as a plain-text table."""
+    lines = [
+        f"{'':<16}{'balanced accuracy':>26}{'fit time':>22}",
+        f"{'':<16}{'MELC':>12}{'logistic':>14}{'MELC':>12}{'logistic':>10}   thresholds of MELC",
+    ]
+    for outcome in outcomes:
+        shown = ", ".join(f"{t:.3g}" for t in outcome.thresholds)
+        lines.append(
+            f"{outcome.example.name:<16}{outcome.melc_accuracy:>12.3f}{outcome.logistic_accuracy:>14.3f}"
+            f"{outcome.melc_seconds:>10.2f} s{outcome.logistic_seconds:>8.2f} s   {shown}"
+        )
+    return "\n".join(lines)
+
+
+def draw(outcomes: list[Outcome], path: Path) -> None:
+    """Save one panel per data set: the class densities of MELC along its projection, with the test rows."""
+    figure = new_figure(7, 4 * len(outcomes))
+    for ax, outcome in zip(figure.subplots(len(outcomes), squeeze=False)[:, 0], outcomes, strict=True):
+        title = f"{outcome.example.name}: {outcome.example.story}"
+        ProjectionDisplay.from_estimator(outcome.pipeline, *outcome.held_out, title=title, ax=ax)
+    with replacing(path) as draft:
+        figure.savefig(draft, dpi=150)
+
+
+def run(output: Path, say: Callable[[str], Any] = print) -> list[Outcome]:
+    """Run the demonstration: fit, print the table with ``say``, save the picture in the folder ``output``."""
+    output.mkdir(parents=True, exist_ok=True)
+    say("Compiling, then fitting two data sets: training on half of the rows, testing on the other half.")
+    _compile()
+    outcomes = [compare(example) for example in (breast_cancer(), healthy_range())]
+    say("\n" + table(outcomes) + "\n")
+    draw(outcomes, output / PICTURE)
+    say(f"Picture written to {output / PICTURE}")
+    return outcomes
+
+
+def _compile() -> None:
+    """Fit a tiny data set, so that the times shown do not include compilation."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    X = rng.normal(size=(60, 2)) + 2 * y[:, None]
+    model = MELC(n_init=1, random_state=0).fit(X, y)
+    model.predict(X)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demonstration from the command line and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m melc.cli.demo", description=__doc__)
+    parser.add_argument(
+        "--output", type=Path, default=Path("demo-output"), metavar="DIR", help="folder for the picture"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        run(options.output)
+    except (OSError, ImportError) as error:
+        print(f"melc demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

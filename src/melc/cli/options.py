@@ -1,0 +1,60 @@
+"""Arguments and options that several commands share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class TableFormat(StrEnum):
+    auto = "auto"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    libsvm = "libsvm"
+
+
+class Method(StrEnum):
+    moments = "moments"
+    exact = "exact"
+    discard = "discard"
+    bin = "bin"
+
+
+class RuleFormat(StrEnum):
+    text = "text"
+    json = "json"
+    sql = "sql"
+    onnx = "onnx"
+
+
+class Imputation(StrEnum):
+    median = "median"
+
+
+Data = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be gzipped; - reads standard input.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model file written by `melc fit`.")]
+Target = Annotated[str | None, typer.Option("--target", "-t", help="Column with the classes; not needed for libSVM.")]
+Format = Annotated[TableFormat, typer.Option("--format", help="Format of DATA; by default detected from its content.")]
+Delimiter = Annotated[str | None, typer.Option(help="Character between the columns of a CSV file; default: comma.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Weights = Annotated[str | None, typer.Option(help="Column with the sample weights.")]
+Positive = Annotated[str | None, typer.Option(help="Class to separate from all other classes together.")]
+Impute = Annotated[
+    Imputation | None,
+    typer.Option(help="Fill missing values: numbers with the median, text with the most frequent value."),
+]
+Gamma = Annotated[float, typer.Option(min=0, help="Kernel width relative to Silverman's rule; less for more detail.")]
+Shrinkage = Annotated[
+    str | None,
+    typer.Option("--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1."),
+]
+SumMethod = Annotated[Method, typer.Option("--method", help="How the sums over pairs of rows are computed.")]
+Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of random starts.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or summary.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

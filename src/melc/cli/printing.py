@@ -1,0 +1,73 @@
+"""What the commands print on standard output: tables for people, JSON for programs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def print_fit(
+    fitted: Any, problem: Any, accuracy: tuple[float, float, int] | None, output: Path, as_json: bool, quiet: bool
+) -> None:
+    """Print a summary of a fitted model. ``accuracy`` is (mean, standard deviation, number of folds) or None."""
+    from melc.tables.summary import fit_summary, fit_text
+
+    summary = fit_summary(fitted, problem, accuracy)
+    if as_json:
+        typer.echo(json.dumps(summary | {"model": str(output)}, indent=2, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(fit_text(summary))
+        typer.echo(f"Model written to {output}")
+
+
+def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
+    """Print the cross-validated scores of one or more models."""
+    from melc.tables.assess import MEASURES
+    from melc.tables.summary import aligned
+
+    if as_json:
+        found = {
+            s.model: {m: {"mean": a, "spread": b} for m, a, b in zip(MEASURES, s.means, s.spreads, strict=True)}
+            | {"fit_seconds": s.seconds}
+            for s in summaries
+        }
+        typer.echo(json.dumps({"folds": n_folds, "models": found}, indent=2))
+        return
+    rows = [("", *MEASURES, "fit time")]
+    for s in summaries:
+        cells = [f"{a:.3f} ± {b:.3f}" for a, b in zip(s.means, s.spreads, strict=True)]
+        rows.append((s.model, *cells, f"{s.seconds:.2f} s"))
+    typer.echo(aligned(rows, indent=""))
+    typer.echo(f"mean ± standard deviation over {n_folds} folds")
+
+
+def print_datasets(listings: list[Any], as_json: bool) -> None:
+    """Print the paper's data sets: size, classes, whether they are available offline, and source."""
+    from melc.tables.summary import aligned
+
+    if as_json:
+        typer.echo(json.dumps([_dataset_fields(listing) for listing in listings], indent=2, ensure_ascii=False))
+        return
+    rows = [("name", "rows", "features", "classes", "available")]
+    for listing in listings:
+        entry = listing.entry
+        classes = ", ".join(f"{label:+d}: {count}" for label, count in entry.class_counts.items())
+        n_rows, n_features = entry.shape
+        rows.append((entry.name, str(n_rows), str(n_features), classes, "yes" if listing.at_hand else "no"))
+    sources = ["source", *(f"{listing.entry.source} ({listing.where})" for listing in listings)]
+    for line, source in zip(aligned(rows, indent="").splitlines(), sources, strict=True):
+        typer.echo(f"{line}  {source}")
+
+
+def _dataset_fields(listing: Any) -> dict[str, Any]:
+    entry = listing.entry
+    return {
+        "name": entry.name,
+        "rows": entry.shape[0],
+        "features": entry.shape[1],
+        "classes": entry.class_counts,
+        "at_hand": listing.at_hand,
+        "where": listing.where,
+        "source": entry.source,
+    }

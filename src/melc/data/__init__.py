@@ -1,0 +1,1 @@
+"""Where rows are, and what a pass over them returns."""

@@ -1,0 +1,253 @@
+"""Rows in Dask collections: :class:`melc.data.source.Rows` in rounds over the partitions."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from melc.arrays import Floats
+from melc.data.dask.checks import check_alike, dtype_of, is_array, n_features_of
+from melc.data.dask.partitions import Partitions, active_client, checked_at, fits_in_memory, side_by_side
+from melc.data.dask.worker import Call, Place, Report, numbered, reported, warm_up
+from melc.data.memory import MemoryRows
+from melc.data.passes import Together
+from melc.data.points import Binned, Extra, Points
+from melc.data.source import Limits, Ranks
+from melc.data.summary import Summary
+from melc.sums.bins import Layout
+from melc.sums.rims import RimBins, Rims, RimSlopes
+
+# Bytes of features that may be moved once so that neighbours lie together, and all rounds have less to send.
+_LITTLE_TO_MOVE = 1 << 28
+# Numbers that a table of binned features may have to save a round: as many as the cache of a core holds; and those of
+# all partitions together, which are sent where no worker has neighbours to add up.
+_MOST_TO_ADD = 1 << 16
+_MOST_TO_SEND = 1 << 20
+# Threads for samples, which are small.
+_SAMPLE_THREADS = 1
+
+
+class _Wanted:
+    """A call that waits for its round."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.results: Any = None
+
+
+class DaskRows:
+    """Labelled rows in partitions. Only sums over them, and some rows by their ranks, ever reach this process.
+
+    The methods are those of :class:`melc.data.source.Rows`, where they are described; a pass is a round.
+    """
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        places: list[Place],
+        classes: "_Classes",
+        n_features: int,
+        is_sparse: bool,
+        code: int | None = None,
+        centre: Floats | None = None,
+    ) -> None:
+        self.n_features, self.centre = n_features, centre
+        self.together: Together | None = None
+        self._partitions, self._places, self._classes = partitions, places, classes
+        self._is_sparse, self._code = is_sparse, code
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def divisible(self) -> bool:
+        return True
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, int]:
+        return _rest_and_one(self._classes.counts, self._code, np.sum, int)
+
+    @functools.cached_property
+    def total_weights(self) -> tuple[float, float]:
+        return _rest_and_one(self._classes.totals, self._code, np.sum, float)
+
+    @functools.cached_property
+    def lightest(self) -> tuple[float, float]:
+        return _rest_and_one(self._classes.lightest, self._code, np.min, float)
+
+    def bin(self, v: Floats, layout: Layout) -> Binned:
+        """Bin the projections; the features too, where that spares a round and is no more than a round costs."""
+        numbers = layout.n_bins * (layout.order - 1) * self.n_features
+        problems = 1 if self._code is None else len(self._classes.labels)
+        # Nothing counts but the chunks, so that the same ones give the same bits wherever they are.
+        few = numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND
+        return self._round("bin", v, layout, few and not self._is_sparse)
+
+    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+        return self._round("bin_at_rims", v, layout, rims)
+
+    def pull_back_binned(
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
+    ) -> Floats:
+        return self._round("pull_back_binned", v, layout, table, extra, slopes)
+
+    def points_of(self, v: Floats, code: int) -> Points:
+        return self._round("points_of", v, code)
+
+    def summarise(self, v: Floats) -> Summary:
+        return self._round("summarise", v)
+
+    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+        return self._round("bin_between", v, layout, limits)
+
+    def count(self, v: Floats, thresholds: Floats) -> Floats:
+        return self._round("count", v, thresholds)
+
+    def take(self, ranks: Ranks) -> MemoryRows:
+        taken = self._round("take_by_ranks_among_all", ranks)
+        rows = MemoryRows(taken.X, taken.codes, taken.weights, _SAMPLE_THREADS, self.centre)
+        return rows.ending_with(self.together)
+
+    def in_memory(self) -> MemoryRows:
+        return self.take((np.arange(self.counts[0]), np.arange(self.counts[1])))
+
+    def around(self, centre: Floats) -> "DaskRows":
+        return self._with(self._code, centre)
+
+    def against_rest(self, k: int) -> "DaskRows":
+        return self._with(k, self.centre)
+
+    def _with(self, code: int | None, centre: Floats | None) -> "DaskRows":
+        other = DaskRows(self._partitions, self._places, self._classes, self.n_features, self._is_sparse, code, centre)
+        other.together = self.together
+        return other
+
+    def close(self) -> None:
+        """Nothing to close: partitions are let go with the last rows that know them."""
+
+    def _round(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the rows of every partition, and return the sum of what they return."""
+        wanted = _Wanted(Call(method, arguments, self._code, self.centre))
+        if self.together is not None:
+            return self.together.run(wanted, self._make)
+        self._make([wanted])
+        return wanted.results
+
+    def _make(self, wanted: list[_Wanted]) -> None:
+        """One round for all calls that wait."""
+        results = self._partitions.round([each.call for each in wanted], self._places)
+        for each, result in zip(wanted, results, strict=True):
+            each.results = result
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Labels in ascending order; rows, weight and smallest weight of each."""
+
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    totals: Floats
+    lightest: Floats
+
+
+def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
+    """Two values: those of two classes, or that of all but one class and of that class."""
+    if code is None:
+        return kind(values[0]), kind(values[1])
+    return kind(over(np.delete(values, code))), kind(values[code])
+
+
+def _classes_of(reports: list[Report]) -> _Classes:
+    labels = np.unique(np.concatenate([report.labels for report in reports]))
+    counts, totals = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
+    lightest = np.full(len(labels), np.inf)
+    for report in reports:
+        at = np.searchsorted(labels, report.labels)
+        counts[at] += report.counts
+        totals[at] += report.totals
+        lightest[at] = np.minimum(lightest[at], report.lightest)
+    return _Classes(labels, counts, totals, lightest)
+
+
+# --------------------------------------------------------------------------------------------- from collections
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a fit needs of collections: rows whose codes are numbers of classes, and what is known of the classes."""
+
+    rows: DaskRows
+    classes: NDArray[Any]
+    counts: NDArray[np.int64]
+    totals: Floats
+    varies: bool  # whether any feature does
+
+
+def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:
+    """Read the partitions once and hold them where there is room; None if they are ``few(n_rows, n_features)``."""
+    check_alike(X, y, sample_weight)
+    n_features, client = n_features_of(X), active_client()
+    warming_up = functools.partial(warm_up, dtype_of(X), n_features)
+    warming = [] if client is None else [client.submit(warming_up, workers=[w], pure=False) for w in client.nthreads()]
+    n_bytes = _bytes_of(X)
+    held = fits_in_memory(n_bytes)
+    blocks = _blocks(X, y, sample_weight)
+    wishes: list[str] = []
+    if client is not None and n_bytes <= _LITTLE_TO_MOVE:
+        wishes = side_by_side(len(blocks), client.nthreads())
+    raw = Partitions([checked_at(wishes[i : i + 1], i, each) for i, each in enumerate(blocks)], held)
+    reports = raw.compute(reported)
+    del warming
+    classes = _classes_of(reports)
+    check_classification_targets(np.repeat(classes.labels, 3))  # more rows than labels, which is all that is known
+    if few(int(classes.counts.sum()), n_features):
+        return None
+    filled = [i for i, report in enumerate(reports) if report.first is not None]
+    partitions = raw.only(filled).mapped(functools.partial(numbered, classes.labels), held)
+    places, before = [], np.zeros(len(classes.labels), dtype=np.int64)
+    for i in filled:
+        places.append(Place(int(before.sum()), before.copy()))
+        before[np.searchsorted(classes.labels, reports[i].labels)] += reports[i].counts
+    rows = DaskRows(partitions, places, classes, n_features, any(report.is_sparse for report in reports))
+    firsts = [reports[i].first for i in filled]
+    varies = any(report.varies for report in reports) or any(np.any(first != firsts[0]) for first in firsts)
+    return Collected(rows, classes.labels, classes.counts, classes.totals, varies)
+
+
+def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The collections in memory."""
+    X, y, sample_weight = dask.compute(X, y, sample_weight)
+    return X, y, sample_weight
+
+
+def _bytes_of(X: Any) -> float:
+    """Of all features as numbers; those of a dataframe by the length of some of its partitions."""
+    if is_array(X):
+        return float(X.nbytes)
+    some = sorted({0, X.npartitions // 2, X.npartitions - 1})
+    lengths = dask.compute(*[dask.delayed(len)(X.partitions[i]) for i in some])
+    return float(np.mean(lengths)) * X.npartitions * n_features_of(X) * np.dtype(dtype_of(X)).itemsize
+
+
+def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """Features, labels and weights (or None) of every partition, each as one thing or by itself.
+
+    Dataframes are taken together: each by itself, Dask would read a file once for each, and join partitions of those
+    that have few columns.
+    """
+    given = [each for each in (X, y, sample_weight) if each is not None]
+    if not any(is_array(each) for each in given):
+        together = X.map_partitions(_tuple, *given[1:], align_dataframes=False, meta=(None, object))
+        return [(each,) for each in together.to_delayed()]
+    parts = [np.ravel(each.to_delayed(optimize_graph=is_array(each))) for each in given]
+    return list(zip(*parts, strict=True))
+
+
+def _tuple(*parts: Any) -> tuple[Any, ...]:
+    return parts

@@ -1,0 +1,351 @@
+"""Rows in memory, and the passes over them that an evaluation needs."""
+
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from melc import kernels
+from melc.arrays import Floats
+from melc.data.passes import STRETCH, Passes, Together, add_up
+from melc.data.points import Binned, Extra, Points
+from melc.data.products import products_with
+from melc.data.source import Limits, Ranks
+from melc.data.summary import Gathered, Summary
+from melc.sums.bins import Layout
+from melc.sums.rims import RimBins, Rims, RimSlopes
+
+T = TypeVar("T")
+
+# Takes something on, with the projections of a stretch of rows and its two ends.
+Step = Callable[[T, Floats, int, int], None]
+
+# Rows whose projections are kept between the passes of an evaluation: 256 MB of them.
+_MOST_KEPT = 1 << 25
+# Numbers of X that are handed out from a stretch, for rows that count by themselves.
+_FEW_NUMBERS = 8192
+# Rows that are copied to be multiplied.
+_TAKEN_AT_ONCE = 4096
+
+_ONE = np.ones(1)
+
+
+class MemoryRows:
+    """Labelled rows in memory: features X of shape (n, d), a class code 0 or 1 for every row, and weights or None.
+
+    X is used as it is: dense in any order and float type, read-only, memory-mapped, or sparse; never copied, and never
+    split by class. All sums are accumulated in float64. With a ``centre``, every product is with X − centre, taken
+    block by block, unless X is sparse.
+
+    The methods are those of :class:`melc.data.source.Rows`, where they are described; besides there are the plain
+    products ``project`` and ``pull_back``. The projections of the last pass are kept (``keep``) for the next one along
+    the same direction, unless they are very many. Rows may be a part of more: their numbers then begin with
+    ``first_row``.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        codes: NDArray[np.int8],
+        weights: Floats | None = None,
+        n_threads: int = 1,
+        centre: Floats | None = None,
+        first_row: int = 0,
+        keep: bool = True,
+    ) -> None:
+        self.X = X
+        self.n_rows, self.n_features = (int(n) for n in X.shape)
+        self.centre = None if sparse.issparse(X) else centre
+        self.codes = codes
+        self.weights = weights
+        self.first_row = first_row
+        self._products = products_with(X, self.centre)
+        self._passes = Passes(self.n_rows, self.n_features, self._products.block_rows, n_threads)
+        self._keep = keep and self.n_rows <= _MOST_KEPT
+        self._v, self._z = np.empty(0), np.empty(0)
+
+    @property
+    def together(self) -> Together | None:
+        return self._passes.together
+
+    @together.setter
+    def together(self, together: Together | None) -> None:
+        self._passes.together = together
+
+    @property
+    def divisible(self) -> bool:
+        return self._products.block_rows > 0
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, int]:
+        second = int(np.count_nonzero(self.codes))
+        return self.n_rows - second, second
+
+    @functools.cached_property
+    def total_weights(self) -> tuple[float, float]:
+        if self.weights is None:
+            return float(self.counts[0]), float(self.counts[1])
+        first, second = (sum(float(w.sum()) for w in self._weights_by_block(c)) for c in (0, 1))
+        return first, second
+
+    @functools.cached_property
+    def lightest(self) -> tuple[float, float]:
+        if self.weights is None:
+            return 1.0, 1.0
+        first, second = (min(float(w.min(initial=np.inf)) for w in self._weights_by_block(c)) for c in (0, 1))
+        return first, second
+
+    def _weights_by_block(self, code: int) -> Iterator[Floats]:
+        assert self.weights is not None
+        for block in self._passes.blocks():
+            yield self.weights[block][self.codes[block] == code]
+
+    # ------------------------------------------------------------------------------------------ all rows at once
+
+    def members(self, code: int) -> NDArray[np.int64]:
+        """Return the numbers of the rows of a class: eight bytes each, so better of a sample."""
+        return np.flatnonzero(self.codes == code)
+
+    def all_weights(self) -> Floats:
+        """Return the weights, of shape (n,)."""
+        return np.ones(self.n_rows) if self.weights is None else self.weights
+
+    def weights_and_step(self, start: int = 0, stop: int | None = None) -> tuple[Floats, int]:
+        """Return the weights of a stretch, and the step from one to the next: zero where all are one."""
+        return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
+
+    def project(self, v: Floats) -> Floats:
+        """Return z = Xv, of shape (n,)."""
+        z = np.empty(self.n_rows)
+        self._passes.run(lambda: None, lambda _, start, stop: self._products.project(v, start, stop, z[start:stop]))
+        return z
+
+    def pull_back(self, w: Floats) -> Floats:
+        """Return Xᵀw, of shape (d,)."""
+        parts = self._passes.run(
+            lambda: np.zeros(self.n_features),
+            lambda gradient, start, stop: self._products.pull(w[start:stop], start, stop, gradient),
+        )
+        return add_up(parts)
+
+    # ------------------------------------------------------------------------------------------- into bins and back
+
+    def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
+        """Bin the projections on v in one pass; with the moments of the features if asked for, and X is dense."""
+        n_features = self.n_features if with_features and not sparse.issparse(self.X) else 0
+        order, X = layout.order_tag, self._products.rows
+
+        def begin() -> Binned:
+            features = np.zeros((layout.n_bins, n_features, layout.order - 1)) if n_features else None
+            return Binned(np.zeros((layout.n_bins, layout.order)), features=features)
+
+        def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
+            located = self._located(layout, z, a, b)
+            self._add_rest(part, layout, z, a, b, kernels.bin_points(*located, part.moments, order, z, len(z)))
+
+        def project_and_bin(part: Binned, z: Floats, a: int, b: int) -> None:
+            located = self._located(layout, z, a, b)
+            self._add_rest(part, layout, z, a, b, kernels.project_and_bin(X, v, a, *located, part.moments, order))
+
+        return add_up(self._along(v, begin, bin_stretch, None if X is None else project_and_bin))
+
+    def _located(self, layout: Layout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
+        """A stretch of points and a layout, as kernels take them."""
+        return (z, self.codes[a:b], *self.weights_and_step(a, b), *layout.arguments)
+
+    def _add_rest(self, part: Binned, layout: Layout, z: Floats, a: int, b: int, n_outside: int) -> None:
+        """Add the points of a stretch that lie in no bin, and the moments of its features if they are wanted."""
+        if n_outside:
+            outside = np.flatnonzero(layout.slots(z, self.codes[a:b]) < 0)
+            found = self._points(outside, z, a, 0 if part.features is None else _FEW_NUMBERS)
+            part.outside = found if part.outside is None else part.outside + found
+        if part.features is not None:
+            centre = np.zeros(self.n_features) if self.centre is None else self.centre
+            located = self._located(layout, z, a, b)
+            kernels.add_features(np.asarray(self.X), centre, a, *located, part.features, layout.order_tag)
+
+    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+        def add(found: RimBins, z: Floats, a: int, b: int) -> None:
+            chosen = layout.among(rims.chosen, z, self.codes[a:b])
+            weights = np.ones(len(chosen)) if self.weights is None else self.weights[a + chosen]
+            found.add(rims, z[chosen], self.codes[a + chosen], weights)
+
+        return add_up(self._along(v, lambda: RimBins(layout.order), add))
+
+    def pull_back_binned(
+        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
+    ) -> Floats:
+        order, X = layout.order_tag, self._products.rows
+
+        def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
+            located = self._located(layout, z, a, b)
+            if X is not None and slopes is None:
+                kernels.weigh_and_pull(X, a, *located, table, gradient, order)
+                return
+            w = _scratch.of_length("w", b - a)
+            kernels.weigh_points(*located, table, w, order)
+            if slopes is not None:
+                self._add_slopes(slopes, layout, z, a, b, w)
+            self._products.pull(w, a, b, gradient)
+
+        gradient = add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
+        return gradient if extra is None else gradient + self._pull_some(extra)
+
+    def _add_slopes(self, slopes: RimSlopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
+        """Add what points at the rims have there to the weights of a stretch."""
+        codes = self.codes[a:b]
+        chosen = layout.among(slopes.rims.chosen, z, codes)
+        values = slopes.at(z[chosen], codes[chosen])
+        w[chosen] += values if self.weights is None else values * self.weights[a:b][chosen]
+
+    def _pull_some(self, extra: Extra) -> Floats:
+        """Xᵀw of some rows, as far as they are here."""
+        gradient = np.zeros(self.n_features)
+        numbers, weights = extra.within(self.first_row, self.n_rows)
+        for a in range(0, len(numbers), _TAKEN_AT_ONCE):
+            some = slice(a, a + _TAKEN_AT_ONCE)
+            gradient += self._features_of(numbers[some]).T @ weights[some]
+        return gradient
+
+    # ------------------------------------------------------------------------------------- for densities and counts
+
+    def summarise(self, v: Floats) -> Summary:
+        def add(found: Gathered, z: Floats, a: int, b: int) -> None:
+            codes = self.codes[a:b]
+            kernels.add_spread(z, codes, *self.weights_and_step(a, b), found.spread)
+            for c in (0, 1):
+                chosen = np.flatnonzero(codes == c)
+                weights = np.ones(len(chosen)) if self.weights is None else self.weights[a:b][chosen]
+                found.ends[c] = found.ends[c].with_points(z[chosen], weights)
+
+        return add_up(found.summary() for found in self._along(v, Gathered, add))
+
+    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+        low, high = np.array(limits).T
+
+        def bin_stretch(moments: Floats, z: Floats, a: int, b: int) -> None:
+            codes = self.codes[a:b]
+            inner = np.where((z >= low[codes]) & (z <= high[codes]), z, np.inf)
+            located = self._located(layout, inner, a, b)
+            kernels.bin_points(*located, moments, layout.order_tag, inner, len(inner))
+
+        return add_up(self._along(v, lambda: np.zeros((layout.n_bins, layout.order)), bin_stretch))
+
+    def points_of(self, v: Floats, code: int) -> Points:
+        def choose(found: list[Points], z: Floats, a: int, b: int) -> None:
+            found.append(self._points(np.flatnonzero(self.codes[a:b] == code), z, a))
+
+        parts: list[list[Points]] = self._along(v, list, choose)
+        return add_up(itertools.chain.from_iterable(parts))
+
+    def count(self, v: Floats, thresholds: Floats) -> Floats:
+        shape = len(thresholds) + 1, 2
+
+        def count_stretch(counts: Floats, z: Floats, a: int, b: int) -> None:
+            interval = np.empty(b - a, dtype=np.int64)
+            kernels.count_not_above(z, thresholds, interval)
+            weights = None if self.weights is None else self.weights[a:b]
+            counts += np.bincount(2 * interval + self.codes[a:b], weights, counts.size).reshape(shape)
+
+        return add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
+
+    def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, most: int = 0) -> Points:
+        """Some points of the stretch that begins with row a, with their features if these are at most so many."""
+        rows = a + chosen
+        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        features = self._features_of(rows) if len(rows) * self.n_features <= most else None
+        return Points(self.first_row + rows, self.codes[rows], z[chosen], weights, features)
+
+    def _features_of(self, rows: NDArray[np.int64]) -> Any:
+        """Features of some rows, less the centre."""
+        X = self.X[rows]
+        return X if self.centre is None else X - self.centre
+
+    # ------------------------------------------------------------------------------------------ some rows, other rows
+
+    def take(self, ranks: Ranks) -> "MemoryRows":
+        chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
+        weights = None if self.weights is None else self.weights[chosen]
+        drawn = MemoryRows(self.X[chosen], self.codes[chosen], weights, self._passes.n_threads, self.centre)
+        return drawn.ending_with(self.together)
+
+    def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of a class by ascending ranks. By blocks: a list of all members would weigh eight times the codes."""
+        found, passed = [np.empty(0, dtype=np.int64)], 0
+        for block in self._passes.blocks():
+            members = np.flatnonzero(self.codes[block] == code)
+            chosen = slice(*np.searchsorted(ranks, (passed, passed + len(members))))
+            found.append(block.start + members[ranks[chosen] - passed])
+            passed += len(members)
+        return np.concatenate(found)
+
+    def in_memory(self) -> "MemoryRows":
+        return self
+
+    def ending_with(self, together: Together | None) -> "MemoryRows":
+        """Return these rows; their passes end once the problems solved together do."""
+        self._passes.watched = together
+        return self
+
+    def around(self, centre: Floats) -> "MemoryRows":
+        moved = MemoryRows(self.X, self.codes, self.weights, self._passes.n_threads, centre)
+        moved.together = self.together
+        return moved
+
+    def against_rest(self, k: int) -> "MemoryRows":
+        return MemoryRows(self.X, (self.codes == k).view(np.int8), self.weights, self._passes.n_threads)
+
+    def close(self) -> None:
+        self._passes.close()
+
+    # ------------------------------------------------------------------------------------------- passes along v
+
+    def _along(self, v: Floats, begin: Callable[[], T], step: Step[T], fused: Step[T] | None = None) -> list[T]:
+        """Make a pass over the projections on v; those of the pass before if it had the same v.
+
+        ``fused`` projects and takes the step at once, where a kernel does that faster than one after the other.
+        """
+        known = np.array_equal(v, self._v)
+        if self._keep and not known:
+            self._v = np.empty(0)
+            if len(self._z) != self.n_rows:  # once: fresh pages of memory would cost as much as filling them
+                self._z = np.empty(self.n_rows)
+
+        def project_and_step(something: T, a: int, b: int) -> None:
+            z = self._z[a:b] if self._keep else _scratch.of_length("z", b - a)
+            if known or fused is None:
+                if not known:
+                    self._products.project(v, a, b, z)
+                step(something, z, a, b)
+            else:
+                fused(something, z, a, b)
+
+        parts = self._passes.run(begin, project_and_step)
+        if self._keep:
+            self._v = v.copy()
+        return parts
+
+
+class _Scratch(threading.local):
+    """Arrays that a thread uses for one stretch after the other.
+
+    Fresh pages of memory cost as much as filling them, and workers of Dask give all that is freed back at once.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Floats] = {}
+
+    def of_length(self, name: str, n: int) -> Floats:
+        if n > STRETCH:
+            return np.empty(n)
+        if name not in self._arrays:
+            self._arrays[name] = np.empty(STRETCH)
+        return self._arrays[name][:n]
+
+
+_scratch = _Scratch()

@@ -1,0 +1,1 @@
+"""Rows to one projection: validation, coordinates, starts, solvers, search."""

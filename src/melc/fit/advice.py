@@ -1,0 +1,54 @@
+"""What a finished fit warns of, and what to do about it."""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.exceptions import ConvergenceWarning
+
+from melc.fit.projection import Projection
+from melc.model.names import feature_names_of
+
+# Features that a warning names.
+_MOST_NAMED = 5
+# Frames of these packages are passed over: a warning points at the user's own line.
+_INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
+
+
+def warn_of(model: Any, projection: Projection, whose: str) -> None:
+    """Warn of a search that did not end, and of a class that does not vary along the direction found."""
+    best = projection.best
+    if best.n_iter >= model.max_iter and not best.converged:
+        _warn(
+            f"{whose}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
+            f"(now {model.max_iter}) or tol (now {model.tol:g}).",
+            ConvergenceWarning,
+        )
+    if projection.is_degenerate:
+        set_by = "a floor on its variance" if projection.floored else "that, not by how the classes differ"
+        _warn(
+            f"{whose}A class does not vary along the direction found, which rests on {_carriers(model, projection)}: "
+            f"its density is a spike, and the divergence ({best.divergence:.6g}) is set by {set_by}. "
+            'Set shrinkage="auto", or remove features that are constant within a class or repeat others, or add rows.',
+            UserWarning,
+        )
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level - 1)
+
+
+def _carriers(model: Any, projection: Projection) -> str:
+    """The features that a direction rests on, by name, the strongest first."""
+    share = projection.contributions / projection.contributions.max()
+    strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
+    names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]
+    more = len(strongest) - len(names)
+    which = "feature" if len(strongest) == 1 else "the features"
+    return f"{which} {', '.join(names)}" + (f" and {more} more" if more else "")

@@ -1,0 +1,266 @@
+"""Starting directions, solvers, and what became of each run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from melc.arrays import Floats
+from melc.objective import Objective
+
+# Smallest relative change of the objective that still counts as progress (SciPy's own default).
+SCIPY_PROGRESS = 2.2e-9
+
+# Relative difference of divergences that no two optima have.
+_SAME_OPTIMUM = 5e-10
+
+_ARMIJO = 1e-4
+_MOST_HALVINGS = 40
+
+# Rounding grows along a run, some tenfold in fifteen iterations: after fewer than this many it is below 1e-10.
+_LONG_RUN = 60
+# What is to be left of the gradient after a long run, and the step of its differences.
+_SHARPER = 1e-4
+_DIFFERENCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run of a solver from one start.
+
+    ``direction`` has length one in the units of the features; ``norm`` is the length that the solver
+    ended with in its own coordinates, ``history`` the divergence after each iteration.
+    """
+
+    direction: Floats
+    divergence: float
+    norm: float
+    n_iter: int
+    n_evaluations: int
+    n_exponentials: int
+    converged: bool
+    reason: str
+    history: tuple[float, ...]
+
+
+class _Trace:
+    """What a run has seen: the best point, which counts even if a later line search fails.
+
+    With a ``curvature`` matrix R the solver moves in coordinates p, u = origin + R p.
+    """
+
+    def __init__(self, objective: Objective, start: Floats, curvature: Floats | None = None) -> None:
+        self.objective = objective
+        self.curvature = curvature
+        self.origin = start
+        self.best_value = -np.inf
+        self.best_u = np.empty(0)
+        self.best_divergence = -np.inf
+        self.history: list[float] = []
+        self._evaluations_before = objective.n_evaluations
+        self._exponentials_before = objective.n_exponentials
+
+    @property
+    def start(self) -> Floats:
+        return self.origin if self.curvature is None else np.zeros(len(self.origin))
+
+    def __call__(self, p: Floats) -> tuple[float, Floats]:
+        """Negated value and gradient, for minimisers."""
+        u = p if self.curvature is None else self.origin + self.curvature @ p
+        evaluation = self.objective.evaluate(u)
+        value, gradient = self.objective.penalise(u, evaluation)
+        if value > self.best_value:
+            self.best_value, self.best_u, self.best_divergence = value, u.copy(), evaluation.divergence
+        return -value, -gradient if self.curvature is None else -(self.curvature.T @ gradient)
+
+    def note_iteration(self, _: object) -> None:
+        self.history.append(self.best_divergence)
+
+    def has_settled(self) -> bool:
+        """Whether the last iteration gained less than SciPy would call progress."""
+        if len(self.history) < 2:
+            return False
+        gain = self.history[-1] - self.history[-2]
+        return gain <= SCIPY_PROGRESS * max(abs(self.history[-1]), 1.0)
+
+    def result(self, n_iter: int, converged: bool, reason: str) -> Result:
+        return Result(
+            direction=self.objective.direction_of(self.best_u),
+            divergence=self.best_divergence,
+            norm=float(np.linalg.norm(self.best_u)),
+            n_iter=n_iter,
+            n_evaluations=self.objective.n_evaluations - self._evaluations_before,
+            n_exponentials=self.objective.n_exponentials - self._exponentials_before,
+            converged=converged,
+            reason=reason,
+            history=tuple(self.history),
+        )
+
+
+def _lbfgs(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+    """SciPy's L-BFGS-B, without bounds."""
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": progress}
+    found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
+    if found.status == 1 and trace.has_settled():  # asked for more than anybody needs, and the limit came first
+        return trace.result(int(found.nit), True, "converged: the divergence no longer changes")
+    reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
+    return trace.result(int(found.nit), found.status == 0, reason)
+
+
+def _cg(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+    """SciPy's nonlinear conjugate gradients; they look at the gradient only, not at progress."""
+    options = {"maxiter": max_iter, "gtol": tol}
+    found = minimize(trace, trace.start, jac=True, method="CG", callback=trace.note_iteration, options=options)
+    reason = {0: "converged: the gradient is below tol", 1: _limit(max_iter)}.get(found.status, _STALLED)
+    return trace.result(int(found.nit), found.status == 0, reason)
+
+
+def _sphere(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+    """Gradient ascent along the unit sphere, with backtracking until Armijo's condition holds."""
+    u = trace.start
+    value, gradient = trace(u)
+    step = 1.0
+    for n_iter in range(max_iter):
+        tangent = gradient - (gradient @ u) * u
+        if np.max(np.abs(tangent)) <= tol:
+            return trace.result(n_iter, True, "converged: the gradient is below tol")
+        slope = float(tangent @ tangent)
+        for _ in range(_MOST_HALVINGS):
+            candidate = u - step * tangent
+            candidate /= np.linalg.norm(candidate)
+            new_value, new_gradient = trace(candidate)
+            if new_value <= value - _ARMIJO * step * slope:
+                break
+            step /= 2
+        else:
+            return trace.result(n_iter, False, _STALLED)
+        gain = value - new_value
+        u, value, gradient = candidate, new_value, new_gradient
+        trace.note_iteration(None)
+        if gain <= progress * max(abs(value), 1.0):
+            return trace.result(n_iter + 1, True, "converged: the divergence no longer changes")
+        step *= 2
+    return trace.result(max_iter, False, _limit(max_iter))
+
+
+SOLVERS: dict[str, Callable[[_Trace, int, float, float], Result]] = {
+    "lbfgs": _lbfgs,
+    "cg": _cg,
+    "sphere": _sphere,
+}
+
+_STALLED = "stalled: the line search found no better point"
+
+
+def _limit(max_iter: int) -> str:
+    return f"stopped: the limit of {max_iter} iterations was reached"
+
+
+def _plain(message: object) -> str:
+    """SciPy's message as a sentence: it says which of two tests was passed."""
+    gradient = "PROJECTED GRADIENT" in str(message).upper()
+    return "the gradient is below tol" if gradient else "the divergence no longer changes"
+
+
+def maximise(
+    objective: Objective,
+    start: Floats,
+    *,
+    solver: str = "lbfgs",
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    progress: float = SCIPY_PROGRESS,
+    curvature: Floats | None = None,
+) -> Result:
+    """Maximise the divergence from one start, a direction in the units of the features.
+
+    A run ends when no component of the gradient exceeds ``tol``, or when the relative change of the objective is below
+    ``progress``.
+
+    ``curvature`` is a matrix R whose square R Rᵀ is about the inverse of the negative Hessian at the start; the
+    solvers that leave the sphere then work in coordinates in which the objective is equally curved in all directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc.objective import Objective
+    >>> from melc.data.memory import MemoryRows
+    >>> rng = np.random.default_rng(0)
+    >>> codes = np.repeat([0, 1], 50).astype(np.int8)
+    >>> X = rng.normal(size=(100, 2)) + 4 * codes[:, None] * [1, 0]
+    >>> result = maximise(Objective(MemoryRows(X, codes)), np.array([1.0, 1.0]))
+    >>> result.converged, bool(abs(result.direction[0]) > 0.9)
+    (True, True)
+    """
+    # The sphere has no coordinates to stretch.
+    trace = _Trace(objective, objective.searched_from(start), None if solver == "sphere" else curvature)
+    return SOLVERS[solver](trace, max_iter, tol, progress)
+
+
+def sharpen(objective: Objective, found: Result) -> Result:
+    """The same optimum to some more digits, where a run was long and converged.
+
+    A run ends anywhere within its tolerance, and after many iterations it is rounding that decides where: the same
+    rows, dense and sparse, may end 1e-5 apart. Newton steps from there, −H s = g, make the gradient 1e-4 of what it
+    was, in no more evaluations than the run had. They look at nothing but gradients, for the objective itself changes
+    by less than its rounding. Iterations of the solver stay what they were; evaluations are counted.
+    """
+    if not found.converged or found.n_iter < _LONG_RUN:
+        return found
+    before = objective.n_evaluations, objective.n_exponentials
+    last = objective.n_evaluations + found.n_evaluations
+    u = found.norm * objective.searched_from(found.direction)
+    evaluation = objective.evaluate(u)
+    value, gradient = objective.penalise(u, evaluation)
+    enough = _SHARPER * float(np.linalg.norm(gradient))
+    while np.linalg.norm(gradient) > enough and objective.n_evaluations < last:
+        moved = u + _newton_step(objective, u, gradient, 0.5 * enough, last)
+        evaluation_there = objective.evaluate(moved)
+        value_there, gradient_there = objective.penalise(moved, evaluation_there)
+        lower = value_there < value - _SAME_OPTIMUM * max(abs(value), 1.0)
+        if lower or not np.linalg.norm(gradient_there) < np.linalg.norm(gradient):
+            break
+        u, evaluation, value, gradient = moved, evaluation_there, value_there, gradient_there
+    return replace(
+        found,
+        direction=objective.direction_of(u),
+        divergence=evaluation.divergence,
+        norm=float(np.linalg.norm(u)),
+        n_evaluations=found.n_evaluations + objective.n_evaluations - before[0],
+        n_exponentials=found.n_exponentials + objective.n_exponentials - before[1],
+        history=(*found.history[:-1], evaluation.divergence),
+    )
+
+
+def _newton_step(objective: Objective, u: Floats, gradient: Floats, enough: float, last: int) -> Floats:
+    """s with −H s = g by conjugate gradients, products with H by differences of the gradient.
+
+    Ends when so little of the gradient is left, with the ``last`` evaluation, or where the objective is not concave.
+    """
+    step, left = np.zeros(len(u)), gradient.copy()
+    towards, square = left, float(left @ left)
+    while np.sqrt(square) > enough and objective.n_evaluations < last:
+        h = _DIFFERENCE / np.linalg.norm(towards)
+        moved = u + h * towards
+        product = (gradient - objective.penalise(moved, objective.evaluate(moved))[1]) / h
+        curvature = float(towards @ product)
+        if not curvature > 0:
+            break
+        length = square / curvature
+        step += length * towards
+        left = left - length * product
+        square_before, square = square, float(left @ left)
+        towards = left + square / square_before * towards
+    return step
+
+
+def best_of(results: list[Result]) -> Result:
+    """The run that reached the highest divergence; of equals the first, one that converged if there is any.
+
+    Equal are those that differ by next to nothing: they ended at the same optimum, and which of them is higher by that
+    is a matter of rounding.
+    """
+    highest = max(result.divergence for result in results)
+    enough = highest - _SAME_OPTIMUM * max(abs(highest), 1.0)
+    return min((r for r in results if r.divergence >= enough), key=lambda result: not result.converged)

@@ -1,0 +1,1 @@
+"""What a fit leaves: densities, their crossings, the decision, names."""

@@ -1,0 +1,65 @@
+"""The densities of both classes along a direction, from passes over the rows that keep next to nothing."""
+
+import math
+
+import numpy as np
+
+from melc.arrays import Floats
+from melc.data.source import Rows
+from melc.data.summary import ClassSummary, Summary
+from melc.model.density import (
+    BINS_PER_BANDWIDTH,
+    NODES_PER_BIN,
+    SURELY_MANY,
+    Density,
+    density_of_bins,
+    estimate_density,
+)
+from melc.sums.bins import Layout, power_of_two
+
+# Bins of a class, at most twice as many. More would be needed only for ranges of thousands of bandwidths, that is for
+# millions of rows of which some dozens lie far out.
+_MOST_BINS = 1 << 15
+
+
+def densities_along(rows: Rows, v: Floats, summary: Summary, variances: tuple[float, float]) -> tuple[Density, Density]:
+    """Return the densities of both classes along v.
+
+    Small classes are described by all their points, others by moments of their points in bins and by the outermost
+    points.
+    """
+    large = [count > SURELY_MANY for count in rows.counts]
+    limits = [each.limits if many else (math.inf, -math.inf) for each, many in zip(summary.classes, large, strict=True)]
+    layout = _layout(limits, variances)
+    moments = rows.bin_between(v, layout, (limits[0], limits[1])) if any(large) else None
+
+    def density(c: int) -> Density:
+        if moments is None or not large[c]:
+            points = rows.points_of(v, c)
+            return estimate_density(points.z, points.weights, variances[c])
+        return _condensed(summary.classes[c], layout, moments, variances[c], c)
+
+    return density(0), density(1)
+
+
+def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -> Layout:
+    """Bins between the limits of either class, and one more at each end to be safe from rounding.
+
+    Their origin is zero: the coordinates of points in bins then have all the digits that projections have.
+    """
+    widths, low, count = [], [], []
+    for (a, b), variance in zip(limits, variances, strict=True):
+        inside = (a, b) if a <= b else (0.0, 0.0)
+        width = power_of_two(max(math.sqrt(variance) / BINS_PER_BANDWIDTH, (inside[1] - inside[0]) / _MOST_BINS))
+        first, last = (math.floor(end / width) for end in inside)
+        widths.append(width)
+        low.append(first - 1)
+        count.append(last - first + 3)
+    return Layout(0.0, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]), 2 * NODES_PER_BIN)
+
+
+def _condensed(summary: ClassSummary, layout: Layout, moments: Floats, variance: float, c: int) -> Density:
+    table = moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
+    occupied = np.flatnonzero(table[:, 0])
+    middles = np.asarray((layout.low[c] + occupied + 0.5) * layout.widths[c], dtype=np.float64)
+    return density_of_bins(summary.ends, table[occupied], middles, layout.widths[c] / 2, variance)

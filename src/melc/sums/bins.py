@@ -1,0 +1,166 @@
+"""Moment bins on a line: where they are, the moments of the points in them, and bins joined into wider ones."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc import kernels
+from melc.arrays import Floats
+
+Keys = NDArray[np.int64]
+
+# Bins that a class may have in the table; the points of any others are looked up one by one.
+_MOST_BINS = 1 << 14
+# A table reaches this fraction of a range beyond it on either side.
+_MARGIN = 0.5
+
+
+@dataclass
+class Layout:
+    """Bins of both classes along the line, and their rows in a table that has the bins of class 0 first.
+
+    Bin k of class c covers [origin + k·width_c, origin + (k + 1)·width_c). The table holds the bins low_c, …,
+    low_c + count_c − 1 of either class. ``order`` is the number P of moments that a bin keeps.
+
+    Widths are powers of two: bins of different widths then fit into each other, and the kernels' arithmetic is exact.
+    """
+
+    origin: float
+    widths: tuple[float, float]
+    low: tuple[int, int]
+    count: tuple[int, int]
+    order: int
+    n_bins: int = field(init=False)
+    offset: tuple[int, int] = field(init=False)  # the first row of either class in the table
+    arguments: tuple[Any, ...] = field(init=False)  # for kernels: origin, 1/widths, low, count, offset
+    order_tag: tuple[int, ...] = field(init=False)  # the order as a length, which kernels know when they are compiled
+
+    def __post_init__(self) -> None:
+        (fraction_0, exponent_0), (fraction_1, exponent_1) = math.frexp(self.widths[0]), math.frexp(self.widths[1])
+        if fraction_0 != 0.5 or fraction_1 != 0.5 or abs(exponent_0 - exponent_1) > 52:
+            raise ValueError(f"Bin widths {self.widths} must be powers of two, less than 2^52 apart.")
+        self.n_bins = self.count[0] + self.count[1]
+        self.offset = (0, self.count[0])
+        self.order_tag = (0,) * self.order
+        self.arguments = (
+            self.origin,
+            1 / np.array(self.widths),
+            np.array(self.low, dtype=np.float64),
+            np.array(self.count, dtype=np.float64),
+            np.array(self.offset, dtype=np.int64),
+        )
+
+    @classmethod
+    def around(
+        cls,
+        origin: float,
+        widths: tuple[float, float],
+        ranges: tuple[tuple[float, float], tuple[float, float]],
+        median: Callable[[int], float],
+        order: int,
+    ) -> "Layout":
+        """Return a layout over the given ranges of either class and a margin.
+
+        A table that would be too long is cut to its largest size around the median of the class. Around the middle of
+        the range, one point far out would leave all others without a bin.
+        """
+        low, count = [], []
+        for c, (width, (a, b)) in enumerate(zip(widths, ranges, strict=True)):
+            margin = _MARGIN * (b - a)
+            first, last = math.floor((a - margin - origin) / width), math.floor((b + margin - origin) / width)
+            if last - first >= _MOST_BINS:
+                middle = math.floor((median(c) - origin) / width)
+                first, last = middle - _MOST_BINS // 2, middle + _MOST_BINS // 2 - 1
+            low.append(first)
+            count.append(last - first + 1)
+        return cls(origin, widths, (low[0], low[1]), (count[0], count[1]), order)
+
+    def locate(self, z: Floats, codes: NDArray[np.int8]) -> tuple[Floats, Floats]:
+        """Return the bin numbers of points, as floats, and their coordinates in [−1, 1) there.
+
+        By the same arithmetic as the kernels'.
+        """
+        t = (z - self.origin) * self.arguments[1][codes]
+        keys = np.floor(t)
+        return keys, 2 * (t - keys) - 1
+
+    def slots(self, z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Return the row of the table for every point, −1 for points in no bin of the table."""
+        rows, local = np.empty(len(z), dtype=np.int32), np.empty(len(z))
+        kernels.locate(z, codes, *self.arguments, rows, local)
+        return rows
+
+    def among(self, chosen: NDArray[np.bool_], z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int64]:
+        """Return the indices of the points that lie in chosen bins.
+
+        ``chosen``, of shape (n_bins + 1,), has an entry for every row of the table, and a last one for points in no
+        bin.
+        """
+        return np.flatnonzero(chosen[self.slots(z, codes)])  # row −1 is the last entry
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Occupied bins of one class.
+
+    ``keys``, of shape (n_bins,), are their numbers in ascending order; ``moments``, of shape (n_bins, P), the sums
+    Σ w uʲ over their points, u the coordinate in [−1, 1) within the bin.
+    """
+
+    keys: Keys
+    moments: Floats
+    width: float
+
+    @property
+    def edges(self) -> tuple[Floats, Floats]:
+        """Where the bins begin and end, from the origin."""
+        low: Floats = self.keys.astype(np.float64) * self.width
+        return low, low + self.width
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Bins joined into wider ones, and how to carry polynomials back."""
+
+    bins: Bins
+    parents: Keys  # for every bin before, the position of the wider bin that it went into
+    shrink: float
+    shifts: Floats
+
+    def carry_back(self, coefficients: Floats) -> Floats:
+        """Return polynomials of the wider bins in the coordinates of the bins that they were made of."""
+        if self.shrink == 1:
+            return coefficients
+        carried = np.zeros((len(self.parents), coefficients.shape[1]))
+        kernels.split_polynomials(coefficients, self.parents, self.shrink, self.shifts, carried)
+        return carried
+
+
+def merge(bins: Bins, width: float) -> Merged:
+    """Join bins into bins of the given width, a power of two times theirs. The moments stay exact."""
+    level = round(math.log2(width / bins.width))
+    if level <= 0:
+        return Merged(bins, np.arange(len(bins.keys)), 1.0, np.zeros(len(bins.keys)))
+    keys = bins.keys >> level
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
+    parents = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(keys)))
+    shrink = 0.5**level
+    shifts = (2 * (bins.keys - (keys << level)) + 1) * shrink - 1
+    moments = np.zeros((len(starts), bins.moments.shape[1]))
+    kernels.merge_moments(bins.moments, parents, shrink, shifts, moments)
+    return Merged(Bins(keys[starts], moments, bins.width * 2**level), parents, shrink, shifts)
+
+
+def power_of_two(width: float) -> float:
+    """Return the largest power of two that is not above ``width``.
+
+    Examples
+    --------
+    >>> power_of_two(0.3)
+    0.25
+    """
+    return math.ldexp(1.0, math.frexp(width)[1] - 1)
