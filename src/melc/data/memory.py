@@ -138,19 +138,19 @@ class MemoryRows:
     def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
         """Bin the projections on v in one pass; with the moments of the features if asked for, and X is dense."""
         n_features = self.n_features if with_features and not sparse.issparse(self.X) else 0
-        order, X = layout.order_tag, self._products.rows
+        X = self._products.rows
 
         def begin() -> Binned:
-            features = np.zeros((layout.n_bins, n_features, layout.order - 1)) if n_features else None
-            return Binned(np.zeros((layout.n_bins, layout.order)), features=features)
+            features = np.zeros((layout.n_bins, n_features, kernels.ORDER - 1)) if n_features else None
+            return Binned(np.zeros((layout.n_bins, kernels.ORDER)), features=features)
 
         def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
             located = self._located(layout, z, a, b)
-            self._add_rest(part, layout, z, a, b, kernels.bin_points(*located, part.moments, order, z, len(z)))
+            self._add_rest(part, layout, z, a, b, kernels.bin_points(*located, part.moments, z, len(z)))
 
         def project_and_bin(part: Binned, z: Floats, a: int, b: int) -> None:
             located = self._located(layout, z, a, b)
-            self._add_rest(part, layout, z, a, b, kernels.project_and_bin(X, v, a, *located, part.moments, order))
+            self._add_rest(part, layout, z, a, b, kernels.project_and_bin(X, v, a, *located, part.moments))
 
         return add_up(self._along(v, begin, bin_stretch, None if X is None else project_and_bin))
 
@@ -167,7 +167,7 @@ class MemoryRows:
         if part.features is not None:
             centre = np.zeros(self.n_features) if self.centre is None else self.centre
             located = self._located(layout, z, a, b)
-            kernels.add_features(np.asarray(self.X), centre, a, *located, part.features, layout.order_tag)
+            kernels.add_features(np.asarray(self.X), centre, a, *located, part.features)
 
     def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
         def add(found: RimBins, z: Floats, a: int, b: int) -> None:
@@ -175,20 +175,20 @@ class MemoryRows:
             weights = np.ones(len(chosen)) if self.weights is None else self.weights[a + chosen]
             found.add(rims, z[chosen], self.codes[a + chosen], weights)
 
-        return add_up(self._along(v, lambda: RimBins(layout.order), add))
+        return add_up(self._along(v, RimBins, add))
 
     def pull_back_binned(
         self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
     ) -> Floats:
-        order, X = layout.order_tag, self._products.rows
+        X = self._products.rows
 
         def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
             located = self._located(layout, z, a, b)
             if X is not None and slopes is None:
-                kernels.weigh_and_pull(X, a, *located, table, gradient, order)
+                kernels.weigh_and_pull(X, a, *located, table, gradient)
                 return
             w = _scratch.of_length("w", b - a)
-            kernels.weigh_points(*located, table, w, order)
+            kernels.weigh_points(*located, table, w)
             if slopes is not None:
                 self._add_slopes(slopes, layout, z, a, b, w)
             self._products.pull(w, a, b, gradient)
@@ -232,9 +232,9 @@ class MemoryRows:
             codes = self.codes[a:b]
             inner = np.where((z >= low[codes]) & (z <= high[codes]), z, np.inf)
             located = self._located(layout, inner, a, b)
-            kernels.bin_points(*located, moments, layout.order_tag, inner, len(inner))
+            kernels.bin_points(*located, moments, inner, len(inner))
 
-        return add_up(self._along(v, lambda: np.zeros((layout.n_bins, layout.order)), bin_stretch))
+        return add_up(self._along(v, lambda: np.zeros((layout.n_bins, kernels.ORDER)), bin_stretch))
 
     def points_of(self, v: Floats, code: int) -> Points:
         def choose(found: list[Points], z: Floats, a: int, b: int) -> None:

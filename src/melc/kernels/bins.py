@@ -2,8 +2,8 @@
 
 A layout is passed as arrays over the two classes c: ``inverse`` (one over the bin width), ``low`` (first bin),
 ``count`` (number of bins) and ``offset`` (first row of the class in tables that hold both classes). A point z
-of class c lies in bin ``floor((z − origin) · inverse[c])`` with local coordinate u ∈ [−1, 1). The order P,
-the number of moments, is the length of the tuple ``order``, 6 or 8: a constant for the compiler.
+of class c lies in bin ``floor((z − origin) · inverse[c])`` with local coordinate u ∈ [−1, 1). The
+number P of moments is ORDER, a constant for the compiler.
 
 Indices are unsigned where they cannot be negative: numba then spares the test for counting from the end,
 and loops run two to five times faster.
@@ -15,8 +15,8 @@ from numba import njit
 from melc.kernels.flags import COMPILE
 from melc.kernels.prefetch import prefetch
 
-# Numbers of moments that a bin may keep.
-ORDERS = (6, 8)
+# Moments that a bin keeps: the zeroth up to the seventh.
+ORDER = 8
 
 # Points that are located, then worked on, while rows and coordinates are in the nearest cache.
 LOCATED = 512
@@ -26,7 +26,7 @@ _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 
 
 @njit(inline="always")
-def _add_moments(moments, row, weight, u, order):
+def _add_moments(moments, row, weight, u):
     u2 = u * u
     u3 = u2 * u
     u4 = u2 * u2
@@ -36,17 +36,14 @@ def _add_moments(moments, row, weight, u, order):
     moments[row, _3] += weight * u3
     moments[row, _4] += weight * u4
     moments[row, _5] += weight * (u4 * u)
-    if len(order) == 8:
-        moments[row, _6] += weight * (u4 * u2)
-        moments[row, _7] += weight * (u4 * u3)
+    moments[row, _6] += weight * (u4 * u2)
+    moments[row, _7] += weight * (u4 * u3)
 
 
 @njit(inline="always")
-def _polynomial(c, row, u, order):
+def _polynomial(c, row, u):
     """Value at u of the polynomial of degree P − 2 in a row of c, by Horner's rule."""
-    y = c[row, _4]
-    if len(order) == 8:
-        y = (c[row, _6] * u + c[row, _5]) * u + y
+    y = (c[row, _6] * u + c[row, _5]) * u + c[row, _4]
     return (((y * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
 
 
@@ -71,7 +68,7 @@ def locate(z, codes, origin, inverse, low, count, offset, rows, local):
 
 
 @njit(**COMPILE)
-def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments, order, ahead, place):
+def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments, ahead, place):
     """Add the moments of points to their bins; returns how many lie in no bin of the layout.
 
     ``step`` is 1 where every point has a weight and 0 where ``weights`` holds one for all. Adding keeps the core busy
@@ -93,12 +90,12 @@ def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, mom
                 continue
             if step == 1:
                 weight = weights[np.uint64(first + position)]
-            _add_moments(moments, np.uint64(rows[i]), weight, local[i], order)
+            _add_moments(moments, np.uint64(rows[i]), weight, local[i])
     return outside
 
 
 @njit(**COMPILE)
-def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, table, w, order):
+def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, table, w):
     """The gradient weight of points: their bin's polynomial times their own weight; none for points in no bin."""
     rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
     for first in range(0, len(z), LOCATED):
@@ -111,7 +108,7 @@ def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, t
             if rows[i] >= 0:
                 if step == 1:
                     weight = weights[np.uint64(first + position)]
-                own = weight * _polynomial(table, np.uint64(rows[i]), local[i], order)
+                own = weight * _polynomial(table, np.uint64(rows[i]), local[i])
             w[np.uint64(first + position)] = own
 
 

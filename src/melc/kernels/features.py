@@ -47,21 +47,21 @@ add_multiple = _add_multiple_slowly if config.DISABLE_JIT else _add_multiple
 
 
 @njit(**COMPILE)
-def _powers(weight, u, order):
+def _powers(weight, u):
     """weight · uʲ for j below P − 1."""
     u2 = u * u
     u4 = u2 * u2
     low, high = (weight, weight * u, weight * u2, weight * (u2 * u), weight * u4), weight * (u4 * u)
-    return low if len(order) == 6 else (*low, high, high * u)
+    return (*low, high, high * u)
 
 
 @njit(**COMPILE)
-def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low, count, offset, features, order):
+def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low, count, offset, features):
     """Add the moments of the features of the rows from ``start`` on, less ``centre``, to their bins.
 
     They are ``features[bin, feature, j]``. Rows in no bin are left out.
     """
-    n_features, n_powers = np.uint64(X.shape[1]), np.uint64(len(order) - 1)
+    n_features, n_powers = np.uint64(X.shape[1]), np.uint64(features.shape[2])
     numbers = features.reshape(features.size)
     rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
     for first in range(0, len(z), LOCATED):
@@ -74,7 +74,7 @@ def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low
                 continue
             if step == 1:
                 weight = weights[np.uint64(first + position)]
-            powers = _powers(weight, local[i], order)
+            powers = _powers(weight, local[i])
             row, place = np.uint64(start + first + position), np.uint64(rows[i]) * n_features * n_powers
             for k in range(n_features):
                 add_multiple(numbers, place + k * n_powers, X[row, k] - centre[k], powers)

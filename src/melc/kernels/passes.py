@@ -20,7 +20,7 @@ def _block_rows(n_features):
 
 
 @njit(**COMPILE)
-def project_and_bin(X, v, start, z, codes, weights, step, origin, inverse, low, count, offset, moments, order):
+def project_and_bin(X, v, start, z, codes, weights, step, origin, inverse, low, count, offset, moments):
     """project_rows of the rows from ``start`` on, then bin_points, which has the next block fetched meanwhile."""
     numbers, size = X.reshape(X.size), _block_rows(X.shape[1])
     outside = 0
@@ -29,13 +29,13 @@ def project_and_bin(X, v, start, z, codes, weights, step, origin, inverse, low, 
         project_rows(X, v, start + a, start + b, z[a:b])
         outside += bin_points(
             z[a:b], codes[a:b], weights[a * step : b * step + 1 - step], step, origin, inverse, low, count, offset,
-            moments, order, numbers, (start + b) * X.shape[1],
+            moments, numbers, (start + b) * X.shape[1],
         )  # fmt: skip
     return outside
 
 
 @njit(**COMPILE)
-def weigh_and_pull(X, start, z, codes, weights, step, origin, inverse, low, count, offset, table, gradient, order):
+def weigh_and_pull(X, start, z, codes, weights, step, origin, inverse, low, count, offset, table, gradient):
     """weigh_points, then pull_rows of the rows from ``start`` on."""
     size = _block_rows(X.shape[1])
     w = np.empty(size)
@@ -43,6 +43,6 @@ def weigh_and_pull(X, start, z, codes, weights, step, origin, inverse, low, coun
         b = min(a + size, len(z))
         weigh_points(
             z[a:b], codes[a:b], weights[a * step : b * step + 1 - step], step, origin, inverse, low, count, offset,
-            table, w, order,
+            table, w,
         )  # fmt: skip
         pull_rows(X, w, start + a, start + b, gradient)

@@ -9,7 +9,6 @@ from melc.data.source import Rows
 from melc.data.summary import ClassSummary, Summary
 from melc.model.density import (
     BINS_PER_BANDWIDTH,
-    NODES_PER_BIN,
     SURELY_MANY,
     Density,
     density_of_bins,
@@ -55,7 +54,7 @@ def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -
         widths.append(width)
         low.append(first - 1)
         count.append(last - first + 3)
-    return Layout(0.0, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]), 2 * NODES_PER_BIN)
+    return Layout(0.0, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]))
 
 
 def _condensed(summary: ClassSummary, layout: Layout, moments: Floats, variance: float, c: int) -> Density:

@@ -16,7 +16,7 @@ _EXACT_SUPPORT = 2048
 SURELY_MANY = 1 << 16
 # Bins per kernel width when condensing, and the quadrature nodes that stand for the points of a bin.
 BINS_PER_BANDWIDTH = 4
-NODES_PER_BIN = 4
+_NODES_PER_BIN = kernels.ORDER // 2
 # A quadrature of fewer nodes is taken where the points of a bin are this close to having no more.
 _RANK_TOLERANCE = 1e-9
 
@@ -76,7 +76,7 @@ def _condense(atoms: Atoms, variance: float) -> Density:
     n_bins = int((high - low) / width) + 1
     position = (inner.points - low) / width
     bins = np.minimum(position.astype(np.int64), n_bins - 1)
-    moments = np.zeros((n_bins, 2 * NODES_PER_BIN))
+    moments = np.zeros((n_bins, kernels.ORDER))
     kernels.add_point_moments(2 * (position - bins) - 1, bins, inner.weights, moments)
     occupied = np.flatnonzero(moments[:, 0] > 0)
     return density_of_bins(ends, moments[occupied], low + (occupied + 0.5) * width, width / 2, variance)
@@ -97,7 +97,7 @@ def _gauss_nodes(moments: Floats) -> tuple[Floats, Floats]:
     With the Hankel matrices G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi
     matrix of the points' orthogonal polynomials: its eigenvalues are the nodes.
     """
-    for m in range(NODES_PER_BIN, 1, -1):
+    for m in range(_NODES_PER_BIN, 1, -1):
         index = np.add.outer(np.arange(m), np.arange(m))
         hankel = moments[index] / moments[0]
         try:

@@ -54,7 +54,7 @@ def rims_of(
     reach = most + bounds.farther(most, variance, exponents)
     # A gradient across r bandwidths is r times as steep, and shall not be less exact.
     error = _SHARE * eps / max(1.0, reach / math.sqrt(variance))
-    level = max(_LOWEST, math.floor(math.log2(bounds.rim_bin_width(layout.order, variance, reach, error))))
+    level = max(_LOWEST, math.floor(math.log2(bounds.rim_bin_width(kernels.ORDER, variance, reach, error))))
     last = max(_LOWEST, math.frexp(extent)[1] - _DIGITS) if extent > 0 else _LOWEST
     width = 2.0 ** max(level, last)
     first, second = (round(math.log2(w / width)) for w in layout.widths)

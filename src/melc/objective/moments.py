@@ -25,7 +25,7 @@ from melc.arrays import Floats
 from melc.data.points import Binned, Extra, Points
 from melc.data.sample import spread_samples
 from melc.data.source import Rows
-from melc.kernels import ORDERS
+from melc.kernels import ORDER
 from melc.objective.base import VARIANCE_FLOOR, Evaluation
 from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
 from melc.objective.occupied import Occupied, layout_over, occupied, spread_of_bins
@@ -37,10 +37,6 @@ from melc.sums.rims import RimBins, Rims, RimSlopes
 
 # Rows of each class from which widths and range along v are guessed.
 _GUESS_ROWS = 1024
-# Nanoseconds per row (both passes) and per pair of neighbouring bins: their ratio decides the order.
-_ROW_COST = {6: 6.0, 8: 7.5}
-_PAIR_COST = {6: 22.0, 8: 34.0}
-_WORTH_CHOOSING = 500_000
 _MOST_REFINEMENTS = 12
 # Of a mean of many numbers, relative to these.
 _ROUNDING = 2.0**-40
@@ -108,8 +104,7 @@ class MomentsDivergence:
         # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
         log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
         self._exponents = log_pairs + math.log(100 / eps)
-        self._bandwidths_per_bin = {order: bounds.moment_bin_width(order, 1.0, eps / 4) for order in ORDERS}
-        self.order = _cheapest_order(rows.n_rows, gamma, eps)
+        self._bin_per_bandwidth = bounds.moment_bin_width(ORDER, 1.0, eps / 4)
 
     def evaluate(self, v: Floats) -> Evaluation:
         """Return D and its gradient along v."""
@@ -152,8 +147,8 @@ class MomentsDivergence:
             line = _Line(layout, binned, classes, spread, variances, sums)
             if sums.error <= self.eps:
                 break
-            widths = self._widths(variances, ORDERS[-1], attempt)
-            layout = layout_over(layout.origin, classes[0].bins, classes[1].bins, widths, ORDERS[-1])
+            widths = self._widths(variances, attempt)
+            layout = layout_over(layout.origin, classes[0].bins, classes[1].bins, widths)
         return line
 
     def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> Layout:
@@ -167,21 +162,21 @@ class MomentsDivergence:
         if kernels.total_variance(guess) == 0:  # nothing to go by: any width, refined later
             guess = guess._replace(variance_x=max(abs(origin), 1.0), variance_y=max(abs(origin), 1.0))
         variances = kernels.kernel_variances(guess, shrunk, self.gamma, VARIANCE_FLOOR)
-        widths = self._widths(variances, self.order, 0)
+        widths = self._widths(variances, 0)
         ranges = (low_x, high_x), (low_y, high_y)
-        return Layout.around(origin, widths, ranges, lambda c: float(np.median(samples[c])), self.order)
+        return Layout.around(origin, widths, ranges, lambda c: float(np.median(samples[c])))
 
-    def _widths(self, variances: tuple[float, float], order: int, halvings: int) -> tuple[float, float]:
+    def _widths(self, variances: tuple[float, float], halvings: int) -> tuple[float, float]:
         """For either class, bins fine enough for both sums that it takes part in."""
         across = variances[0] + variances[1]
         return (
-            self._width(min(2 * variances[0], across), order, halvings),
-            self._width(min(2 * variances[1], across), order, halvings),
+            self._width(min(2 * variances[0], across), halvings),
+            self._width(min(2 * variances[1], across), halvings),
         )
 
-    def _width(self, variance: float, order: int, halvings: int) -> float:
+    def _width(self, variance: float, halvings: int) -> float:
         """The largest power of two that keeps the error, halved some more times."""
-        _, exponent = math.frexp(self._bandwidths_per_bin[order] * math.sqrt(variance))
+        _, exponent = math.frexp(self._bin_per_bandwidth * math.sqrt(variance))
         return math.ldexp(0.5, exponent - halvings)
 
     def _sum(
@@ -190,8 +185,7 @@ class MomentsDivergence:
         x, y = classes[0].bins, classes[1].bins
         across_variance = variances[0] + variances[1]
         width_xx, width_yy, width_xy = (
-            self._width(variance, layout.order, halvings)
-            for variance in (2 * variances[0], 2 * variances[1], across_variance)
+            self._width(variance, halvings) for variance in (2 * variances[0], 2 * variances[1], across_variance)
         )
         width_xy = max(width_xy, *layout.widths)
         within = merge(x, max(width_xx, x.width)), merge(y, max(width_yy, y.width))
@@ -236,12 +230,12 @@ class MomentsDivergence:
         """
         layout, outside = line.layout, line.binned.outside
         slopes = line.sums.slopes_at_rims()
-        table, extras = np.zeros((layout.n_bins, layout.order - 1)), []
+        table, extras = np.zeros((layout.n_bins, ORDER - 1)), []
         drift = 0.0 if slopes is None else _drift_at_rims(line.sums, slopes)
         for c, side in enumerate(line.classes):
             polynomials = line.sums.polynomials(c) + _variance_slopes(line, c, own[c], pooled)
             drift += float(np.sum(polynomials * side.bins.moments))
-            table[side.slots] = polynomials[side.in_table, : layout.order - 1]
+            table[side.slots] = polynomials[side.in_table, : ORDER - 1]
             if outside is not None:
                 mine = outside[outside.codes == c]
                 extras.append(_outliers(line, c, mine, polynomials, slopes))
@@ -306,23 +300,6 @@ def _joined(extras: list[Extra]) -> Extra | None:
     rows, weights = np.concatenate([e.rows for e in extras]), np.concatenate([e.weights for e in extras])
     order = np.argsort(rows, kind="stable")
     return Extra(rows[order], weights[order])
-
-
-def _cheapest_order(n_rows: int, gamma: float, eps: float) -> int:
-    """More moments make a row dearer and the bins fewer. Reckoned for two normal classes of equal size.
-
-    Few rows are cheap in any order, so they take the one that has been compiled for most.
-    """
-    if n_rows < _WORTH_CHOOSING:
-        return ORDERS[-1]
-    bandwidth = math.sqrt(2 * kernels.silverman_factor(n_rows / 2, gamma))
-
-    def cost(order: int) -> float:
-        width = bounds.moment_bin_width(order, bandwidth**2, eps / 4)
-        n_bins, neighbours = 9 / width, 13 * bandwidth / width
-        return _ROW_COST[order] * n_rows + _PAIR_COST[order] * 2 * n_bins * min(neighbours, n_bins)
-
-    return min(ORDERS, key=cost)
 
 
 def _nothing_varies(spread: kernels.Spread, origin: float) -> bool:

@@ -31,7 +31,7 @@ def occupied(layout: Layout, binned: Binned, c: int) -> Occupied:
     outside = binned.outside[binned.outside.codes == c]
     their_keys, local = layout.locate(outside.z, outside.codes)
     far_keys, inverse = np.unique(their_keys.astype(np.int64), return_inverse=True)
-    far = np.zeros((len(far_keys), layout.order))
+    far = np.zeros((len(far_keys), kernels.ORDER))
     kernels.add_point_moments(local, inverse, outside.weights, far)
     every = np.concatenate([keys, far_keys])
     order = np.argsort(every)
@@ -41,7 +41,7 @@ def occupied(layout: Layout, binned: Binned, c: int) -> Occupied:
     return Occupied(bins, position[: len(keys)], slots, position[len(keys) :][inverse])
 
 
-def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float], order: int) -> Layout:
+def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) -> Layout:
     """Return a layout of other widths for the places of these bins."""
 
     def median(c: int) -> float:
@@ -50,7 +50,7 @@ def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float], or
         return origin + float(bins.keys[np.searchsorted(passed, passed[-1] / 2)]) * bins.width
 
     ranges = tuple((origin + low[0], origin + high[-1]) for low, high in (x.edges, y.edges))
-    return Layout.around(origin, widths, (ranges[0], ranges[1]), median, order)
+    return Layout.around(origin, widths, (ranges[0], ranges[1]), median)
 
 
 def spread_of_bins(x: Bins, y: Bins, origin: float) -> kernels.Spread:

@@ -34,7 +34,7 @@ class DataSetError(RuntimeError):
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: ``X``, shape (n_samples, n_features), in [-1, 1], and ``y``, shape (n_samples,), libSVM's two labels."""
+    """A data set: ``X``, shape (n_samples, n_features), in [-1, 1]; ``y``, shape (n_samples,), with libSVM's labels."""
 
     name: str
     X: np.ndarray
@@ -135,7 +135,7 @@ def content_hash(X: np.ndarray, y: np.ndarray) -> str:
 
 
 def parse_libsvm(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the dense features, shape (n_samples, n_features), and integer labels, shape (n_samples,), of a libSVM file."""
+    """Return the dense features, shape (n_samples, n_features), and integer labels, (n_samples,), of a libSVM file."""
     from sklearn.datasets import load_svmlight_file
 
     try:

@@ -83,8 +83,8 @@ class Profile:
     ----------
     data_sets : the paper's ten.
     gammas, epsilons, solvers : the paper's.
-    n_folds : number of stratified folds. The paper only says "cross validation"; 5 is common, and leaves 41 test rows
-        in the smallest data set (sonar, 208 rows).
+    n_folds : number of stratified folds. The paper only says "cross validation"; 5 is common, and leaves at least 41
+        test rows in the smallest data set (sonar, 208 rows).
     folds : which of the folds are run: all, or fewer in the quick profile.
     n_starts : number of random starting directions per fold. The paper says "multiple". As in the paper, they are the
         same for every method, solver, γ and ε of a fold. Ratios and iterations are means over all starts; the balanced

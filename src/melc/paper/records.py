@@ -1,8 +1,7 @@
-"""One JSON file per finished cell: what was asked, what came out, with which versions.
+"""Records: one JSON file per finished cell, with its settings, its results and the versions used.
 
-A record is written to a draft and moved into place, so that a record that exists is whole whatever
-happened to the run. Its file name is the cell's label and a hash of all its settings: change any setting and
-it is another record.
+A record is written to a temporary file and moved into place, so that an existing record is always complete. Its file
+name is the label of the cell and a hash of all its settings, so that a cell with other settings has another record.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from pathlib import Path
 from melc.export.files import replacing
 from melc.paper.protocol import BaselineCell, Cell, MelcCell
 
-SCHEMA = 1  # raise when the meaning of a field changes; records of another schema are not found
+SCHEMA = 1  # increase it when the meaning of a field changes; records of other schemas are ignored
 
 
 @dataclass(frozen=True)
 class Run:
     """One solver run from one start.
 
-    ``n_exponentials`` and ``n_pairs`` are totals over the run: exponentials computed, and those the exact
-    method would have computed for the same evaluations. ``divergence`` is D as the method sees it,
-    ``exact_divergence`` D of the final direction by the exact sum. ``seconds`` is what the clock showed,
-    ``processor_seconds`` what the run used of it: all of it on an idle machine, less on a busy one.
+    ``n_exponentials`` and ``n_pairs`` are totals over the run: the exponentials computed, and those that the exact
+    method would have computed in the same evaluations. ``divergence`` is D at the final direction as computed by the
+    method, ``exact_divergence`` by the exact sum. ``seconds`` is wall-clock time and ``processor_seconds`` processor
+    time; on a busy machine the second is less than the first.
     """
 
     n_iter: int
@@ -43,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished cell. ``runs`` is empty for baselines; ``best`` is the run that was scored."""
+    """Results of a cell. ``runs`` is empty for baselines; ``best`` is the index of the run that was scored."""
 
     cell: Cell
     balanced_accuracy: float
@@ -54,7 +53,7 @@ class Record:
 
 
 def key(cell: Cell) -> str:
-    """A readable name for the cell that is unique to its settings.
+    """Return a readable name of the cell that is unique to its settings.
 
     >>> key(BaselineCell("heart", 0, 5, 0, "LDA"))
     'heart-fold0-LDA-acd097a2031d'
@@ -65,11 +64,12 @@ def key(cell: Cell) -> str:
 
 
 def path_of(cell: Cell, folder: Path) -> Path:
+    """Return the path of the record of a cell."""
     return folder / f"{key(cell)}.json"
 
 
 def write(record: Record, folder: Path) -> Path:
-    """Write the record so that it is either whole or absent."""
+    """Write the record, completely or not at all, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = path_of(record.cell, folder)
     content = {"kind": type(record.cell).__name__, **asdict(record)}
@@ -79,6 +79,7 @@ def write(record: Record, folder: Path) -> Path:
 
 
 def read(path: Path) -> Record:
+    """Return the record in a file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         kind = {"MelcCell": MelcCell, "BaselineCell": BaselineCell}[content.pop("kind")]
@@ -86,22 +87,22 @@ def read(path: Path) -> Record:
         content["runs"] = tuple(Run(**run) for run in content["runs"])
         return Record(**content)
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a record of melc ({error}); delete it and run again") from error
+        raise ValueError(f"{path} is not a valid record ({error}); delete it and run again") from error
 
 
 def read_all(cells: list[Cell], folder: Path) -> list[Record]:
-    """The records of those cells that are finished, in the order of the cells."""
+    """Return the records of the finished cells, in the order of the cells."""
     paths = [path_of(cell, folder) for cell in cells]
     return [read(path) for path in paths if path.exists()]
 
 
 def pending(cells: list[Cell], folder: Path) -> list[Cell]:
-    """The cells that have no record yet."""
+    """Return the cells that have no record yet."""
     finished = {path.stem for path in folder.glob("*.json")} if folder.is_dir() else set()
     return [cell for cell in cells if key(cell) not in finished]
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Drafts of a run that was killed while writing."""
+    """Delete the temporary files of a run that was killed while writing."""
     for path in folder.glob(".melc-*"):
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""The report: one HTML page that needs nothing else, the same as Markdown, and tables as CSV.
+"""The report: a self-contained HTML page, the same as Markdown, and the tables as CSV.
 
-Plain HTML, inline SVG and a few lines of JavaScript: a page of some 200 kB that works offline. A plotting
-library for the browser would weigh megabytes for what are tables and coloured squares.
+The page is plain HTML with inline SVG and a few lines of JavaScript, about 200 kB, and works offline. It shows only
+tables and coloured squares, for which a plotting library of several megabytes is not worthwhile.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from melc.paper.tables import MeanAndSpread, Table, Value, all_tables
 from melc.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict, all_verdicts
 
 BADGES = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", NOT_RUN: "notrun"}
-CELL = 15  # size of a heat map's square in SVG units
+CELL = 15  # height of a square of the heat maps, in SVG units
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written, and the verdicts for whoever wants to print them."""
+    """Paths of the report, and the verdicts in it."""
 
     html: Path
     markdown: Path
@@ -36,7 +36,7 @@ class Report:
 
 
 def write(results: Results, folder: Path, command: str) -> Report:
-    """Write tables, figures and both reports into `folder`."""
+    """Write tables, figures and both versions of the report to `folder`; `command` is shown in the report."""
     tables, verdicts = all_tables(results), all_verdicts(results)
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for table in tables:
@@ -54,7 +54,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 def summary(results: Results) -> list[str]:
-    """How the numbers came about, in a few sentences."""
+    """Return a few sentences on how the numbers were obtained."""
     profile = results.profile
     n_cells = len(results.cells) + len(results.baselines)
     expected = len(protocol.cells(profile))
@@ -70,6 +70,7 @@ def summary(results: Results) -> list[str]:
 
 
 def as_markdown(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
+    """Return the report as Markdown."""
     parts = [
         "# The paper's evaluation, reproduced",
         *summary(results),
@@ -92,6 +93,7 @@ FIGURE2_NOTE = (
 
 
 def as_html(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
+    """Return the report as a self-contained HTML page."""
     template = Template(files("melc.paper").joinpath("report_template.html").read_text("utf-8"))
     return template.substitute(
         summary="\n".join(f"<p{_missing_class(line)}>{escape(line)}</p>" for line in summary(results)),
@@ -143,7 +145,7 @@ def _table_cell(table: Table, value: Value, column: int) -> str:
 
 
 def _heat_maps(results: Results) -> str:
-    """Twenty panels in two groups; each square carries its own words for the pointer."""
+    """Return the heat maps of Figure 2, grouped by approximation; each square has a text to show on hover."""
     losses = means.accuracy_losses(results).set_index(["method", "data_set", "gamma", "eps"]).sort_index()
     groups = []
     for method in APPROXIMATIONS:
@@ -153,6 +155,7 @@ def _heat_maps(results: Results) -> str:
 
 
 def _heat_map(results: Results, losses: pd.DataFrame, method: str, data_set: str) -> str:
+    """Return the heat map of one approximation and data set as a ``figure`` element."""
     gammas, epsilons = results.profile.gammas, results.profile.epsilons
     left, top = 34, 4
     width, height = left + CELL * 2 * len(gammas) + 4, top + CELL * len(epsilons) + 30

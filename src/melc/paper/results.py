@@ -1,4 +1,4 @@
-"""Records as data frames, one row a cell or one row a run, and the means that tables and figures share."""
+"""Records as data frames, with one row per cell or run, and the means used by tables and figures."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pandas as pd
 from melc.paper.protocol import MelcCell, Profile
 from melc.paper.records import Record
 
-APPROXIMATIONS = ("discard", "bin")  # the paper's own, in the order of its Figure 2
+APPROXIMATIONS = ("discard", "bin")  # the paper's two, in the order of its Figure 2
 SETTINGS = ["data_set", "fold", "n_folds", "solver", "method", "gamma", "eps", "penalty"]
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that tables, figures and verdicts may draw from.
+    """The data of tables, figures and verdicts.
 
-    ``cells`` has a row for each fit of MELC (best start), ``runs`` a row for each start, ``baselines`` a
-    row for each other classifier and fold. ``missing`` names data sets that were not at hand, with why.
+    ``cells`` has one row per fit of MELC (best start), ``runs`` one row per start, ``baselines`` one row per other
+    classifier and fold. ``missing`` contains the data sets that could not be loaded, with the reason.
     """
 
     profile: Profile
@@ -34,15 +34,16 @@ class Results:
 
     @property
     def data_sets(self) -> list[str]:
-        """Those with at least one record, in the paper's order."""
+        """Data sets with at least one record, in the paper's order."""
         present = set(self.cells["data_set"])
         return [name for name in self.profile.data_sets if name in present]
 
     def grid_runs(self) -> pd.DataFrame:
-        """The runs of the paper's grid: its two solvers, with the penalty, on the profile's folds."""
+        """Return the runs of the paper's grid: its two solvers, with the penalty, on the profile's folds."""
         return self._grid(self.runs)
 
     def grid_cells(self) -> pd.DataFrame:
+        """Return the cells of the paper's grid."""
         return self._grid(self.cells)
 
     def _grid(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -50,7 +51,7 @@ class Results:
         return frame[of_grid & (frame["n_folds"] == self.profile.n_folds)]
 
     def norm_runs(self) -> pd.DataFrame:
-        """The runs without the penalty, and their partners with it."""
+        """Return the runs without the penalty, and those with the penalty and otherwise the same settings."""
         free = self.runs[~self.runs["penalty"]]
         settings = [name for name in SETTINGS if name != "penalty"]
         partners = self.runs.merge(free[settings].drop_duplicates(), on=settings)
@@ -58,11 +59,11 @@ class Results:
 
 
 def gather(profile: Profile, records: list[Record], missing: dict[str, str]) -> Results:
-    """Sort records into data frames."""
+    """Return the records as data frames."""
     melc = [record for record in records if isinstance(record.cell, MelcCell)]
     others = [record for record in records if not isinstance(record.cell, MelcCell)]
     if not melc:
-        raise ValueError("there are no records of MELC to report on; run the cells first")
+        raise ValueError("there are no records of MELC to report on; run the evaluation first")
     return Results(
         profile=profile,
         cells=pd.DataFrame([_cell_row(record) for record in melc]),
@@ -77,20 +78,20 @@ def gather(profile: Profile, records: list[Record], missing: dict[str, str]) -> 
 
 
 def ratios(results: Results) -> pd.Series:
-    """Table 1: mean ratio of exponentials, by (data set, solver, method)."""
+    """Return Table 1: the mean ratio of exponentials to the exact method, by (data set, solver, method)."""
     return results.grid_runs().groupby(["data_set", "solver", "method"])["ratio"].mean()
 
 
 def iterations(results: Results) -> pd.Series:
-    """Table 2: mean number of iterations, by (data set, solver, method)."""
+    """Return Table 2: the mean number of iterations, by (data set, solver, method)."""
     return results.grid_runs().groupby(["data_set", "solver", "method"])["n_iter"].mean()
 
 
 def accuracy_losses(results: Results) -> pd.DataFrame:
-    """Figure 2: BAC of the exact method less that of an approximation, by (method, data set, γ, ε).
+    """Return Figure 2: BAC(exact) − BAC(approximation), by (method, data set, γ, ε).
 
-    Each approximate fit is set against the exact one on the same fold with the same solver; the means are over
-    folds and the two solvers, for which the paper has one panel. Positive is a loss, as in the paper.
+    Each approximate fit is compared with the exact one on the same fold with the same solver. The means are over folds
+    and both solvers, because the paper has one panel for both. A positive value is a loss, as in the paper.
     """
     cells = results.grid_cells()
     partner = ["data_set", "gamma", "fold", "solver"]
@@ -101,9 +102,10 @@ def accuracy_losses(results: Results) -> pd.DataFrame:
 
 
 def endings(results: Results) -> pd.DataFrame:
-    """How runs end, by (solver, method): shares of runs, mean counts, and D lost against the exact method.
+    """Return how runs end, by (solver, method): shares of runs, mean counts, and the loss in D.
 
-    A run is set against the exact one from the same start; D is the exact divergence of where each ended.
+    The loss is the exact divergence at the end of the exact method's run from the same start, minus that at the end of
+    this run.
     """
     runs = results.grid_runs()
     partner = ["data_set", "gamma", "fold", "solver", "start"]
@@ -118,7 +120,7 @@ def endings(results: Results) -> pd.DataFrame:
 
 @lru_cache
 def paper_table(name: str) -> pd.Series:
-    """A table of the paper by (data set, solver, method): "exp_call_ratio" (1) or "iterations" (2).
+    """Return a table of the paper by (data set, solver, method): "exp_call_ratio" (Table 1) or "iterations" (Table 2).
 
     >>> float(paper_table("exp_call_ratio")["sonar", "cg", "bin"])
     0.32
@@ -133,6 +135,7 @@ def paper_table(name: str) -> pd.Series:
 
 
 def _cell_row(record: Record) -> dict[str, Any]:
+    """Return the row of a record in ``Results.cells``."""
     settings = {name: getattr(record.cell, name) for name in SETTINGS}
     assert record.best is not None
     best = record.runs[record.best]
@@ -145,6 +148,7 @@ def _cell_row(record: Record) -> dict[str, Any]:
 
 
 def _run_rows(record: Record) -> list[dict[str, Any]]:
+    """Return the rows of a record in ``Results.runs``, one per start."""
     settings = {name: getattr(record.cell, name) for name in SETTINGS}
     return [
         {**settings, **asdict(run), "start": start, "ratio": run.n_exponentials / run.n_pairs}

@@ -1,4 +1,4 @@
-"""Solve one cell. The only file of this package that trains anything."""
+"""Solve one cell: fit on the training fold and score on the test fold."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from melc.paper.records import Record, Run
 
 
 def solve(cell: Cell) -> Record:
-    """Train and score a cell; everything that it depends on is in the cell.
+    """Return the record of a cell, which contains all settings.
 
-    One thread: the matrices are so small that BLAS threads cost more than they give, and times compare.
+    It runs in one thread: the matrices are too small to gain from BLAS threads, and times are comparable.
     """
     began = time.perf_counter()
     runs: tuple[Run, ...] = ()
@@ -42,13 +42,14 @@ def solve(cell: Cell) -> Record:
 
 
 def _baseline_accuracy(cell: BaselineCell) -> float:
+    """Return the balanced accuracy of a baseline on the test fold."""
     fold = split(cell.data_set, cell.fold, cell.n_folds, cell.seed)
     model = baselines.make(cell.model, cell.seed).fit(fold.X_train, fold.y_train)
     return float(balanced_accuracy_score(fold.y_test, model.predict(fold.X_test)))
 
 
 def _melc_accuracy(cell: MelcCell) -> tuple[tuple[Run, ...], int, float]:
-    """All runs, the index of the one with the largest divergence, and its balanced accuracy."""
+    """Return all runs, the index of the one with the largest divergence, and its balanced accuracy on the test fold."""
     fold = split(cell.data_set, cell.fold, cell.n_folds, cell.seed)
     rows = MemoryRows(fold.X_train, fold.y_train.astype(np.int8))
     directions = starts(cell.data_set, cell.fold, cell.seed, cell.n_starts, rows.n_features)
@@ -59,8 +60,8 @@ def _melc_accuracy(cell: MelcCell) -> tuple[tuple[Run, ...], int, float]:
 
 
 def _run(cell: MelcCell, rows: MemoryRows, start: np.ndarray) -> tuple[Run, np.ndarray]:
-    """One solver run in the paper's coordinates (no scaling of features), and the direction it found."""
-    _objective(cell, rows).evaluate(start)  # compiled code is loaded before the clock starts
+    """Run a solver from one start, without scaling of the features, and return the run and the direction found."""
+    _objective(cell, rows).evaluate(start)  # so that compilation is not timed
     objective = _objective(cell, rows)
     began, began_work = time.perf_counter(), time.process_time()
     result = maximise(objective, start, solver=cell.solver, max_iter=cell.max_iter, tol=cell.tol)
@@ -87,7 +88,7 @@ def _objective(cell: MelcCell, rows: MemoryRows) -> Objective:
 
 
 def _accuracy(fold: Split, rows: MemoryRows, direction: np.ndarray, gamma: float) -> float:
-    """Balanced accuracy of the rule "the larger of the two projected class densities", priors equal."""
+    """Return the balanced accuracy of predicting the class with the larger projected density, with equal priors."""
     z = rows.project(direction)
     points = [z[rows.codes == code] for code in (0, 1)]
     weights = [np.ones(len(values)) for values in points]

@@ -1,7 +1,7 @@
-"""The tables of the report, each a small function from results to rows.
+"""The tables of the report, one function each.
 
-A value is a number, a mean with its spread, a text, or None where there is no record. `Table` knows how to
-print itself as Markdown and CSV; the HTML page formats the same values.
+A value is a number, a mean with its standard deviation, a string, or None if there is no record. `Table` writes
+Markdown and CSV; the HTML page formats the same values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from melc.paper.results import APPROXIMATIONS, Results, paper_table
 
 NAMES = {"bin": "bin", "discard": "dist", "exact": "exact", "moments": "moments"}
 SOLVER_NAMES = {"cg": "CG", "lbfgs": "L-BFGS-B", "sphere": "sphere"}
-TYPICAL_EPS = 0.05  # the middle one of the paper's seven
+TYPICAL_EPS = 0.05  # the middle of the paper's seven values
 TYPICAL_GAMMA = 1.0
 
 _NORM_COLUMNS = ("median ‖v‖", "largest ‖v‖", "evaluations", "most", "iterations", "converged %", "mean D")
@@ -38,9 +38,9 @@ Value = float | str | MeanAndSpread | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values under a header. ``decimals`` is how numbers are printed, column by column.
+    """A table with a title and a note. ``decimals`` is the number of decimals of each column.
 
-    ``timed`` marks a table of measured seconds, which no two runs share to the digit.
+    ``timed`` marks tables of measured times, which differ between runs.
     """
 
     name: str
@@ -52,15 +52,17 @@ class Table:
     timed: bool = False
 
     def text(self, value: Value, column: int) -> str:
+        """Return a value as it is printed in a column."""
         return format_value(value, self.decimals[column])
 
     def markdown(self) -> str:
+        """Return the table as Markdown."""
         lines = ["| " + " | ".join(self.header) + " |", "|---" + "|---:" * (len(self.header) - 1) + "|"]
         rows = [[self.text(value, i) for i, value in enumerate(row)] for row in self.rows]
         return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
 
     def csv(self) -> str:
-        """Numbers in full; a mean with spread becomes "mean ± spread"."""
+        """Return the table as CSV, with numbers in full and means as "mean ± standard deviation"."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.header)
@@ -69,7 +71,7 @@ class Table:
 
 
 def format_value(value: Value, decimals: int) -> str:
-    """A value as a reader sees it.
+    """Return a value as text.
 
     >>> format_value(MeanAndSpread(0.81234, 0.02), 3), format_value(None, 1), format_value(12345.6, 0)
     ('0.812 ± 0.020', '—', '12,346')
@@ -84,7 +86,7 @@ def format_value(value: Value, decimals: int) -> str:
 
 
 def all_tables(results: Results) -> list[Table]:
-    """Every table of the report, in its order."""
+    """Return all tables of the report, in order."""
     makers: tuple[Callable[[Results], Table], ...] = (
         exp_call_ratios,
         iterations,
@@ -102,7 +104,7 @@ def all_tables(results: Results) -> list[Table]:
 
 
 def exp_call_ratios(results: Results) -> Table:
-    """Table 1 beside the paper's."""
+    """Return Table 1, measured and as in the paper."""
     measured, paper = means.ratios(results), paper_table("exp_call_ratio")
     columns = [(solver, method) for solver in ("cg", "lbfgs") for method in ("bin", "discard")]
     rows = _beside_paper(results, measured, paper, columns)
@@ -122,7 +124,7 @@ def exp_call_ratios(results: Results) -> Table:
 
 
 def iterations(results: Results) -> Table:
-    """Table 2 beside the paper's."""
+    """Return Table 2, measured and as in the paper."""
     columns = [(solver, method) for solver in ("cg", "lbfgs") for method in ("bin", "exact", "discard")]
     measured = means.iterations(results)
     rows = _beside_paper(results, measured, paper_table("iterations"), columns)
@@ -142,7 +144,7 @@ def iterations(results: Results) -> Table:
 
 
 def endings(results: Results) -> Table:
-    """What makes solvers stop: an optimum, or a line search that finds no way up."""
+    """Return why solvers stop: convergence, a line search without a better point, or the limit of iterations."""
     found = means.endings(results)
     order = [(s, m) for s in ("cg", "lbfgs") for m in ("exact", "moments", "discard", "bin") if (s, m) in found.index]
     rows: list[tuple[Value, ...]] = []
@@ -163,7 +165,7 @@ def endings(results: Results) -> Table:
 
 
 def balanced_accuracies(results: Results) -> Table:
-    """BAC with its spread over the folds, beside other classifiers on the same folds."""
+    """Return mean and standard deviation of BAC over the folds, for MELC and other classifiers."""
     cells = results.grid_cells()
     cells = cells[cells["solver"] == "lbfgs"]
     typical = cells[cells["gamma"] == TYPICAL_GAMMA]
@@ -195,7 +197,7 @@ def balanced_accuracies(results: Results) -> Table:
 
 
 def norms(results: Results) -> Table:
-    """The norm experiment: with and without the penalty."""
+    """Return the norm experiment: runs with and without the penalty."""
     groups = results.norm_runs().groupby(["data_set", "method", "solver", "penalty"], sort=True)
     rows = [
         (
@@ -224,7 +226,7 @@ def norms(results: Results) -> Table:
 
 
 def solvers(results: Results) -> Table:
-    """CG, L-BFGS-B and gradient ascent on the sphere, exact method."""
+    """Return a comparison of CG, L-BFGS-B and gradient ascent on the sphere, with the exact method."""
     runs = results.runs[
         (results.runs["method"] == "exact")
         & results.runs["penalty"]
@@ -258,7 +260,7 @@ def solvers(results: Results) -> Table:
 
 
 def seconds_per_start(results: Results) -> Table:
-    """Wall-clock time of one solver run."""
+    """Return the mean wall-clock time of one solver run."""
     mean = results.grid_runs().groupby(["data_set", "solver", "method"])["seconds"].mean()
     title = "Wall clock: seconds from a start to where the solver stops"
     share = results.runs["processor_seconds"].sum() / results.runs["seconds"].sum()
@@ -270,7 +272,7 @@ def seconds_per_start(results: Results) -> Table:
 
 
 def milliseconds_per_evaluation(results: Results) -> Table:
-    """Processor time of one evaluation of D and its gradient."""
+    """Return the mean processor time of one evaluation of D and its gradient."""
     columns = ["processor_seconds", "n_evaluations"]
     totals = results.grid_runs().groupby(["data_set", "solver", "method"])[columns].sum()
     mean = 1000 * totals["processor_seconds"] / totals["n_evaluations"]
@@ -280,7 +282,7 @@ def milliseconds_per_evaluation(results: Results) -> Table:
 
 
 def ratios_by_setting(results: Results, method: str) -> Table:
-    """How the ratio of exp calls depends on γ and ε, which the paper mentions but does not print."""
+    """Return the ratio of exp calls by γ and ε, which the paper mentions but does not print."""
     runs = results.grid_runs()
     mean = runs[runs["method"] == method].groupby(["eps", "gamma"])["ratio"].mean()
     gammas, epsilons = results.profile.gammas, results.profile.epsilons
@@ -295,7 +297,7 @@ def ratios_by_setting(results: Results, method: str) -> Table:
 
 
 def off_sets(results: Results) -> Table:
-    """Every entry of Table 1 that differs by more than 0.06, with the range that folds and starts span."""
+    """Return the entries of Table 1 that differ by more than 0.06, with the variation over folds and starts."""
     runs = results.grid_runs()
     measured, paper = means.ratios(results), paper_table("exp_call_ratio")
     difference = (measured - paper).dropna()
@@ -312,7 +314,7 @@ def off_sets(results: Results) -> Table:
 
 
 def ratios_by_number_of_folds(results: Results) -> Table:
-    """Table 1 again with other numbers of folds, that is, with fewer or more training rows."""
+    """Return Table 1 measured with other numbers of folds, that is, with fewer or more training rows."""
     numbers = sorted({results.profile.n_folds, *results.profile.other_n_folds})
     runs = results.runs[results.runs["penalty"] & (results.runs["solver"] == "lbfgs")]
     mean = runs.groupby(["method", "n_folds", "data_set"])["ratio"].mean()
@@ -340,6 +342,7 @@ def ratios_by_number_of_folds(results: Results) -> Table:
 
 
 def _off_row(runs: pd.DataFrame, place: tuple[str, str, str], measured: float, paper: float) -> tuple[Value, ...]:
+    """Return the row of an entry of Table 1 that differs from the paper's."""
     data_set, solver, method = place
     own = runs[(runs["data_set"] == data_set) & (runs["solver"] == solver) & (runs["method"] == method)]
     by_gamma = own.groupby("gamma")["ratio"].mean()
@@ -358,6 +361,7 @@ def _off_row(runs: pd.DataFrame, place: tuple[str, str, str], measured: float, p
 
 
 def _timing(results: Results, mean: pd.Series, decimals: int, name: str, title: str, note: str) -> Table:
+    """Return a table of times by data set, solver and method."""
     columns = [(s, m) for s in ("cg", "lbfgs") for m in ("exact", "discard", "bin", "moments")]
     header = [f"{SOLVER_NAMES[solver]} {NAMES[method]}" for solver, method in columns]
     rows = [(n, *(_lookup(mean, (n, *column)) for column in columns)) for n in results.profile.data_sets]
@@ -367,39 +371,33 @@ def _timing(results: Results, mean: pd.Series, decimals: int, name: str, title: 
 def _beside_paper(
     results: Results, measured: pd.Series, paper: pd.Series, columns: list[tuple[str, str]]
 ) -> list[tuple[Value, ...]]:
+    """Return one row per data set: its name, then for every column the measured value and the paper's."""
     return [
-        (
-            name,
-            *_interleave(
-                [_lookup(measured, (name, *column)) for column in columns],
-                [_lookup(paper, (name, *column)) for column in columns],
-            ),
-        )
+        (name, *(_lookup(source, (name, *column)) for column in columns for source in (measured, paper)))
         for name in results.profile.data_sets
     ]
 
 
 def _paper_header(columns: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the headers of the columns of `_beside_paper`."""
     names = [f"{SOLVER_NAMES[solver]} {NAMES[method]}" for solver, method in columns]
     return [title for name in names for title in (name, f"{name} paper")]
 
 
-def _interleave(first: list[float | None], second: list[float | None]) -> list[Value]:
-    return [value for pair in zip(first, second, strict=True) for value in pair]
-
-
 def _lookup(series: pd.Series, place: object, factor: float = 1) -> float | None:
+    """Return the value at an index times ``factor``, or None if it is missing."""
     return factor * float(series.loc[place]) if place in series.index else None
 
 
 def _best_gamma(cells: pd.DataFrame) -> pd.DataFrame:
-    """For each data set, the cells of the γ with the best mean test BAC."""
+    """Return, for each data set, the cells of the γ with the best mean test BAC."""
     mean = cells.groupby(["data_set", "gamma"])["bac"].mean()
     best = mean.groupby("data_set").idxmax()
     return cells[[place in set(best) for place in zip(cells["data_set"], cells["gamma"], strict=True)]]
 
 
 def _spread(values: pd.Series) -> MeanAndSpread | None:
+    """Return mean and standard deviation, or None if there are no values."""
     return MeanAndSpread(float(values.mean()), float(values.std(ddof=0))) if len(values) else None
 
 

@@ -1,7 +1,7 @@
-"""Each claim of the paper's evaluation, tested: what it says, what was measured, and whether it holds.
+"""Tests of the claims of the paper's evaluation: the claim, the verdict and the measured numbers.
 
-A claim is made testable in the docstring of its function; the numbers go into the verdict, so that a reader
-may draw the line elsewhere. "partly" means that the tendency is there but not to the extent claimed.
+The docstring of each function says when its claim counts as true. The numbers are part of the verdict, so that readers
+can apply their own limits. "partly" means that there is such a tendency, but weaker than claimed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOLERATED_DIFFERENCE = 0.06  # in Table 1, mean over its 40 entries
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim in the paper's words or near them, the verdict, and the numbers behind it."""
+    """A claim, close to the paper's wording, the verdict, and the numbers it is based on."""
 
     claim: str
     verdict: str
@@ -29,7 +29,7 @@ class Verdict:
 
 
 def all_verdicts(results: Results) -> list[Verdict]:
-    """The verdict on every claim, in the order in which the paper makes them."""
+    """Return the verdicts on all claims, in the order of the paper."""
     tests: tuple[Callable[[Results], Verdict], ...] = (
         table1_agrees,
         discard_halves_pairs,
@@ -47,7 +47,7 @@ def all_verdicts(results: Results) -> list[Verdict]:
 
 
 def table1_agrees(results: Results) -> Verdict:
-    """Holds if the mean absolute difference to the paper's Table 1 is at most 0.06."""
+    """Holds if the mean absolute difference from the paper's Table 1 is at most 0.06."""
     claim = "Table 1: the mean ratios of exp calls"
     difference = (means.ratios(results) - paper_table("exp_call_ratio")).dropna().abs()
     mean, (data_set, solver, method) = float(difference.mean()), difference.idxmax()
@@ -88,7 +88,7 @@ def bin_reduces_pairs(results: Results) -> Verdict:
 
 
 def ratio_depends_on_data_not_solver(results: Results) -> Verdict:
-    """Holds if the solvers differ by less than a quarter of what data sets differ (standard deviations)."""
+    """Holds if the mean difference between the solvers is below a quarter of the standard deviation over data sets."""
     ratio = means.ratios(results).unstack("solver")
     details, shares = [], []
     for method in APPROXIMATIONS:
@@ -105,10 +105,10 @@ def ratio_depends_on_data_not_solver(results: Results) -> Verdict:
 
 
 def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
-    """Holds if the ratio falls along ε for every γ, and reduction weakens along γ, for both methods.
+    """Holds if, for both methods, the ratio decreases with ε for every γ and its mean increases with γ.
 
-    The paper: "with increasing variance (which is proportional to γ²) the reduction strength decreases". For
-    binning larger variance means wider bins, so the opposite is to be expected from Theorem 2 itself.
+    The paper says: "with increasing variance (which is proportional to γ²) the reduction strength decreases". For
+    binning, Theorem 2 implies the opposite: a larger variance means wider bins.
     """
     runs = results.grid_runs()
     falls_with_eps, details = [], []
@@ -131,7 +131,7 @@ def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
 
 
 def accuracy_changes_little(results: Results) -> Verdict:
-    """Holds if 90 % of the heat maps' entries are within 3 points of BAC, partly if 75 % are."""
+    """Holds if the BAC changes by at most 0.03 in 90 % of the entries of the heat maps, partly if in 75 %."""
     losses = means.accuracy_losses(results)
     losses["change"] = losses["loss"].abs()
     within = float((losses["change"] <= 0.03).mean())
@@ -150,7 +150,7 @@ def _changes(method: str, losses: pd.DataFrame) -> str:
 
 
 def small_gamma_is_worst(results: Results) -> Verdict:
-    """Holds if the mean change at the smallest γ is 1.5 times that of the others, and sonar or splice lose 8 %.
+    """Holds if the mean change at the smallest γ is 1.5 times that at the others or more, and sonar or splice lose 8 %.
 
     Partly if the mean change is larger at the smallest γ.
     """
@@ -172,7 +172,7 @@ def small_gamma_is_worst(results: Results) -> Verdict:
 
 
 def accuracy_often_increases(results: Results) -> Verdict:
-    """Holds if at least a quarter of the heat maps' entries show an increase."""
+    """Holds if BAC increases in at least a quarter of the entries of the heat maps."""
     loss = means.accuracy_losses(results)["loss"]
     increased, decreased = float((loss < 0).mean()), float((loss > 0).mean())
     verdict = HOLDS if increased >= 0.25 else FAILS
@@ -181,7 +181,7 @@ def accuracy_often_increases(results: Results) -> Verdict:
 
 
 def approximation_needs_fewer_iterations(results: Results) -> Verdict:
-    """Holds if it does for at least 9 in 10 pairs of data set and solver, for both methods."""
+    """Holds if, for both methods, it does so for at least 9 in 10 pairs of data set and solver."""
     count = means.iterations(results).unstack("method")
     shares, details = [], []
     for method in APPROXIMATIONS:
@@ -199,9 +199,9 @@ def approximation_needs_fewer_iterations(results: Results) -> Verdict:
 
 
 def penalty_keeps_norm(results: Results) -> Verdict:
-    """Holds if with the penalty every norm is within 0.05 of 1, and without it most runs end beyond 1000.
+    """Holds if every norm is within 0.05 of 1 with the penalty, and most norms exceed 1000 without it.
 
-    Partly if the first half holds and the second does not.
+    Partly if only the first is true.
     """
     claim = "The penalty keeps the norm near 1; without it, it grows beyond 1000 (sonar, german)"
     runs = results.norm_runs()
@@ -240,9 +240,11 @@ def penalty_saves_evaluations(results: Results) -> Verdict:
 
 
 def _words(place: tuple[str, str, str]) -> str:
+    """Return (data set, method, solver) as text."""
     data_set, method, solver = place
     return f"{data_set}, {NAMES[method]}, {SOLVER_NAMES[solver]}"
 
 
 def _ratio_by_data_set(results: Results, method: str) -> pd.Series:
+    """Return the mean ratio of exponentials of a method, by data set."""
     return means.ratios(results).xs(method, level="method").groupby("data_set").mean()

@@ -24,7 +24,7 @@ class Layout:
     """Bins of both classes along the line, and their rows in a table that has the bins of class 0 first.
 
     Bin k of class c covers [origin + k·width_c, origin + (k + 1)·width_c). The table holds the bins low_c, …,
-    low_c + count_c − 1 of either class. ``order`` is the number P of moments that a bin keeps.
+    low_c + count_c − 1 of either class. A bin keeps P = 8 moments.
 
     Widths are powers of two: bins of different widths then fit into each other, and the kernels' arithmetic is exact.
     """
@@ -33,11 +33,9 @@ class Layout:
     widths: tuple[float, float]
     low: tuple[int, int]
     count: tuple[int, int]
-    order: int
     n_bins: int = field(init=False)
     offset: tuple[int, int] = field(init=False)  # the first row of either class in the table
     arguments: tuple[Any, ...] = field(init=False)  # for kernels: origin, 1/widths, low, count, offset
-    order_tag: tuple[int, ...] = field(init=False)  # the order as a length, which kernels know when they are compiled
 
     def __post_init__(self) -> None:
         (fraction_0, exponent_0), (fraction_1, exponent_1) = math.frexp(self.widths[0]), math.frexp(self.widths[1])
@@ -45,7 +43,6 @@ class Layout:
             raise ValueError(f"Bin widths {self.widths} must be powers of two, less than 2^52 apart.")
         self.n_bins = self.count[0] + self.count[1]
         self.offset = (0, self.count[0])
-        self.order_tag = (0,) * self.order
         self.arguments = (
             self.origin,
             1 / np.array(self.widths),
@@ -61,7 +58,6 @@ class Layout:
         widths: tuple[float, float],
         ranges: tuple[tuple[float, float], tuple[float, float]],
         median: Callable[[int], float],
-        order: int,
     ) -> "Layout":
         """Return a layout over the given ranges of either class and a margin.
 
@@ -77,7 +73,7 @@ class Layout:
                 first, last = middle - _MOST_BINS // 2, middle + _MOST_BINS // 2 - 1
             low.append(first)
             count.append(last - first + 1)
-        return cls(origin, widths, (low[0], low[1]), (count[0], count[1]), order)
+        return cls(origin, widths, (low[0], low[1]), (count[0], count[1]))
 
     def locate(self, z: Floats, codes: NDArray[np.int8]) -> tuple[Floats, Floats]:
         """Return the bin numbers of points, as floats, and their coordinates in [−1, 1) there.

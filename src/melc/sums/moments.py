@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.kernels import ORDERS
+from melc.kernels import ORDER
 from melc.sums import bounds
 from melc.sums.base import DoubleSum, Side
 from melc.sums.bins import Bins, power_of_two
@@ -40,7 +40,7 @@ class BinnedSum:
     n_exponentials: int
 
 
-@functools.lru_cache
+@functools.cache
 def _tables(order: int) -> tuple[Floats, Floats, Floats, float, float]:
     """What the kernels know of P Chebyshev nodes on [−1, 1].
 
@@ -99,7 +99,7 @@ class Moments:
         return Side(values, weights)
 
     def within(self, x: Side, variance: float) -> DoubleSum:
-        width = power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        width = power_of_two(bounds.moment_bin_width(ORDER, variance, self.eps))
         if _lost(x, width):
             return self._exact.within(x, variance)
         binned = _bin_side(x, width)
@@ -109,7 +109,7 @@ class Moments:
         return DoubleSum(result.log_value, binned.per_point(result.polynomials[0]), None, result.n_exponentials)
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
-        width = power_of_two(bounds.moment_bin_width(ORDERS[-1], variance, self.eps))
+        width = power_of_two(bounds.moment_bin_width(ORDER, variance, self.eps))
         if _lost(x, width) or _lost(y, width):
             return self._exact.across(x, y, variance)
         binned = _bin_side(x, width), _bin_side(y, width)
@@ -138,7 +138,7 @@ def _bin_side(side: Side, width: float) -> _BinnedSide:
     floor = np.floor(position)
     keys, members = np.unique(floor.astype(np.int64), return_inverse=True)
     local = 2 * (position - floor) - 1
-    moments = np.zeros((len(keys), ORDERS[-1]))
+    moments = np.zeros((len(keys), ORDER))
     kernels.add_point_moments(local, members, side.weights, moments)
     return _BinnedSide(Bins(keys, moments, width), members, local, side.weights)
 

@@ -42,9 +42,9 @@ class Rims:
 class RimBins:
     """Narrow bins that hold points: for either class their numbers in ascending order, and their moments."""
 
-    def __init__(self, order: int) -> None:
+    def __init__(self) -> None:
         self.keys: list[Keys] = [np.empty(0, dtype=np.int64) for _ in range(2)]
-        self.moments: list[Floats] = [np.empty((0, order)) for _ in range(2)]
+        self.moments: list[Floats] = [np.empty((0, kernels.ORDER)) for _ in range(2)]
 
     def add(self, rims: Rims, z: Floats, codes: NDArray[np.int8], weights: Floats) -> None:
         """Add points one by one in their order, so that the bits are the same however the points are divided up."""

@@ -19,6 +19,7 @@ from melc.data.passes import Together
 from melc.data.points import Binned, Extra, Points
 from melc.data.source import Limits, Ranks
 from melc.data.summary import Summary
+from melc.kernels import ORDER
 from melc.sums.bins import Layout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
@@ -83,7 +84,7 @@ class DaskRows:
 
     def bin(self, v: Floats, layout: Layout) -> Binned:
         """Bin the projections; the features too, where that spares a round and is no more than a round costs."""
-        numbers = layout.n_bins * (layout.order - 1) * self.n_features
+        numbers = layout.n_bins * (ORDER - 1) * self.n_features
         problems = 1 if self._code is None else len(self._classes.labels)
         # Nothing counts but the chunks, so that the same ones give the same bits wherever they are.
         few = numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND

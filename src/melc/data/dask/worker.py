@@ -14,7 +14,7 @@ from sklearn.utils import check_array, column_or_1d
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.source import Ranks
-from melc.kernels import ORDERS
+from melc.kernels import ORDER
 from melc.sums.bins import Layout
 from melc.sums.rims import Rims, RimSlopes
 
@@ -230,11 +230,10 @@ def warm_up(dtype: Any, n_features: int) -> None:
     """Compile, or load, what the rounds will call."""
     rows = MemoryRows(np.ones((8, n_features), dtype), np.arange(8, dtype=np.int8) % 2, keep=False)
     v = np.ones(n_features)
-    for order in ORDERS:
-        layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2, order)
-        rims = Rims(np.ones(layout.n_bins + 1, dtype=bool), 0.0, 0.5, (1, 1), 1, False)
-        rows.bin(v, layout, with_features=True)
-        found = rows.bin_at_rims(v, layout, rims)
-        slopes = RimSlopes(rims, (found.keys[0], found.keys[1]), (found.moments[0], found.moments[1]))
-        for some in (None, slopes):
-            rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, order - 1)), None, some)
+    layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2)
+    rims = Rims(np.ones(layout.n_bins + 1, dtype=bool), 0.0, 0.5, (1, 1), 1, False)
+    rows.bin(v, layout, with_features=True)
+    found = rows.bin_at_rims(v, layout, rims)
+    slopes = RimSlopes(rims, (found.keys[0], found.keys[1]), (found.moments[0], found.moments[1]))
+    for some in (None, slopes):
+        rows.pull_back_binned(v, layout, np.zeros((layout.n_bins, ORDER - 1)), None, some)
