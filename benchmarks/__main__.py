@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import curves, evaluations, fits, methods, peers, scaling, tails  # noqa: F401  (they register themselves)
+# They register themselves.
+from benchmarks import curves, evaluations, fits, methods, peers, scaling, sparse_memory, tables, tails  # noqa: F401
 from benchmarks.measure import BENCHMARKS, ROOT, Profile, Row
 from benchmarks.report import head, line, write
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from benchmarks.measure import Profile, Row, benchmark, one_thread, race, two_classes
+from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.objective import Objective
 from melc.objective.moments import MomentsDivergence
+from melc.sums import Exact
 
 EPS = 1e-6
 
@@ -98,40 +99,6 @@ def gaps(profile: Profile) -> Iterator[Row]:
         yield Row(f"gaps-{kind}", what, best[kind] / best["overlapping"], note=note, details={"seconds": best})
 
 
-class _Sketched(MemoryRows):
-    """Rows that bring bins that do in any case."""
-
-    remembers, sketches = False, True
-
-
-@benchmark("sketch")
-def sketch(profile: Profile) -> Iterator[Row]:
-    """Bins that do in any case against bins that a sample chose; projections are kept in neither case."""
-    rng = np.random.default_rng(0)
-    kinds = {"40": (500_000, 40, 0.1), "100": (300_000, 100, 0.1), "100 apart": (300_000, 100, 2.0)}
-    for kind, (size, n_features, apart) in {
-        **kinds,
-        "400": (75_000, 400, 0.1),
-        "sparse": (300_000, 20_000, 0.1),
-    }.items():
-        n = profile.rows(size)
-        codes = (np.arange(n) % 2).astype(np.int8)
-        if kind == "sparse":
-            X = sparse.random_array((n, n_features), density=50 / n_features, format="csr", rng=rng)
-        else:
-            X = rng.standard_normal((n, n_features), dtype=np.float32) + np.float32(apart) * codes[:, None]
-        v = rng.normal(size=n_features) + 1
-        sides = {"bins": MemoryRows(X, codes, keep=False), "sketch": _Sketched(X, codes, keep=False)}
-        divergences = {name: MomentsDivergence(rows, 1.0, EPS) for name, rows in sides.items()}
-        with one_thread():
-            calls = {name: functools.partial(each.evaluate, v) for name, each in divergences.items()}
-            best = race(calls, profile.rounds(7))
-        what = f"evaluation at {n:,} × {n_features:,}{' apart' if apart > 1 else ''}, by a sketch / by bins"
-        note = f"{1e3 * best['sketch']:.1f} ms"
-        name = f"sketch-{kind.replace(' ', '-')}"
-        yield Row(name, what, best["sketch"] / best["bins"], note=note, details={"seconds": best})
-
-
 def _against_exact(n: int, rounds: int) -> dict[str, float]:
     X, codes, v = two_classes(n, 10)
     exact, moments = (Objective(MemoryRows(X, codes), method=method, eps=EPS) for method in ("exact", "moments"))
@@ -154,3 +121,36 @@ def pairs(profile: Profile) -> Iterator[Row]:
         yield Row(f"pairs-{n}", what, ratio, bar=1.2, note=note, details={"seconds": best})
         if n == 300:
             yield Row("small-evaluation", "one evaluation at 300 × 10", 1e6 * best["moments"], "µs", bar=100)
+
+
+def _broadcast(x: Floats, y: Floats, variance: float) -> tuple[float, Floats, Floats]:
+    """log S and its derivatives with tables of all pairs, as one would write it in NumPy."""
+    difference = x[:, None] - y[None, :]
+    terms = np.exp(difference**2 * (-0.5 / variance))
+    total = terms.sum()
+    terms *= difference
+    slopes = -terms.sum(axis=1) / (variance * total), terms.sum(axis=0) / (variance * total)
+    return float(np.log(total)), *slopes
+
+
+@benchmark("exact-sum")
+def exact_sum(profile: Profile) -> Iterator[Row]:
+    """The compiled sum over all pairs with its derivatives against NumPy's broadcasting; one thread each."""
+    n, variance, method = 2000, 0.1, Exact()
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=n), rng.normal(size=n) + 1
+    sides = [method.prepare(z, np.ones(n), label) for label, z in enumerate((x, y))]
+    found = method.across(sides[0], sides[1], variance)
+    for mine, theirs in zip((found.log_value, found.dx, found.dy), _broadcast(x, y, variance), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-14)
+    with one_thread():
+        best = race(
+            {
+                "numpy": lambda: _broadcast(x, y, variance),
+                "compiled": lambda: method.across(sides[0], sides[1], variance),
+            },
+            profile.rounds(15),
+        )
+    what = f"sum over {n:,} × {n:,} pairs with derivatives: NumPy / compiled"
+    ratio, note = best["numpy"] / best["compiled"], f"{1e3 * best['compiled']:.1f} ms"
+    yield Row("exact-sum", what, ratio, bar=5, more_is_better=True, note=note, details={"seconds": best})

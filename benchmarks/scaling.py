@@ -62,28 +62,23 @@ def lazily(X: Path, y: Path, n_partitions: int) -> tuple[Any, Any]:
 
 def note_durations() -> None:
     """Run on a worker: from now on it keeps how long its tasks of rounds compute."""
-    from melc.data.dask import rows as dask_rows
+    from melc.data.dask import partitions
 
-    work, dask_rows.durations = dask_rows._work, []
+    work, partitions.durations = partitions._work, []
 
     def timed(*arguments: Any) -> Any:
         start = time.perf_counter()
         result = work(*arguments)
-        dask_rows.durations.append(time.perf_counter() - start)
+        partitions.durations.append(time.perf_counter() - start)
         return result
 
-    dask_rows._work = timed
+    partitions._work = timed
 
 
 def noted_durations() -> list[float]:
-    from melc.data.dask import rows as dask_rows
+    from melc.data.dask import partitions
 
-    return dask_rows.durations
-
-
-def nothing(rows: Any) -> int:
-    """What a round costs by itself."""
-    return 0
+    return partitions.durations
 
 
 @benchmark("dask-overhead")
@@ -103,7 +98,7 @@ def overhead(profile: Profile) -> Iterator[Row]:
         divergence.evaluate(v)
         client.run(note_durations)
         for _ in range(repeats):
-            empty.append(seconds(lambda: rows._round(nothing)))
+            empty.append(seconds(lambda: rows._round("weights_and_step")))  # next to nothing to do
             whole.append(seconds(lambda: divergence.evaluate(v)))
         slower = np.max(list(client.run(noted_durations).values()), axis=0)
     by_round = slower.reshape(repeats, -1)

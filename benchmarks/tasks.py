@@ -113,6 +113,54 @@ def file_memory(folder: str) -> dict[str, Any]:
     return {"peak": peak[0], "seconds": time.perf_counter() - start, "D": model.divergence_, "limit": limit}
 
 
+def sparse_memory(n_rows: str, n_columns: str, n_nonzeros: str, n_init: str) -> dict[str, Any]:
+    """Seconds of a fit on sparse rows, and the most memory that this process ever held."""
+    from sklearn.metrics import balanced_accuracy_score
+
+    from benchmarks.sparse_memory import sparse_data
+    from melc import MELC
+
+    X, y = sparse_data(int(n_rows), int(n_columns), int(n_nonzeros))
+    start = time.perf_counter()
+    model = MELC(n_init=int(n_init), random_state=0).fit(X, y)
+    taken = time.perf_counter() - start
+    accuracy = float(balanced_accuracy_score(y, model.predict(X)))
+    return {"nonzeros": int(X.nnz), "seconds": taken, "D": model.divergence_, "accuracy": accuracy, "peak": _peak()}
+
+
+def read_csv(folder: str, n_columns: str) -> dict[str, Any]:
+    """Seconds that reading a table takes, and the rows that it has."""
+    from melc.tables import Source, read_blocks
+
+    kinds = {f"c{j}": "number" for j in range(int(n_columns))}
+    start = time.perf_counter()
+    n_rows = sum(block.num_rows for block in read_blocks(Source(f"{folder}/table.csv"), kinds))
+    return {"rows": n_rows, "seconds": time.perf_counter() - start, "peak": _peak()}
+
+
+def predict_csv(folder: str) -> dict[str, Any]:
+    """Seconds of ``melc predict``, and the rows that it wrote."""
+    from melc.cli import commands, main  # noqa: F401  (imported now, not within what is measured)
+
+    files = [f"{folder}/{name}" for name in ("model.json", "table.csv", "out.csv")]
+    sys.argv = ["melc", "predict", files[0], files[1], "-o", files[2], "-f"]
+    start = time.perf_counter()
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+    taken = time.perf_counter() - start
+    with open(files[2], "rb") as written:
+        n_rows = sum(1 for _ in written) - 1
+    return {"rows": n_rows, "seconds": taken, "peak": _peak()}
+
+
+def _peak() -> int | None:
+    """The most memory that this process ever held, where the system tells."""
+    return _memory("VmHWM") if _STATUS.exists() else None
+
+
 def _memory(field: str) -> int:
     found = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
     if found is None:
@@ -120,9 +168,8 @@ def _memory(field: str) -> int:
     return 1024 * int(found.group(1))
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    task.__name__: task for task in (import_time, first_fit, fit_memory, file_memory, tails_memory)
-}
+_ALL = (import_time, first_fit, fit_memory, file_memory, tails_memory, sparse_memory, read_csv, predict_csv)
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {task.__name__: task for task in _ALL}
 
 if __name__ == "__main__":
     print(json.dumps(TASKS[sys.argv[1]](*sys.argv[2:])))

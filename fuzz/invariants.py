@@ -16,10 +16,11 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from fuzz.cases import COSTLY, FORMS, Case, Floats
-from melc import MELC, fitting
+from melc import MELC
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
-from melc.fit.coordinates import feature_scale
+from melc.fit import projection
+from melc.fit.coordinates import Coordinates
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
 from melc.model.decision import SMALLEST_DECISION, Decision
@@ -31,7 +32,7 @@ REFUSALS = (
     "None of the ",
     "No feature varies by more than the rounding",
     "Feature ",
-    "MELC tells classes apart, but y holds one class only",
+    "MELC needs at least two classes, but y holds one class only",
     "Class ",
 )
 WARNINGS = (
@@ -122,8 +123,8 @@ def fitted(case: Case) -> Fit:
         searches.append(arguments)
         return search(*arguments)
 
-    search = fitting.search
-    with mock.patch.object(fitting, "search", recorded):
+    search = projection.search
+    with mock.patch.object(projection, "search", recorded):
         model = MELC(**case.settings).fit(case.features(), case.y, case.weights)
     return Fit(model, searches)
 
@@ -295,7 +296,7 @@ def certificate(case: Case, fit: Fit) -> None:
         return
     for v, decision, divergence, rows in fit.directions():
         tolerance = _CERTIFIED + _tolerance(rows.X, v, decision, divergence)
-        with mock.patch("melc.objective._FEW_ROWS", 0):
+        with mock.patch("melc.objective.penalised._FEW_ROWS", 0):
             found = _divergence(rows.X, rows.codes, v, rows.weights, case, "moments")
         exact = _divergence(rows.X, rows.codes, v, rows.weights, case, "exact")
         _require(abs(found - exact) <= tolerance, f"moment bins: {found}, exactly {exact}, allowed {tolerance}")
@@ -310,7 +311,7 @@ def _small_enough(X: Floats, factor: float) -> bool:
 def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method: str | None = None) -> float:
     """D of a direction as a fit of these rows would see it."""
     rows = MemoryRows(X, np.asarray(codes).astype(np.int8), weights)
-    scale = feature_scale(rows)
+    scale = Coordinates(rows).scale
     objective = Objective(
         rows,
         gamma=case.settings["gamma"],

@@ -156,6 +156,69 @@ def moment_sum(x, a, y, b, width, variance, order):
     return total
 
 
+def node_tables(order):
+    """Of P Chebyshev nodes: the coefficients of the Lagrange polynomials, half the differences, He⁺_P from the constant
+    up, twice one plus the Lebesgue constant, and log P!."""
+    nodes = chebyshev_nodes(order)
+    basis = [np.polynomial.Polynomial.fromroots([o for o in nodes if o != a]) for a in nodes]
+    coefficients = np.array([(p / p(a)).coef for p, a in zip(basis, nodes, strict=True)])
+    lebesgue = np.abs(lagrange(nodes, np.linspace(-1, 1, 2001))).sum(axis=0).max()
+    hermite = np.abs(np.polynomial.hermite_e.herme2poly([0] * order + [1]))  # all signs made positive
+    return coefficients, np.subtract.outer(nodes, nodes) / 2, hermite, 2 * (1 + lebesgue), math.lgamma(order + 1)
+
+
+def pair_error(offset, width, variance, order):
+    """The bound on the error of one pair of points in bins ``offset`` apart: see melc.sums.bounds.moment_bin_error."""
+    s = math.sqrt(variance)
+    near, far = max(offset - 1, 0) * width, (offset + 1) * width
+    _, _, hermite, factor, _ = node_tables(order)
+    cramer = math.sqrt(math.factorial(order)) * np.exp(-(_wide(near) ** 2) / (4 * variance))
+    direct = np.polynomial.polynomial.polyval(far / s, hermite) * np.exp(-(_wide(near) ** 2) / (2 * variance))
+    return factor * (width / (4 * s)) ** order / math.factorial(order) * min(cramer, direct)
+
+
+@dataclass
+class BinSum:
+    """A sum over pairs of bins with its derivative by V and its error, and the polynomials of ∂ log S/∂z."""
+
+    value: np.longdouble
+    slope: np.longdouble
+    error: np.longdouble
+    polynomials: list
+
+
+def sum_bins(x, y, width, variance, order):
+    """Σ over all pairs of bins of two dictionaries as bin_moments gives them; within a class both are the same one.
+
+    The kernel is interpolated at the nodes of both bins: the points of a bin are charges at its nodes. The derivative
+    by the place of a point at u in a bin is that of the potential, a polynomial through the potential at the nodes.
+    """
+    nodes, V = _wide(chebyshev_nodes(order)), np.longdouble(variance)
+    coefficients = node_tables(order)[0]
+    charges = [{k: _wide(coefficients @ m) for k, m in side.items()} for side in (x, y)]
+    value = slope = error = np.longdouble(0)
+    potentials = [{k: np.zeros(order, dtype=np.longdouble) for k in side} for side in (x, y)]
+    for k, q in charges[0].items():
+        for l, r in charges[1].items():  # noqa: E741
+            t = (k - l + np.subtract.outer(nodes, nodes) / 2) * width
+            g = np.exp(-(t**2) / (2 * V))
+            value += q @ g @ r
+            slope += q @ (g * t**2 / (2 * V**2)) @ r
+            error += x[k][0] * y[l][0] * pair_error(abs(k - l), width, variance, order)
+            potentials[0][k] += g @ r
+            potentials[1][l] += q @ g
+    polynomials = []
+    for side in potentials:
+        table = np.zeros((len(side), order))
+        for row, k in enumerate(sorted(side)):
+            potential = np.polynomial.Polynomial((side[k] / value).astype(float) @ coefficients)
+            table[row, : order - 1] = potential.deriv().coef * 2 / width
+        polynomials.append(table)
+    if x is y:  # a point is on both sides
+        polynomials = [polynomials[0] + polynomials[1]]
+    return BinSum(value, slope, error, polynomials)
+
+
 # --------------------------------------------------------------------------------------------- divergence
 
 

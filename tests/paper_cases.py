@@ -1,11 +1,11 @@
-"""Small evaluations that tests of melc.paper share."""
+"""Small evaluations shared by the tests of melc.paper."""
 
 from dataclasses import replace
 
 from melc.paper.protocol import FULL, Cell, MelcCell, Profile
 from melc.paper.records import Record, Run
 
-# Two data sets that need no file beside the repository, and a second or two of work.
+# Two embedded data sets; takes a second or two.
 TINY = replace(
     FULL,
     name="tiny",
@@ -22,7 +22,7 @@ TINY = replace(
 
 
 def made_run(ratio: float = 1.0, **changes: object) -> Run:
-    """A run as a solver might have left it."""
+    """Return an artificial run with the given ratio of exponentials."""
     run = Run(
         n_iter=10,
         n_evaluations=20,
@@ -40,7 +40,7 @@ def made_run(ratio: float = 1.0, **changes: object) -> Run:
 
 
 def made_record(cell: Cell, accuracy: float = 0.8, *runs: Run) -> Record:
-    """A record of a cell that was never run."""
+    """Return an artificial record of a cell."""
     is_melc = isinstance(cell, MelcCell)
     return Record(
         cell, accuracy, (runs or (made_run(),)) if is_melc else (), 0 if is_melc else None, 0.5, {"melc": "0"}

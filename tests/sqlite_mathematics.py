@@ -1,4 +1,4 @@
-"""Whether the SQLite at hand has exp and ln: builds may leave them out."""
+"""A mark that skips tests if SQLite was built without exp and ln."""
 
 import sqlite3
 

@@ -344,9 +344,11 @@ def test_bad_parameters_are_named_with_what_is_allowed(options, message):
 
 def test_bad_weights_and_shapes():
     X, y = make()
-    with pytest.raises(ValueError, match=r"[Nn]egative"):
+    with pytest.raises(ValueError, match=r"sample_weight holds -1\. A weight counts as that many rows.*not negative"):
         settle().fit(X, y, sample_weight=-np.ones(len(y)))
-    with pytest.raises(ValueError, match=r"sample_weight.shape"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight has shape \(3,\), but X has 150 rows.*one weight for each row"
+    ):
         settle().fit(X, y, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples"):
         settle().fit(X, y[:-1])

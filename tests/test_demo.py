@@ -1,4 +1,4 @@
-"""The demonstration runs, tells the truth, and fails in one line."""
+"""The demonstration runs, prints the scores measured, and reports an error in one line."""
 
 import os
 import subprocess

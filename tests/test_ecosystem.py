@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate, learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from melc import MELC, classifier
+from melc import MELC
 
 
 def make(n=200, seed=0):
@@ -176,7 +176,7 @@ def test_callbacks_hear_of_every_run():
 def test_callbacks_hear_of_the_runs_of_classes_solved_together(monkeypatch):
     X, y = load_iris(return_X_y=True)
     alone = settle().fit(X, y)
-    monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 0)
+    monkeypatch.setattr("melc.fit.projection._WORTH_TOGETHER", 0)
     recorder = Recorder()
     model = settle().set_callbacks(recorder).fit(X, y)
     assert recorder.heard.count("end run") == 6

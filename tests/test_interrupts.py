@@ -12,7 +12,8 @@ import joblib
 import numpy as np
 import pytest
 
-from melc import MELC, rows
+from melc import MELC
+from melc.data import memory
 
 HEARD_WITHIN = 2.0  # seconds
 
@@ -135,7 +136,7 @@ def test_no_thread_is_left_after_a_fit_that_failed(monkeypatch):
         raise MemoryError
 
     fitted_direction(X, y)
-    monkeypatch.setattr(rows.kernels, "weigh_and_pull", fails)
+    monkeypatch.setattr(memory.kernels, "weigh_and_pull", fails)
     with pytest.raises(MemoryError):
         fitted_direction(X, y)
     assert threading.active_count() == before

@@ -210,21 +210,21 @@ def test_passes_do_what_their_parts_do(n_features):
     v /= np.linalg.norm(v)
     weights, start, stop = rng.uniform(1, 2, n), 8, n - 3
     mine = codes[start:stop], weights[start:stop], 1
-    layout = Layout(0.1, (0.25, 0.5), (-8, -5), (15, 9), 6)  # too short for some
-    arguments, order = layout.as_arguments(), layout.order_tag()
+    layout = Layout(0.1, (0.25, 0.5), (-8, -5), (15, 9))  # too short for some
+    arguments = layout.arguments
     z, expected_z = np.zeros(stop - start), np.zeros(stop - start)
-    moments, expected = np.zeros((layout.n_bins, 6)), np.zeros((layout.n_bins, 6))
-    outside = kernels.project_and_bin(X, v, start, z, *mine, *arguments, moments, order)
+    moments, expected = np.zeros((layout.n_bins, kernels.ORDER)), np.zeros((layout.n_bins, kernels.ORDER))
+    outside = kernels.project_and_bin(X, v, start, z, *mine, *arguments, moments)
     kernels.project_rows(X, v, start, stop, expected_z)
-    found = kernels.bin_points(expected_z, *mine, *arguments, expected, order, z, 0)
+    found = kernels.bin_points(expected_z, *mine, *arguments, expected, z, 0)
     assert outside == found > 0
     np.testing.assert_array_equal(z, expected_z)
     np.testing.assert_array_equal(moments, expected)
-    table, w = rng.normal(size=(layout.n_bins, 5)), np.empty(stop - start)
+    table, w = rng.normal(size=(layout.n_bins, kernels.ORDER - 1)), np.empty(stop - start)
     points = (z, *mine, *arguments, table)
     gradient, pulled = np.zeros(n_features), np.zeros(n_features)
-    kernels.weigh_and_pull(X, start, *points, gradient, order)
-    kernels.weigh_points(*points, w, order)
+    kernels.weigh_and_pull(X, start, *points, gradient)
+    kernels.weigh_points(*points, w)
     kernels.pull_rows(X, w, start, stop, pulled)
     np.testing.assert_array_equal(gradient, pulled)
 
@@ -237,21 +237,19 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("order", [6, 8])
 @pytest.mark.parametrize("n_features", [1, 3, 10])
 @pytest.mark.parametrize("form", FORMS)
-def test_moments_of_features(form, n_features, order):
+def test_moments_of_features(form, n_features):
     """Rows beyond the table are left out, and what was there before stays."""
     rng = np.random.default_rng(11)
     n, start = 1_500, 7
     X = FORMS[form](rng.normal(size=(n, n_features)).astype(np.float32).astype(float) + 5)
     centre = rng.normal(size=n_features)
     z, codes = rng.normal(size=n - start), rng.integers(0, 2, n - start).astype(np.int8)
-    layout = Layout(0.0, (0.25, 0.5), (-4, -3), (8, 6), order)
+    layout, order = Layout(0.0, (0.25, 0.5), (-4, -3), (8, 6)), kernels.ORDER
     for weights, step in ((np.array([1.5]), 0), (rng.uniform(1, 2, n - start), 1)):
         features = np.ones((layout.n_bins, n_features, order - 1))
-        points = (z, codes, weights, step, *layout.as_arguments())
-        kernels.add_features(X, centre, start, *points, features, layout.order_tag())
+        kernels.add_features(X, centre, start, z, codes, weights, step, *layout.arguments, features)
         expected = np.ones_like(features)
         for c in (0, 1):
             mine = codes == c
@@ -262,3 +260,63 @@ def test_moments_of_features(form, n_features, order):
             for k in range(layout.count[c]):
                 expected[layout.offset[c] + k] += true[layout.low[c] + k]
         np.testing.assert_allclose(features, expected, rtol=1e-12, atol=1e-11)
+
+
+def bins_of(z, weights, width, order):
+    """Bins as a dictionary for the slow twin, and as arrays for the kernel."""
+    moments = naive.bin_moments(z, weights, width, order)
+    keys = np.array(sorted(moments))
+    return moments, keys, np.array([moments[k] for k in keys])
+
+
+# The centres of two classes in bandwidths, and their spread: bins of which all are occupied, or some, or few.
+PLACES = {
+    "overlapping": ([0.0], [1.0], 2.0),
+    "a gap": ([0.0], [9.0], 1.0),
+    "gaps within": ([0.0, 40.0], [20.0, 60.0], 1.0),
+    "few of many bins": ([0.0, 300.0, 4000.0], [1.0, 2000.0, 4001.0], 0.2),
+    "one bin each": ([0.0], [0.0], 0.01),
+    "one bin each, apart": ([0.0], [12.0], 0.01),
+}
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("order", [6, 8])
+def test_a_sum_over_bins_is_that_of_its_slow_twin(order, within, places):
+    rng = np.random.default_rng(12)
+    *centres, spread = PLACES[places]
+    for width, variance in ((0.5, 1.0), (2.0, 0.7), (2.0**-4, 4.0**-3)):
+        points = [np.sqrt(variance) * (rng.choice(each, 30) + spread * rng.normal(size=30)) for each in centres]
+        weights = [rng.exponential(size=30) for _ in centres]
+        sides = [bins_of(z, w, width, order) for z, w in zip(points, weights, strict=True)]
+        other = 0 if within else 1
+        (x, *arrays_x), (y, *arrays_y) = sides[0], sides[other]
+
+        def computed(exponents, given=(*arrays_x, *arrays_y, within, width, variance)):
+            return kernels.sum_bins(*given, exponents, *naive.node_tables(order))
+
+        twin = naive.sum_bins(x, y, width, variance, order)
+        value, slope, error, exponent, *polynomials, count = computed(1e6)
+        assert count % order**2 == 0
+        if twin.value <= 0:  # so wide are the bins: nothing can be said
+            assert error == np.inf
+            continue
+        factor = np.exp(np.longdouble(exponent))  # what the kernel took out
+        assert value == pytest.approx(float(twin.value * factor), rel=1e-10, abs=0)
+        assert slope == pytest.approx(float(twin.slope * factor), rel=1e-10, abs=0)
+        assert error == pytest.approx(float(twin.error * factor), rel=1e-6, abs=0)
+        for found, expected in zip(polynomials, twin.polynomials, strict=False):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+        # The error covers what interpolation does, and what is left out.
+        exact = np.exp(naive.log_sum(points[0], points[other], variance, weights[0], weights[other]) + exponent)
+        for exponents in (2.0, 12.0, 1e6):
+            value, _, error, *_ = computed(exponents)
+            assert abs(value - exact) <= error + 1e-13 * exact
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_sum_of_nothing_but_the_smallest_numbers_is_not_certified(within):
+    keys, moments = np.array([0]), np.full((1, 8), 5e-324)
+    value, _, error, *_ = kernels.sum_bins(keys, moments, keys, moments, within, 0.5, 1.0, 40.0, *naive.node_tables(8))
+    assert (value, error) == (0.0, np.inf)

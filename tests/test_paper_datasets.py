@@ -1,4 +1,4 @@
-"""The ten data sets: embedded ones against libSVM's files, fetched ones against a server on loopback."""
+"""The ten data sets: embedded ones are compared with libSVM's files, downloads use a local server."""
 
 import dataclasses
 import http.server
@@ -19,7 +19,7 @@ FETCHED = [name for name, entry in registry().items() if not entry.embedded]
 
 
 def libsvm_folder() -> Path:
-    """Where libSVM's own files are, or a visible skip."""
+    """Return the folder with libSVM's own files; skip the test if there is none."""
     beside = Path(__file__).parents[2] / "shared" / "datasets"
     folder = Path(os.environ.get("MELC_DATA") or beside)
     if not (folder / "heart.libsvm").is_file():
@@ -37,7 +37,7 @@ def libsvm_text(X: np.ndarray, y: np.ndarray) -> bytes:
 
 @pytest.fixture
 def fetched_heart(monkeypatch):
-    """The registry as if heart were not embedded, and libSVM's text of it: a fetch that needs no host."""
+    """Treat heart as a data set to download, and return its libSVM file for a local server."""
     heart = load("heart")
     entry = dataclasses.replace(registry()["heart"], embedded=False)
     monkeypatch.delenv("MELC_DATA", raising=False)
@@ -47,7 +47,7 @@ def fetched_heart(monkeypatch):
 
 @contextmanager
 def serving(body: bytes, announced_length: int | None = None):
-    """A server on loopback that answers every request with `body`; yields its address and request log."""
+    """Run a local server that answers every request with `body`; yield its address and the list of requests."""
     requests: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -115,7 +115,7 @@ def test_folder_with_other_content_is_refused(tmp_path, monkeypatch):
 
 
 def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(DataSetError, match=r"no data set is called 'iris'.*sonar"):
+    with pytest.raises(DataSetError, match=r"unknown data set 'iris'.*sonar"):
         load("iris")
 
 
@@ -153,7 +153,7 @@ def test_cut_connection_is_an_error_that_leaves_nothing_behind(fetched_heart, tm
     half = fetched_heart[: len(fetched_heart) // 2]
     with (
         serving(half, announced_length=len(fetched_heart)) as (url, _),
-        pytest.raises(DataSetError, match=r"could not be fetched.*Remedy"),
+        pytest.raises(DataSetError, match=r"could not be downloaded.*Check the network"),
     ):
         load("heart", base_url=url, cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -163,7 +163,7 @@ def test_no_network_is_an_error_that_names_the_remedy(fetched_heart, tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(DataSetError, match=r"could not be fetched.*heart\.libsvm and set MELC_DATA"):
+    with pytest.raises(DataSetError, match=r"could not be downloaded.*heart\.libsvm and set MELC_DATA"):
         load("heart", base_url=f"http://127.0.0.1:{port}", cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -183,7 +183,7 @@ def test_listing_tells_shape_classes_source_and_place(tmp_path, monkeypatch):
     assert listings["sonar"].at_hand
     assert listings["sonar"].entry.class_counts == {-1: 111, 1: 97}
     assert not listings["fourclass"].at_hand
-    assert "fetched" in listings["fourclass"].where
+    assert "downloaded" in listings["fourclass"].where
 
 
 def test_the_command_lists_all_ten(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""Cells, folds and starts: fixed, shared, and told apart by every setting."""
+"""Cells, folds and starts are fixed and shared; every setting changes the key of a cell."""
 
 import dataclasses
 

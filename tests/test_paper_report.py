@@ -1,4 +1,4 @@
-"""The report: complete, self-contained, and alive in a browser."""
+"""The report is complete and self-contained, and works in a browser."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from melc.paper.results import gather
 from paper_cases import made_record, tiny_with
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-# Quiet in a closed network, and able to run as root.
+# No network requests of its own, and able to run as root.
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -30,7 +30,7 @@ PROFILE = tiny_with(
 
 @pytest.fixture(scope="module")
 def reproduction(tmp_path_factory):
-    """A small evaluation from end to end, with one data set that is not at hand."""
+    """A small evaluation from end to end, with one data set missing."""
     folder = tmp_path_factory.mktemp("reproduction")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MELC_DATA", str(folder))
@@ -101,7 +101,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, reproduction):
-    """Opens the report and remembers what the browser complained of or asked for."""
+    """Return a function that opens the report and records console messages, errors and requests."""
     contexts = []
 
     def open_with(**options):
@@ -129,7 +129,7 @@ def test_it_loads_without_a_word_of_complaint_or_a_request(open_page, reproducti
 
 def test_a_click_on_a_head_sorts_and_a_second_turns_it_round(open_page):
     page = open_page()
-    head = page.locator("#table1 th button").nth(2)  # the paper's ratios: known whatever was run
+    head = page.locator("#table1 th button").nth(2)  # the paper's ratios, which do not depend on the run
     values = page.locator("#table1 tbody td:nth-child(3)")
     head.click()
     assert values.all_text_contents() == ["0.19", "0.29", "0.29"]

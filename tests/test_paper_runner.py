@@ -1,4 +1,4 @@
-"""Records and runs: atomic, resumable, and none the worse for being killed."""
+"""Records are written atomically, and a run can be continued after it was killed."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ PROFILE = tiny_with(gammas=(1.0,), folds=(0,), n_starts=4)
 
 
 def tables(folder: Path) -> dict[str, str]:
-    """The tables that depend on the records' results alone, not on how long they took."""
+    """Return the tables that do not contain times, as CSV."""
     gathered = gather(PROFILE, records.read_all(protocol.cells(PROFILE), folder), {})
     return {table.name: table.csv() for table in all_tables(gathered) if not table.timed}
 
@@ -31,7 +31,7 @@ def run_here(folder: Path) -> int:
 
 
 def run_elsewhere(folder: Path) -> subprocess.Popen:
-    """The same in a process of its own, with two workers."""
+    """Start the same run in another process, with two workers."""
     code = (
         "from pathlib import Path\n"
         "from melc.paper import protocol, runner\n"
@@ -87,7 +87,7 @@ def test_a_record_is_read_as_it_was_written(record, tmp_path):
 def test_a_damaged_record_is_an_error_that_names_the_file(tmp_path):
     path = records.write(made_record(MELC_CELL), tmp_path)
     path.write_text(path.read_text()[:-40])
-    with pytest.raises(ValueError, match=rf"{path.name} is not a record.*delete it and run again"):
+    with pytest.raises(ValueError, match=rf"{path.name} is not a valid record.*delete it and run again"):
         records.read(path)
 
 
@@ -170,7 +170,7 @@ def test_control_c_stops_the_command_with_words_and_leaves_no_process(tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"the same command goes on from there" in b" ".join(errors.split())
+    assert b"run the same command again to continue" in b" ".join(errors.split())
     wait_until_gone(workers)
 
 
@@ -190,7 +190,7 @@ def test_a_run_without_records_is_an_error_that_says_so(tmp_path):
 
 
 def test_an_unknown_profile_is_an_error_that_lists_them(tmp_path):
-    with pytest.raises(ValueError, match=r"profile='fast' is none of 'full', 'quick'"):
+    with pytest.raises(ValueError, match="profile must be one of 'full', 'quick'; got 'fast'"):
         reproduce(tmp_path, "fast")
 
 

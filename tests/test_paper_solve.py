@@ -1,4 +1,4 @@
-"""One cell, solved: counts, accuracy and norm checked against slow code written from the formulas."""
+"""Solving one cell: counts, accuracy and norm compared with slow code written from the formulas."""
 
 from dataclasses import asdict, replace
 
@@ -13,7 +13,7 @@ CELL = MelcCell("heart", 1, 5, 0, "lbfgs", "exact", 1.0, None, 2, 200, 1e-5)
 
 
 def timeless(record):
-    """The record without what a clock says."""
+    """Return the record with all times set to zero."""
     content = asdict(record) | {"seconds": 0}
     content["runs"] = [run | {"seconds": 0, "processor_seconds": 0} for run in content["runs"]]
     return content

@@ -1,4 +1,4 @@
-"""Tables, figures' numbers and verdicts, from records made up so that the right answer is known."""
+"""Tables, the numbers of figures, and verdicts, from artificial records with known answers."""
 
 import dataclasses
 
@@ -14,14 +14,14 @@ PROFILE = tiny_with(data_sets=("sonar", "heart"), gammas=(0.1, 1.0), norm_gammas
 
 
 def made_results(record_of=made_record, profile=PROFILE, missing=None):
-    """Results in which every cell's record is what `record_of` says."""
+    """Return results with the record `record_of(cell)` for every cell."""
     missing = missing or {}
     cells = [cell for cell in protocol.cells(profile) if cell.data_set not in missing]
     return gather(profile, [record_of(cell) for cell in cells], missing)
 
 
 def with_paper_ratios(cell):
-    """Records whose ratios and iterations are the paper's own."""
+    """Return a record with the ratios and iterations of the paper."""
     if isinstance(cell, BaselineCell) or cell.solver == "sphere" or cell.method not in ("bin", "discard"):
         return made_record(cell, 0.8, made_run(n_iter=40))
     place = (cell.data_set, cell.solver, cell.method)
@@ -44,7 +44,7 @@ def test_table_1_shows_measured_beside_paper():
 def test_ratios_and_iterations_are_means_over_runs_of_the_grid_alone():
     def record_of(cell):
         if isinstance(cell, MelcCell) and (not cell.penalty or cell.solver == "sphere"):
-            return made_record(cell, 0.8, made_run(0.9, n_iter=1000))  # not of the grid: must not count
+            return made_record(cell, 0.8, made_run(0.9, n_iter=1000))  # not part of the grid, must not count
         return made_record(cell, 0.8, made_run(0.2, n_iter=10), made_run(0.4, n_iter=40))
 
     results = made_results(record_of)
@@ -145,11 +145,11 @@ def test_values_are_printed_for_people_and_written_in_full():
     assert format_value(None, 2) == "—"
 
 
-# Verdicts: each must be able to go both ways.
+# Verdicts: each is tested with records for which it holds and for which it does not.
 
 
 def melc_records(**by_method):
-    """Records whose runs differ by method; `by_method` gives (accuracy, run) for each."""
+    """Return results whose runs differ by method; `by_method` gives (accuracy, run) for each."""
 
     def record_of(cell):
         if isinstance(cell, BaselineCell):

@@ -1,4 +1,4 @@
-"""Displays draw what the model holds; what they draw is compared with the model, not with pictures."""
+"""Displays show the fitted model: the artists drawn are compared with its attributes, not with stored images."""
 
 import subprocess
 import sys
@@ -123,7 +123,7 @@ class TestProjectionDisplay:
         decision = Decision(densities, 0.0, np.array([0.3, 900.0]), codes)
         display = ProjectionDisplay.from_estimator(_fitted_like(decision))
         assert display.ax_.get_xlim()[1] < 10
-        assert any("1 threshold further out" in text.get_text() for text in display.ax_.texts)
+        assert any("1 threshold outside the plot" in text.get_text() for text in display.ax_.texts)
 
     def test_unequal_priors_scale_the_curves_so_that_they_cross_at_the_threshold(self):
         densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([2.0]), np.ones(1), 1.0))
@@ -140,9 +140,9 @@ class TestProjectionDisplay:
         display = ProjectionDisplay.from_estimator(model, class_label="b")
         assert display.labels == ("rest", "b")
         assert display.thresholds == decisions[1].thresholds
-        with pytest.raises(ValueError, match="choose class_label out of"):
+        with pytest.raises(ValueError, match="set class_label to one of"):
             ProjectionDisplay.from_estimator(model)
-        with pytest.raises(ValueError, match="class_label='z' is none of"):
+        with pytest.raises(ValueError, match="class_label='z' is not a class of the model"):
             ProjectionDisplay.from_estimator(model, class_label="z")
 
     def test_in_grey_the_two_classes_differ_in_line_and_hatching(self, model):
@@ -156,9 +156,9 @@ class TestProjectionDisplay:
         [
             ({"y": ["inside"]}, "y was given without X"),
             ({"X": np.zeros((2, 3)), "y": ["inside"]}, r"y has shape \(1,\), but X has 2 rows"),
-            ({"X": np.zeros((1, 3)), "y": ["elsewhere"]}, "'elsewhere'.* is none of the classes"),
+            ({"X": np.zeros((1, 3)), "y": ["elsewhere"]}, "'elsewhere'.* is not one of the model's classes"),
             ({"X": np.zeros((1, 2))}, "X has 2 features, but MELC is expecting 3"),
-            ({"data": "violin"}, "data='violin' is not known"),
+            ({"data": "violin"}, "data must be .*got 'violin'"),
         ],
     )
     def test_faults(self, model, arguments, message):
@@ -213,7 +213,7 @@ class TestWeightsDisplay:
     def test_weaker_features_are_counted(self, model):
         display = WeightsDisplay.from_estimator(model, max_features=1)
         assert (len(display.bars_), display.n_hidden) == (1, 2)
-        assert any("2 weaker features not shown" in text.get_text() for text in display.ax_.texts)
+        assert any("2 features with smaller weights not shown" in text.get_text() for text in display.ax_.texts)
 
     def test_names_come_from_the_pipeline(self, data):
         X, y = data
@@ -270,7 +270,7 @@ def _decision(threshold):
 
 
 def _fitted_like(*decisions, classes=(0, 1)):
-    """A model with given decisions, for cases that data would reach only by luck."""
+    """Return a model with given decisions, for cases that are hard to reach with data."""
     model = MELC()
     model.classes_ = np.array(classes)
     model.decisions_ = list(decisions)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc import MELC, density
+from melc import MELC
 from melc.model.decision import decide
 from melc.model.density import Density
 
@@ -29,7 +29,7 @@ def test_identifiers_are_no_classes():
 
 
 def test_codes_that_dwarf_the_data_are_refused(monkeypatch):
-    monkeypatch.setattr("melc.classifier._SMALL_CODES", 2**20)
+    monkeypatch.setattr("melc.fit.validation._SMALL_CODES", 2**20)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 1)), rng.integers(2_000, size=20_000)
     for form in (X, sparse.csr_array(X)):
@@ -78,7 +78,7 @@ def test_a_model_of_tiny_kernels_is_no_larger_than_the_data(gamma):
 
 
 def test_a_grid_beyond_all_measure_is_refused(monkeypatch):
-    monkeypatch.setattr(density, "_MOST_GRID", 1 << 16)
+    monkeypatch.setattr("melc.model.crossings._MOST_GRID", 1 << 16)
     support = np.linspace(0, 1, 5_000)
     many = Density(support, np.full(5_000, 1 / 5_000), 1e-18)
-    refused_without_memory(lambda: decide((many, many)), r"Kernels 1e-09 wide.*Raise gamma")
+    refused_without_memory(lambda: decide((many, many)), r"bandwidth of 1e-09.*Raise gamma")

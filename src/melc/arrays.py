@@ -1,4 +1,4 @@
-"""The arrays that all rooms hand to each other."""
+"""The array type that the modules share, and a function on vectors."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Floats = NDArray[np.float64]
 
 
 def unit(v: Floats) -> Floats:
-    """The same direction, of length one; squares of its components may be beyond the smallest or largest number.
+    """Return ``v / ‖v‖``, shape (n,), also where squares of the components would underflow or overflow.
 
     Examples
     --------
@@ -16,5 +16,5 @@ def unit(v: Floats) -> Floats:
     array([0.6, 0.8])
     """
     _, exponent = np.frexp(np.max(np.abs(v)))
-    scaled = np.ldexp(v, -exponent)  # by a power of two, which costs no digit
+    scaled = np.ldexp(v, -exponent)  # scaling by a power of two is exact
     return np.asarray(scaled / np.linalg.norm(scaled))

@@ -1,4 +1,4 @@
-"""The classifier: validate, assemble, store. Formulas live in the rooms below."""
+"""The classifier: validate, assemble, store. The formulas are in the packages that it calls."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -35,85 +35,94 @@ from melc.fit.search import WORTH_SAMPLES
 from melc.fit.solvers import SOLVERS, Result
 from melc.objective import METHODS
 
-# Rows with numbers of classes as codes, the labels, and the weight of each.
+# Rows whose codes are class numbers, the labels of the classes, and the total weight of each class.
 _Labelled = tuple[Rows, NDArray[Any], Floats]
 
 
 class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Multithreshold Entropy Linear Classifier.
 
-    One direction v is sought along which the kernel densities of the two classes differ most, in the sense
-    of the Cauchy-Schwarz divergence. A point belongs to the class whose density is higher at its projection,
-    so the rule is a list of thresholds on one line. Classes count equally, however many rows they have.
+    The classifier finds the direction v that maximises the Cauchy-Schwarz divergence
 
-    More than two classes are told apart one against the rest, each along a direction of its own; a point belongs to
-    the class with the best odds.
+    ``D(v) = log ∫f₋² + log ∫f₊² − 2 log ∫f₋ f₊``
+
+    of the kernel densities f₋ and f₊ of the two classes projected on v. A row x is assigned to the class whose density
+    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. By default both classes count
+    equally, however many rows they have (see ``priors``).
+
+    With more than two classes, a direction is learned for each class against the rest. A row is assigned to the class
+    with the highest odds.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        Factor on Silverman's bandwidth: below one the densities follow the data more closely and more
-        thresholds appear, above one they are smoother.
+        Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
+        thresholds; values above one make the densities smoother.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
-        How the sums over pairs are computed: by moment bins, in linear time with a certified error; over all pairs;
-        and the paper's two approximations: without pairs that are far apart (sort and discard), and with points
-        replaced by the means of bins.
+        How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
+        error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out
+        pairs that are far apart, "bin" replaces the points of each bin by their mean.
     eps : float, default=1e-6
         Accepted error. For "moments" it bounds the error of the divergence itself, whatever the scale of the data.
-        For "discard" and "bin" it is the paper's: absolute, on each information potential, of the standardised
+        For "discard" and "bin" it is the paper's absolute error on each information potential, for standardised
         features. "exact" ignores it.
     solver : {"lbfgs", "cg", "sphere"}, default="lbfgs"
-        L-BFGS-B or conjugate gradients on the penalised objective, or gradient ascent on the sphere.
+        L-BFGS-B or conjugate gradients on the penalised objective, or gradient ascent on the unit sphere.
     n_init : int, default=10
-        Number of starts: the linear discriminant, and random directions for the rest.
+        Number of starting directions. The first is the linear discriminant, the others are random.
     max_iter : int, default=200
-        Most iterations of the solver from one start.
+        Maximum number of iterations of the solver from one start.
     tol : float, default=1e-5
-        A run has converged when no component of the gradient is larger.
+        A run has converged when no component of the gradient exceeds ``tol`` in absolute value. "lbfgs" and "sphere"
+        also stop when the divergence no longer changes.
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
-        How likely the classes are beforehand. None: all the same, as in the paper; "empirical": as often as in the
-        training data. Priors move the thresholds and nothing else.
+        Prior probabilities of the classes. None: all equal, as in the paper. "empirical": proportional to the class
+        weights in the training data. Priors change the decision (the thresholds, odds and probabilities), but not the
+        directions.
     shrinkage : None, float in [0, 1] or "auto", default=None
-        How far the class variances are pulled towards those of a round cloud, for data in which a class hardly varies
-        in some direction: few rows, many features, duplicate or integer ones. "auto": as far as Ledoit and Wolf's
-        estimate says, for either class. None: not at all, as in the paper; a class's variance then counts as at least
-        1e-18 of that of all rows, which keeps the divergence finite, and a warning tells if that was needed.
+        Intensity with which the class covariances are shrunk towards a multiple of the identity (for standardised
+        features). It helps where a class hardly varies in some direction: few rows, many features, duplicate or
+        integer features. "auto" uses Ledoit and Wolf's estimate for each class. None means no shrinkage, as in the
+        paper. The variance of a class along v is never taken to be less than 1e-18 of that of all rows, which keeps
+        the divergence finite; a warning says so if that limit was reached.
     warm_start : bool, default=False
-        Whether to go on from the directions of the last fit, instead of from ``n_init`` new starts.
+        Whether to start from the directions of the last fit instead of ``n_init`` new ones.
     n_jobs : int, default=None
-        Threads for large data. None: as many as OpenMP would use, that is all cores unless OMP_NUM_THREADS,
-        threadpoolctl or joblib say otherwise; -1: all cores. The result does not depend on it.
+        Number of threads used for large data. None means the number OpenMP would use: all cores, unless
+        OMP_NUM_THREADS, threadpoolctl or joblib set another number. -1 means all cores. The result does not depend on
+        the number of threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts; they are the same for every method and solver.
+        Seed of the random starts. They are the same for every method and solver.
     verbose : int, default=0
-        One line a run, where above zero. For a progress bar see ``set_callbacks`` (scikit-learn 1.9 and later).
+        If positive, print one line for each run. For a progress bar see ``set_callbacks`` (scikit-learn 1.9 and later).
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        The directions, of length one, along which the second class (with more than two: the class against the rest)
-        lies higher on average.
-    thresholds_ : ndarray, or list of them for more than two classes
-        Where along the projection the decision changes, in ascending order.
-    interval_classes_ : ndarray of shape (len(thresholds_) + 1,), or list of them
-        The label of every interval between thresholds, from left to right. With more than two classes: whether the
-        interval belongs to the class rather than to the rest.
+        The directions, of length one. The mean projection of the second class is the higher one. With more than two
+        classes, there is one direction for each class, along which its mean projection is higher than that of the rest.
+    thresholds_ : ndarray of shape (n_thresholds,), or list of ndarray
+        The projections at which the decision changes, in ascending order. With more than two classes, a list with one
+        array for each class; the same holds for the other lists below.
+    interval_classes_ : ndarray of shape (n_thresholds + 1,), or list of ndarray
+        The label of each interval between thresholds, from left to right. With more than two classes, boolean: whether
+        the interval belongs to the class rather than to the rest.
     decisions_ : list of melc.model.decision.Decision
-        The class densities along each projection (one for two classes) and the intervals between thresholds.
+        For each direction, the class densities and the intervals between thresholds. A list of one for two classes.
     divergence_ : float, or ndarray of shape (n_classes,)
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
-        Iterations of the best run; the most over the classes.
-    result_ : melc.fit.solvers.Result, or list of them
-        The best run: iterations, evaluations, exponentials, how it ended.
-    results_ : list of melc.fit.solvers.Result, or list of such lists
-        All runs, in the order of their starts. On large data they are runs on samples.
+        Number of iterations of the best run. With more than two classes, the maximum over the classes.
+    result_ : melc.fit.solvers.Result, or list of Result
+        The best run: its iterations, evaluations, exponentials, and why it ended.
+    results_ : list of melc.fit.solvers.Result, or list of lists
+        All runs, in the order of their starts. On large data these are runs on samples.
     n_features_in_ : int
-        Number of features seen in fit.
+        Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had names.
+        Names of the features seen during fit. Defined only when X has feature names that are all strings.
 
     Examples
     --------
@@ -182,16 +191,22 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MELC":
-        """Find the directions and the thresholds.
+        """Learn the directions and the thresholds.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Also a memory map, or a Dask array or dataframe, which stays where it is; y and sample_weight then likewise.
+            Training data. May be a memory map. May also be a Dask array or dataframe, which is then not gathered in one
+            process unless it is small; y and sample_weight must then be Dask collections too.
         y : array-like of shape (n_samples,)
-            Two or more different labels.
+            Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of k counts as k copies of the row, a weight of zero as none.
+            Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored.
+
+        Returns
+        -------
+        self : MELC
+            Fitted estimator.
         """
         with _as_it_was_if_refused(self):
             given = X, y, sample_weight
@@ -207,7 +222,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         return self
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
-        """Checked rows in memory, the labels, and the weight of each."""
+        """Check data in memory. Return the rows, the class labels and the total weight of each class."""
         X, y = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
         )
@@ -219,12 +234,15 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         validation.check_classes(classes, *validation.counts_and_totals(index, weights, len(classes)))
         validation.check_varies(validation.varies(X), *X.shape)
         X, index, weights = validation.canonical(X, index, weights)
-        # Totals of the rows in this order: they are then the same to the last bit.
+        # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
         _, totals = validation.counts_and_totals(index, weights, len(classes))
         return MemoryRows(X, index, weights, n_threads_for(self.n_jobs)), classes, totals
 
     def _collected(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
-        """Checked rows where Dask has them, the labels, and the weight of each; small data in memory."""
+        """Check Dask collections. Return the rows, the class labels and the total weight of each class.
+
+        Small data are gathered in memory.
+        """
         check_features(self, X, reset=True)
         data = dask_room().collect(X, y, sample_weight, few=_belong_in_memory)
         if data is None:
@@ -246,19 +264,19 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         )
 
     def _known_directions(self, classes: NDArray[Any], n_features: int) -> Floats | None:
-        """Those of the last fit, if this one is to go on from there."""
+        """Return ``coef_`` of the last fit if ``warm_start`` asks for it, otherwise None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         if not np.array_equal(classes, self.classes_) or n_features != self.coef_.shape[1]:
             raise ValueError(
-                f"warm_start=True goes on from the last fit, of the classes {self.classes_.tolist()[:10]} by "
-                f"{self.coef_.shape[1]} features, but now there are {classes.tolist()[:10]} and {n_features} features. "
-                "Fit the same classes and features, or set warm_start=False."
+                f"warm_start=True goes on from the last fit, which had the classes {self.classes_.tolist()[:10]} and "
+                f"{self.coef_.shape[1]} features, but these data have the classes {classes.tolist()[:10]} and "
+                f"{n_features} features. Fit the same classes and features, or set warm_start=False."
             )
         return self.coef_
 
     def _store(self, classes: NDArray[Any], projections: list[Projection]) -> None:
-        """Everything that prediction needs, and no row of the data."""
+        """Set the fitted attributes and give warnings. The training rows themselves are not stored."""
         for name, value in _fitted_attributes(classes, projections).items():
             setattr(self, name, value)
         several = len(projections) > 1
@@ -270,9 +288,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         return int(self.coef_.shape[0])
 
     def _project(self, X: Any) -> Floats:
-        """Projections of checked rows, one column a direction.
+        """Check X and return its projections, shape (n_rows, n_directions).
 
-        Whether X is finite shows in the projections, which spares a pass over it.
+        NaN and infinity in X show up in the projections, so X is searched for them only if these are not finite.
         """
         check_is_fitted(self, "coef_")
         checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
@@ -280,12 +298,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         z = project_on(X, self.coef_, n_threads_for(self.n_jobs))
         if not np.isfinite(z).all():
             validate_data(self, X, **checks)
-            z = np.nan_to_num(z)  # finite features whose projection is beyond the largest number
+            z = np.nan_to_num(z)  # X is finite, but a projection overflowed
         return z
 
     @lazy_on_dask
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of every row: its projection, and a search among the thresholds."""
+        """Return the predicted class label of each row, shape (n_samples,)."""
         z = self._project(X)
         if len(self.decisions_) == 1:
             return np.asarray(self.classes_[self.decisions_[0].classify(z[:, 0])])
@@ -293,16 +311,21 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Floats:
-        """For two classes, the log ratio of their densities: positive where the second is higher.
+        """Return a confidence score for each row.
 
-        For more, the log odds of every class against the rest.
+        With two classes, the log ratio of their densities (plus that of the priors), shape (n_samples,): positive where
+        the second class is predicted. With more, the log odds of each class against the rest, shape
+        (n_samples, n_classes).
         """
         z = self._project(X)
         return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
 
     @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of every class; even far away from the data, where nothing is known."""
+        """Return the probability of each class, shape (n_samples, n_classes).
+
+        Far away from the training data the probabilities of all classes become equal.
+        """
         odds = self._log_odds(self._project(X))
         if len(self.decisions_) == 1:
             return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
@@ -312,12 +335,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithm of ``predict_proba``."""
+        """Return the logarithm of ``predict_proba``, shape (n_samples, n_classes)."""
         return np.log(self.predict_proba(X))
 
     @lazy_on_dask
     def transform(self, X: Any) -> Floats:
-        """The projections, one column a direction."""
+        """Return the projections ``X @ coef_.T``, shape (n_samples, 1) or (n_samples, n_classes)."""
         return self._project(X)
 
     def _log_odds(self, z: Floats) -> Floats:
@@ -330,7 +353,10 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
 
 def _listener(progress: Progress, classes: NDArray[Any], n_parts: int) -> Callable[..., bool]:
-    """What tells ``progress`` of every run; with a model of the best so far, where one projection is all of it."""
+    """Return a callback that reports each run to ``progress``.
+
+    With a single projection, it also offers the fitted attributes of the best run so far.
+    """
 
     def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
         def attributes() -> dict[str, Any]:
@@ -342,7 +368,7 @@ def _listener(progress: Progress, classes: NDArray[Any], n_parts: int) -> Callab
 
 
 def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> dict[str, Any]:
-    """What the estimator shows of its projections: lists, but for two classes the one thing itself."""
+    """Return the fitted attributes by name: lists over the projections, or for two classes the single entry itself."""
     every: dict[str, list[Any]] = {
         "thresholds_": [p.decision.thresholds for p in projections],
         "interval_classes_": [p.decision.codes.astype(bool) for p in projections],
@@ -363,7 +389,7 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
 
 
 def _highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
-    """Probabilities of which the best class has the highest, also where rounding made two of them equal."""
+    """Return ``proba`` with the largest probability in column ``best``, also where rounding made two of them equal."""
     found = np.argmax(proba, axis=1)
     merged = np.flatnonzero(found != best)
     proba[merged, best[merged]] = np.nextafter(proba[merged, found[merged]], 1)
@@ -372,7 +398,7 @@ def _highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
 
 @contextlib.contextmanager
 def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
-    """A fit that fails, or is broken off, leaves what the model had learned before."""
+    """Restore the fitted attributes of the model if the block raises an error or is interrupted."""
     before = {name: value for name, value in vars(model).items() if name.endswith("_")}
     try:
         yield
@@ -384,5 +410,5 @@ def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
 
 
 def _belong_in_memory(n_rows: int, n_features: int) -> bool:
-    """Whether data are so small that a cluster could only slow them down."""
+    """Return whether the data are so small that fitting them in memory is faster than on a cluster."""
     return n_rows <= WORTH_SAMPLES or n_rows * n_features <= validation.MOST_SORTED_NUMBERS

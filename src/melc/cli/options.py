@@ -36,7 +36,7 @@ class Imputation(StrEnum):
 Data = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be gzipped; - reads standard input.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `melc fit`.")]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="Column with the classes; not needed for libSVM.")]
-Format = Annotated[TableFormat, typer.Option("--format", help="Format of DATA; by default detected from its content.")]
+Format = Annotated[TableFormat, typer.Option("--format", help="Format of DATA; auto detects it from content and name.")]
 Delimiter = Annotated[str | None, typer.Option(help="Character between the columns of a CSV file; default: comma.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
 Weights = Annotated[str | None, typer.Option(help="Column with the sample weights.")]
@@ -51,7 +51,7 @@ Shrinkage = Annotated[
     typer.Option("--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1."),
 ]
 SumMethod = Annotated[Method, typer.Option("--method", help="How the sums over pairs of rows are computed.")]
-Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of random starts.")]
+Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of starts of the search.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]

@@ -1,1 +1,1 @@
-"""Where rows are, and what a pass over them returns."""
+"""Labelled rows in memory or in Dask collections, and the passes over them."""

@@ -22,30 +22,32 @@ from melc.sums.rims import RimBins, Rims, RimSlopes
 
 T = TypeVar("T")
 
-# Takes something on, with the projections of a stretch of rows and its two ends.
+# step(accumulator, z, start, stop): add the rows start … stop − 1, with projections z, to an accumulator.
 Step = Callable[[T, Floats, int, int], None]
 
-# Rows whose projections are kept between the passes of an evaluation: 256 MB of them.
+# Projections are kept between the passes of an evaluation for up to this many rows (256 MB).
 _MOST_KEPT = 1 << 25
-# Numbers of X that are handed out from a stretch, for rows that count by themselves.
+# Features of outliers are returned with them if a stretch has at most this many elements of X to return.
 _FEW_NUMBERS = 8192
-# Rows that are copied to be multiplied.
+# Selected rows are copied and multiplied in blocks of this many.
 _TAKEN_AT_ONCE = 4096
 
 _ONE = np.ones(1)
 
 
 class MemoryRows:
-    """Labelled rows in memory: features X of shape (n, d), a class code 0 or 1 for every row, and weights or None.
+    """Labelled rows in memory.
 
-    X is used as it is: dense in any order and float type, read-only, memory-mapped, or sparse; never copied, and never
-    split by class. All sums are accumulated in float64. With a ``centre``, every product is with X − centre, taken
-    block by block, unless X is sparse.
+    X has shape (n, d), ``codes`` (0 or 1) shape (n,), and ``weights`` shape (n,) or is None for weights of one.
 
-    The methods are those of :class:`melc.data.source.Rows`, where they are described; besides there are the plain
-    products ``project`` and ``pull_back``. The projections of the last pass are kept (``keep``) for the next one along
-    the same direction, unless they are very many. Rows may be a part of more: their numbers then begin with
-    ``first_row``.
+    X may be dense in any order and float type, read-only, memory-mapped, or sparse. It is never copied as a whole and
+    never split by class. All sums are accumulated in float64. With a ``centre``, of shape (d,), all products are with
+    X − centre, which is formed block by block; a sparse X is not centred.
+
+    The methods are described in :class:`melc.data.source.Rows`. In addition there are the plain products ``project``
+    and ``pull_back``. If ``keep``, the projections of the last pass are kept for the next pass along the same
+    direction, unless there are too many. If the rows are a part of a larger data set, ``first_row`` is the number of
+    the first.
     """
 
     def __init__(
@@ -108,7 +110,7 @@ class MemoryRows:
     # ------------------------------------------------------------------------------------------ all rows at once
 
     def members(self, code: int) -> NDArray[np.int64]:
-        """Return the numbers of the rows of a class: eight bytes each, so better of a sample."""
+        """Return the numbers of the rows of a class, shape (n_class,). They take eight bytes each."""
         return np.flatnonzero(self.codes == code)
 
     def all_weights(self) -> Floats:
@@ -116,7 +118,7 @@ class MemoryRows:
         return np.ones(self.n_rows) if self.weights is None else self.weights
 
     def weights_and_step(self, start: int = 0, stop: int | None = None) -> tuple[Floats, int]:
-        """Return the weights of a stretch, and the step from one to the next: zero where all are one."""
+        """Return the weights of the rows from start to stop and step 1; or a single one and step 0 if all are one."""
         return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
 
     def project(self, v: Floats) -> Floats:
@@ -136,7 +138,10 @@ class MemoryRows:
     # ------------------------------------------------------------------------------------------- into bins and back
 
     def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
-        """Bin the projections on v in one pass; with the moments of the features if asked for, and X is dense."""
+        """Return the moments of the projections on v in the bins of a layout, in one pass.
+
+        The moments of the features are included if ``with_features`` is set and X is dense.
+        """
         n_features = self.n_features if with_features and not sparse.issparse(self.X) else 0
         X = self._products.rows
 
@@ -155,11 +160,11 @@ class MemoryRows:
         return add_up(self._along(v, begin, bin_stretch, None if X is None else project_and_bin))
 
     def _located(self, layout: Layout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
-        """A stretch of points and a layout, as kernels take them."""
+        """Return the points a … b − 1 and the layout as arguments for the kernels."""
         return (z, self.codes[a:b], *self.weights_and_step(a, b), *layout.arguments)
 
     def _add_rest(self, part: Binned, layout: Layout, z: Floats, a: int, b: int, n_outside: int) -> None:
-        """Add the points of a stretch that lie in no bin, and the moments of its features if they are wanted."""
+        """Add the points of a stretch that lie in no bin, and the moments of its features if ``part`` has them."""
         if n_outside:
             outside = np.flatnonzero(layout.slots(z, self.codes[a:b]) < 0)
             found = self._points(outside, z, a, 0 if part.features is None else _FEW_NUMBERS)
@@ -197,14 +202,14 @@ class MemoryRows:
         return gradient if extra is None else gradient + self._pull_some(extra)
 
     def _add_slopes(self, slopes: RimSlopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
-        """Add what points at the rims have there to the weights of a stretch."""
+        """Add the gradient weights of points at the rims to ``w``, shape (b − a,)."""
         codes = self.codes[a:b]
         chosen = layout.among(slopes.rims.chosen, z, codes)
         values = slopes.at(z[chosen], codes[chosen])
         w[chosen] += values if self.weights is None else values * self.weights[a:b][chosen]
 
     def _pull_some(self, extra: Extra) -> Floats:
-        """Xᵀw of some rows, as far as they are here."""
+        """Return Xᵀw, shape (d,), over those rows of ``extra`` that are in this part of the data."""
         gradient = np.zeros(self.n_features)
         numbers, weights = extra.within(self.first_row, self.n_rows)
         for a in range(0, len(numbers), _TAKEN_AT_ONCE):
@@ -255,14 +260,17 @@ class MemoryRows:
         return add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
 
     def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, most: int = 0) -> Points:
-        """Some points of the stretch that begins with row a, with their features if these are at most so many."""
+        """Return the chosen points of the stretch that begins with row a.
+
+        Their features are included if they have at most ``most`` elements.
+        """
         rows = a + chosen
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         features = self._features_of(rows) if len(rows) * self.n_features <= most else None
         return Points(self.first_row + rows, self.codes[rows], z[chosen], weights, features)
 
     def _features_of(self, rows: NDArray[np.int64]) -> Any:
-        """Features of some rows, less the centre."""
+        """Return the features of some rows, shape (n_rows, d), less the centre if there is one."""
         X = self.X[rows]
         return X if self.centre is None else X - self.centre
 
@@ -275,7 +283,11 @@ class MemoryRows:
         return drawn.ending_with(self.together)
 
     def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of a class by ascending ranks. By blocks: a list of all members would weigh eight times the codes."""
+        """Return the numbers of the rows of a class with the given ascending ranks.
+
+        The rows are searched in blocks, because a list of all rows of the class would take eight times the memory of
+        the codes.
+        """
         found, passed = [np.empty(0, dtype=np.int64)], 0
         for block in self._passes.blocks():
             members = np.flatnonzero(self.codes[block] == code)
@@ -288,7 +300,7 @@ class MemoryRows:
         return self
 
     def ending_with(self, together: Together | None) -> "MemoryRows":
-        """Return these rows; their passes end once the problems solved together do."""
+        """Make passes over these rows stop when the problems solved together are broken off. Return these rows."""
         self._passes.watched = together
         return self
 
@@ -306,14 +318,15 @@ class MemoryRows:
     # ------------------------------------------------------------------------------------------- passes along v
 
     def _along(self, v: Floats, begin: Callable[[], T], step: Step[T], fused: Step[T] | None = None) -> list[T]:
-        """Make a pass over the projections on v; those of the pass before if it had the same v.
+        """Make a pass with the projections on v. Return the accumulators of the segments.
 
-        ``fused`` projects and takes the step at once, where a kernel does that faster than one after the other.
+        If the last pass had the same v, its projections are used again. ``fused`` is a kernel that projects and takes
+        the step together, faster than one after the other.
         """
         known = np.array_equal(v, self._v)
         if self._keep and not known:
             self._v = np.empty(0)
-            if len(self._z) != self.n_rows:  # once: fresh pages of memory would cost as much as filling them
+            if len(self._z) != self.n_rows:  # allocated once: new memory pages cost as much as filling them
                 self._z = np.empty(self.n_rows)
 
         def project_and_step(something: T, a: int, b: int) -> None:
@@ -332,15 +345,16 @@ class MemoryRows:
 
 
 class _Scratch(threading.local):
-    """Arrays that a thread uses for one stretch after the other.
+    """Scratch arrays that a thread reuses from one stretch to the next.
 
-    Fresh pages of memory cost as much as filling them, and workers of Dask give all that is freed back at once.
+    New memory pages cost as much as filling them, and Dask workers return freed memory to the system at once.
     """
 
     def __init__(self) -> None:
         self._arrays: dict[str, Floats] = {}
 
     def of_length(self, name: str, n: int) -> Floats:
+        """Return an uninitialised array of shape (n,)."""
         if n > STRETCH:
             return np.empty(n)
         if name not in self._arrays:

@@ -1,11 +1,12 @@
-"""Passes over rows: in segments on threads, and for several problems at once.
+"""Passes over rows, divided among threads and shared by several problems.
 
-Segments of rows are worked on by threads. Their number depends on the number of rows only, and their results are
-added in their order, so that any number of threads gives the same bits.
+The rows are divided into segments, which threads work on. The number of segments depends only on the number of rows,
+and their results are added in order, so the result is the same to the last bit for any number of threads. Within a
+segment the rows are processed in stretches: consecutive rows whose projections fit in the cache.
 
-Several problems on the same rows (one for every class, say) run side by side, each in a thread of its own. Whenever
-one wants a pass it waits until all others want one too, or have ended; then the passes are made together, stretch by
-stretch, so that every block of X is read once for all.
+Several problems on the same rows (for example one for each class) run in parallel, each in its own thread. A problem
+that needs a pass waits until all others need one too, or have ended. Then their passes are made together, stretch by
+stretch, so that each block of X is read only once.
 """
 
 import functools
@@ -21,14 +22,14 @@ T = TypeVar("T")
 _FEW_ROWS = 32_768
 _SEGMENT_ROWS = 65_536
 _MOST_SEGMENTS = 64
-# Rows whose projections are worked on while they are still in the cache.
+# Rows in a stretch: their projections stay in the cache between two steps.
 STRETCH = 131_072
-# Numbers of X that stay in a core's cache while several problems read them.
+# Elements of X that stay in a core's cache while several problems read them.
 _CACHED_NUMBERS = 32_768
 
 
 class Pass:
-    """A pass that one problem waits for, and what came of it."""
+    """A pass that a problem waits for. ``results`` is None until the pass is made."""
 
     def __init__(self, begin: Callable[[], Any], step: Callable[[Any, int, int], None]) -> None:
         self.begin, self.step = begin, step
@@ -36,11 +37,11 @@ class Pass:
 
 
 class BrokenOff(Exception):
-    """Another problem failed, or the user interrupted: the rest need not go on."""
+    """Raised in the remaining problems when another problem failed or the user interrupted."""
 
 
 class Together:
-    """Gathers the passes of a number of problems."""
+    """Collects the passes of ``n_problems`` problems, each in its own thread, and makes them together."""
 
     def __init__(self, n_problems: int) -> None:
         self._active = n_problems
@@ -50,7 +51,10 @@ class Together:
         self._broken = False
 
     def run(self, wanted: Any, make: Callable[[list[Any]], None]) -> Any:
-        """Wait for the others, then have all passes made (by ``make``, in whichever thread comes last)."""
+        """Wait until all problems want a pass, then return the results of this one.
+
+        The last thread to arrive makes all passes by calling ``make``.
+        """
         with self._changed:
             self.check()
             self._waiting.append(wanted)
@@ -62,19 +66,19 @@ class Together:
         return wanted.results
 
     def leave(self) -> None:
-        """Tell that a problem has ended; the others need not wait for it."""
+        """Report that a problem has ended, so that the others no longer wait for it."""
         with self._changed:
             self._active -= 1
             self._go_if_complete()
 
     def check(self) -> None:
-        """Raise an error if the problems are to end."""
+        """Raise :class:`BrokenOff` if the problems are to end."""
         if self._broken:
             raise BrokenOff
 
     def break_off(self) -> None:
-        """End all problems, those that wait and those that work."""
-        self._broken = True  # before the lock, which whoever makes the passes holds: this ends them too
+        """End all problems, both those that wait and those that work."""
+        self._broken = True  # set before taking the lock, which the thread that makes the passes holds until it sees it
         with self._changed:
             self._waiting = []
             self._changed.notify_all()
@@ -89,7 +93,7 @@ class Together:
 
 
 def solve_together(problems: Sequence[Callable[[], T]], together: Together) -> list[T]:
-    """Run every problem in a thread and return the results in their order. The first error ends them all."""
+    """Run each problem in its own thread and return their results in order. The first error ends all problems."""
 
     def run(problem: Callable[[], T]) -> T:
         result = problem()
@@ -101,7 +105,7 @@ def solve_together(problems: Sequence[Callable[[], T]], together: Together) -> l
         try:
             for future in as_completed(futures):
                 future.result()
-        except BaseException:  # also somebody's Ctrl-C, which arrives here
+        except BaseException:  # includes KeyboardInterrupt, which is raised in this thread
             together.break_off()
             raise
     return [future.result() for future in futures]
@@ -110,23 +114,24 @@ def solve_together(problems: Sequence[Callable[[], T]], together: Together) -> l
 class Passes:
     """Makes passes over ``n_rows`` rows of ``n_features`` features.
 
-    ``block_rows`` is the number of rows that are multiplied at once, and zero where X cannot be read in parts.
+    ``block_rows`` is the number of rows that are multiplied at once, or zero if X cannot be read in parts.
     """
 
     def __init__(self, n_rows: int, n_features: int, block_rows: int, n_threads: int) -> None:
         self.n_rows, self.n_features, self.block_rows, self.n_threads = n_rows, n_features, block_rows, n_threads
         self.together: Together | None = None
-        self.watched: Together | None = None  # a sample makes its passes alone, but ends with the others
+        self.watched: Together | None = None  # for a sample: its passes are its own, but end with these problems
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
-        """Make a pass: every segment begins something and takes steps with it, stretch by stretch.
+        """Make a pass over all rows and return one accumulator for each segment, in order.
 
-        Returns what the segments began, in their order.
+        Each segment creates its accumulator with ``begin()`` and calls ``step(accumulator, start, stop)`` for each of
+        its stretches.
         """
         if self.watched is not None:
             self.watched.check()
-        if self.together is None and self.n_rows <= _FEW_ROWS:  # small data have no time for more
+        if self.together is None and self.n_rows <= _FEW_ROWS:  # small data: avoid the overhead of what follows
             something = begin()
             step(something, 0, self.n_rows)
             return [something]
@@ -138,20 +143,20 @@ class Passes:
         return list(wanted.results)
 
     def blocks(self) -> Iterable[slice]:
-        """Yield all rows in parts, between which problems that are solved together can be broken off."""
+        """Yield slices that cover all rows. Problems that are solved together can be broken off between two of them."""
         for a in range(0, self.n_rows, _SEGMENT_ROWS):
             if self.together is not None:
                 self.together.check()
             yield slice(a, a + _SEGMENT_ROWS)
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
     def _make(self, passes: list[Pass]) -> None:
-        """Make several passes at once; results in the order of the segments."""
+        """Make several passes together and set their results, in the order of the segments."""
 
         def work(start: int, stop: int) -> list[Any]:
             begun = [each.begin() for each in passes]
@@ -181,11 +186,11 @@ class Passes:
         return [self.n_rows * i // n for i in range(n + 1)]
 
     def _stretches(self, start: int, stop: int, n_passes: int) -> list[tuple[int, int]]:
-        """The parts of a segment.
+        """Return the stretches of a segment as pairs (start, stop).
 
-        One pass keeps its projections in the cache; several also want to find the rows there. Several take the
-        stretches of one in parts that are whole blocks of the products: sums are then added in the same order either
-        way, to the same bits.
+        A single pass keeps only its projections in the cache. Several passes also reuse the rows of X, so their
+        stretches are shorter. These are divided at whole blocks of the products, so that sums are added in the same
+        order and the results are the same to the last bit either way.
         """
         if not self.block_rows:
             return [(start, stop)]
@@ -197,5 +202,5 @@ class Passes:
 
 
 def add_up(parts: Iterable[T]) -> T:
-    """Return the sum in the given order; the first part is changed."""
+    """Return the sum of the parts, added in their order. The first part may be modified."""
     return functools.reduce(operator.iadd, parts)

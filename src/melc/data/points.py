@@ -1,4 +1,4 @@
-"""Some rows as points on a line, and what sums over points are made of."""
+"""Projected points, the moments of points in bins, and additional gradient weights of single rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,10 @@ from melc.sums.rims import spread_out
 
 @dataclass(frozen=True)
 class Points:
-    """Some rows as points on the line: their numbers in ascending order, classes, projections and weights.
+    """Some rows as points on the line.
 
-    Their features, of shape (n_points, n_features), are there if they were asked for and are few.
+    ``rows`` (row numbers, ascending), ``codes``, ``z`` (projections) and ``weights`` have shape (n,). ``features``, of
+    shape (n, n_features), is None unless the features were asked for and are few.
     """
 
     rows: NDArray[np.int64]
@@ -31,7 +32,7 @@ class Points:
         return Points(self.rows[chosen], self.codes[chosen], self.z[chosen], self.weights[chosen], features)
 
     def __add__(self, others: "Points") -> "Points":
-        """Return both, one after the other."""
+        """Return both concatenated."""
         if not len(self) or not len(others):
             return self if len(self) else others
         known = self.features is not None and others.features is not None
@@ -46,10 +47,11 @@ class Points:
 
 @dataclass
 class Binned:
-    """The moments of all points in bins, and the points that lie in no bin (outliers).
+    """The moments of points in bins, and the points that lie in no bin (outliers).
 
-    ``moments``, of shape (n_bins, P), are Σ w uʲ over the points of a bin. With ``features``, of shape
-    (n_bins, n_features, P − 1), the sums Σ w uʲ x over the same points, the rows need not be read again for a gradient.
+    ``moments``, of shape (n_bins, P), are Σ w uʲ over the points of each bin. ``features``, of shape
+    (n_bins, n_features, P − 1), are the sums Σ w uʲ x over the same points, or None. With them, the gradient needs no
+    second pass over the rows.
     """
 
     moments: Floats
@@ -67,7 +69,7 @@ class Binned:
         return self
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """What travels between processes: a table is wider than its points, so only the rows that hold any."""
+        """Return the occupied rows of the tables only: most bins are empty, and workers send this to each other."""
         occupied = np.flatnonzero(self.moments.any(axis=1)).astype(np.int32)
         features = None if self.features is None else self.features[occupied]
         return len(self.moments), occupied, self.moments[occupied], self.outside, features
@@ -80,13 +82,19 @@ class Binned:
 
 @dataclass(frozen=True)
 class Extra:
-    """What some rows add to their weight in a gradient; their features where these are known."""
+    """Gradient weights of single rows, in addition to those from the bins.
+
+    ``rows`` (row numbers) and ``weights`` have shape (n,), ``features`` shape (n, n_features), or is None if unknown.
+    """
 
     rows: NDArray[np.int64]
     weights: Floats
     features: Floats | None = None
 
     def within(self, first_row: int, n_rows: int) -> tuple[NDArray[np.int64], Floats]:
-        """Return those among n rows, counted from the first of them; needs row numbers in ascending order."""
+        """Return the row numbers, relative to ``first_row``, and weights of those within ``n_rows`` rows from there on.
+
+        ``rows`` must be in ascending order.
+        """
         chosen = slice(*np.searchsorted(self.rows, (first_row, first_row + n_rows)))
         return self.rows[chosen] - first_row, self.weights[chosen]

@@ -1,4 +1,4 @@
-"""The two products with X for a stretch of its rows, by the kernels that read X as it lies in memory."""
+"""The products Xv and Xᵀw for a range of rows, by the kernel that suits the memory layout of X."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,19 +15,22 @@ from melc.data.passes import Passes
 
 @dataclass(frozen=True)
 class Products:
-    """z = X[start:stop] v, and gradient += X[start:stop]ᵀ w."""
+    """The two products: z = X[start:stop] v, and gradient += X[start:stop]ᵀ w.
+
+    They are called as ``project(v, start, stop, z)`` and ``pull(w, start, stop, gradient)``.
+    """
 
     project: Callable[[Floats, int, int, Floats], None]
     pull: Callable[[Floats, int, int, Floats], None]
-    block_rows: int  # rows that are multiplied at once; zero where X cannot be read in parts
-    rows: Any = None  # X where the kernels that do more than the products in a pass can read it
+    block_rows: int  # rows that are multiplied at once; zero if X cannot be read in parts
+    rows: Any = None  # X, if its layout is the one that melc.kernels.passes needs; otherwise None
 
 
 def products_with(X: Any, centre: Floats | None) -> Products:
-    """Return the kernels that read X as it lies in memory."""
+    """Return the products with X − centre (or with X if ``centre`` is None) for the memory layout of X."""
     if sparse.issparse(X):
         return _sparse_products(X)
-    X = np.asarray(X)  # a memory map by its plain name
+    X = np.asarray(X)  # a memory map becomes a plain array, which numba accepts
     if centre is not None:
         return Products(
             lambda v, a, b, z: kernels.project_centred(X, centre, v, a, b, z),
@@ -55,7 +58,7 @@ def products_with(X: Any, centre: Floats | None) -> Products:
 
 
 def _sparse_products(X: Any) -> Products:
-    """SciPy multiplies the whole matrix at once; slices of it would be copies."""
+    """Return products that multiply the whole matrix at once, because a slice of a sparse matrix is a copy."""
 
     def project(v: Floats, start: int, stop: int, z: Floats) -> None:
         z[:] = X @ v
@@ -67,7 +70,7 @@ def _sparse_products(X: Any) -> Products:
 
 
 def project_on(X: Any, directions: Floats, n_threads: int) -> Floats:
-    """Return the projections of all rows on every direction (one a row), shape (n_rows, n_directions)."""
+    """Return ``X @ directions.T``, shape (n_rows, n_directions)."""
     products = products_with(X, None)
     n_rows, n_features = X.shape
     passes = Passes(n_rows, n_features, products.block_rows, n_threads)

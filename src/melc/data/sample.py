@@ -1,4 +1,4 @@
-"""Samples of rows, by their ranks among the rows of their class."""
+"""Samples of rows, drawn by rank among the rows of each class."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from melc.data.source import Ranks, Rows
 
 
 def draw_sample(rows: Rows, size: int, rng: np.random.RandomState) -> MemoryRows:
-    """Return up to ``size`` random rows in their order, in memory; all rows if there are no more.
+    """Return about ``size`` random rows in their original order, in memory; all rows if there are no more than that.
 
-    Each class gives its share, and at least half of the rows it has or an eighth of the sample, so that a rare class
-    is not lost.
+    The sample is stratified, but so that a rare class is not lost: a class is drawn at least half of its rows or an
+    eighth of ``size``, whichever is less. Rows that are drawn twice count once.
     """
     if rows.n_rows <= size:
         return rows.in_memory()
@@ -26,14 +26,14 @@ def _draw(count: int, n_rows: int, size: int, rng: np.random.RandomState) -> NDA
     share = min(count, max(2, size * count // n_rows, min(count // 2, size // 8)))
     if share > count // 4:
         return np.sort(rng.choice(count, size=share, replace=False))
-    # Few of many: drawing with replacement and leaving out what came twice spares a permutation of all.
+    # A small share: drawing with replacement and removing duplicates avoids a permutation of all rows.
     return np.unique(rng.randint(count, size=share))
 
 
 def spread_samples(rows: Rows, size: int) -> list[tuple[Any, Floats]]:
-    """Return up to ``size`` rows of each class, evenly spread over the data: for either class features and weights.
+    """Return the features and weights of up to ``size`` rows of each class, evenly spaced among the rows of the class.
 
-    The features are relative to the rows' centre, if they have one.
+    If the rows have a centre, it is subtracted from the features.
     """
     sample = rows.take(_spread_ranks(rows.counts, size))
     X, weights = sample.X if sample.centre is None else sample.X - sample.centre, sample.all_weights()

@@ -1,9 +1,9 @@
-"""What the rest of melc may ask of labelled rows, wherever they are: a protocol.
+"""The protocol of labelled rows, wherever they are stored.
 
-Rows have features X of shape (n_rows, n_features), a class code 0 or 1, and a weight. Everything that is asked for
-along a direction v, of shape (n_features,), is one pass over the rows, and comes back as a sum over them: moments in
-bins, counts, a gradient. Rows in memory (:mod:`melc.data.memory`) and in Dask collections (:mod:`melc.data.dask.rows`)
-implement all of it; so would a new kind of storage.
+Rows have features X of shape (n_rows, n_features), class codes 0 or 1, and weights. A method that takes a direction v,
+of shape (n_features,), makes one pass over the rows and returns a sum over them: moments in bins, counts, a gradient.
+The protocol is implemented by rows in memory (:mod:`melc.data.memory`) and in Dask collections
+(:mod:`melc.data.dask.rows`). A new kind of storage has to implement the same methods.
 """
 
 from typing import TYPE_CHECKING, Protocol
@@ -21,17 +21,17 @@ from melc.sums.rims import RimBins, Rims, RimSlopes
 if TYPE_CHECKING:
     from melc.data.memory import MemoryRows
 
-# Ranks of rows among those of their class, ascending, for either class.
+# For each class, ranks of rows among the rows of that class, ascending.
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-# The least and the largest point of interest, for either class.
+# For each class, the lowest and the highest projection to include.
 Limits = tuple[tuple[float, float], tuple[float, float]]
 
 
 class Rows(Protocol):
     """Labelled rows of two classes."""
 
-    together: Together | None  # gathers the passes of several problems on the same rows
+    together: Together | None  # makes the passes of several problems on the same rows together
 
     @property
     def n_rows(self) -> int: ...
@@ -41,63 +41,64 @@ class Rows(Protocol):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Number of rows of either class."""
+        """Number of rows of each class."""
         ...
 
     @property
     def total_weights(self) -> tuple[float, float]:
-        """Weight of either class."""
+        """Total weight of each class."""
         ...
 
     @property
     def lightest(self) -> tuple[float, float]:
-        """The smallest weight of a row of either class."""
+        """Smallest weight of a row, for each class."""
         ...
 
     @property
     def divisible(self) -> bool:
-        """Whether a pass can go block by block, and so serve several problems at once."""
+        """Whether a pass can read the rows in blocks, and so serve several problems at once."""
         ...
 
     def bin(self, v: Floats, layout: Layout) -> Binned:
         """Return the moments of the projections in the bins of a layout.
 
-        The moments of the features come along where that spares another pass: whoever asks looks.
+        The moments of the features are included where they save another pass; otherwise ``features`` is None.
         """
         ...
 
     def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
-        """Return the moments of the projections in the narrow bins of some rims."""
+        """Return the moments of the projections in the narrow bins of the rims of a gap."""
         ...
 
     def pull_back_binned(
         self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
     ) -> Floats:
-        """Return Xᵀw, of shape (n_features,), with the weights w given by polynomials.
+        """Return Xᵀw, of shape (n_features,), with the gradient weights w given by polynomials.
 
-        The weight of a row is the value of its bin's polynomial, a row of ``table`` of shape (n_bins, P − 1), plus that
-        of ``slopes`` if it lies at a rim, both times the row's own weight; and what it has ``extra``.
+        The gradient weight of a row is its weight times p(u), with p the polynomial of its bin: a row of ``table``, of
+        shape (n_bins, P − 1). For rows at a rim, the value of ``slopes`` is added to p(u). The weights in ``extra`` are
+        added at the end.
         """
         ...
 
     def summarise(self, v: Floats) -> Summary:
-        """Return spread and outermost points of both classes."""
+        """Return the mean, variance and outermost projections of each class."""
         ...
 
     def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
-        """Return moments in bins, of shape (n_bins, P), of the points between the limits of their class, included."""
+        """Return the moments in bins, of shape (n_bins, P), of the projections within the (closed) limits."""
         ...
 
     def points_of(self, v: Floats, code: int) -> Points:
-        """Return all points of a class."""
+        """Return all rows of a class as points."""
         ...
 
     def count(self, v: Floats, thresholds: Floats) -> Floats:
-        """Return the weight of either class in the intervals between thresholds, shape (len(thresholds) + 1, 2)."""
+        """Return the weight of each class in each interval between thresholds, shape (len(thresholds) + 1, 2)."""
         ...
 
     def take(self, ranks: Ranks) -> "MemoryRows":
-        """Return some rows, by their ranks in their classes, in memory and in their order."""
+        """Return the rows with the given ranks in their class, in memory and in their original order."""
         ...
 
     def in_memory(self) -> "MemoryRows":
@@ -105,13 +106,13 @@ class Rows(Protocol):
         ...
 
     def around(self, centre: Floats) -> "Rows":
-        """Return the same rows relative to a point, of shape (n_features,)."""
+        """Return the same rows with ``centre``, of shape (n_features,), subtracted."""
         ...
 
     def against_rest(self, k: int) -> "Rows":
-        """Return the same rows with code 1 for class k and 0 for all others, where codes are numbers of classes."""
+        """Return the same rows with code 1 for class k and 0 for all others. The codes must be class numbers."""
         ...
 
     def close(self) -> None:
-        """Let go of threads and the like."""
+        """Release threads and other resources."""
         ...

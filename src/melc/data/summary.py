@@ -1,4 +1,7 @@
-"""What the densities along a direction need of the points of a class, gathered with nothing kept of most of them."""
+"""Summary of the projections of a class: its weight, mean, variance and outermost points.
+
+The densities along a direction are made from it. It is gathered in one pass that stores only the outermost points.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -8,15 +11,15 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.kernels import Spread
 
-# Points kept as they are at either end of a condensed class: they alone decide far outside the data.
+# Points at each end of a condensed class that are stored unchanged, because the density far outside depends on them.
 KEPT_AT_EACH_END = 32
-# Of this many points, the lowest of so many are sorted.
+# With more than _MANY new points, only about the lowest _ENOUGH of them are sorted.
 _MANY, _ENOUGH = 1024, 64
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Different points in ascending order, and the weight at each."""
+    """Distinct points in ascending order and their weights, both of shape (n,)."""
 
     points: Floats = field(default_factory=lambda: np.empty(0))
     weights: Floats = field(default_factory=lambda: np.empty(0))
@@ -25,7 +28,7 @@ class Atoms:
         return len(self.points)
 
     def __getitem__(self, chosen: slice | NDArray[np.bool_]) -> "Atoms":
-        """Some of them, copied: a view of a few would keep all in memory."""
+        """Return some of them, as copies: a view would keep all of them in memory."""
         return Atoms(self.points[chosen].copy(), self.weights[chosen].copy())
 
     def __add__(self, other: "Atoms") -> "Atoms":
@@ -36,20 +39,20 @@ class Atoms:
 
 
 def joined(points: Floats, weights: Floats) -> Atoms:
-    """Points in ascending order, equal ones joined."""
+    """Return the distinct points in ascending order, with the total weight at each."""
     support, inverse = np.unique(points, return_inverse=True)
     return Atoms(support, np.bincount(inverse, weights=weights).astype(np.float64))
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The outermost points of a class: one more than are kept at either end."""
+    """The outermost points of a class: at each end, one more than ``KEPT_AT_EACH_END``."""
 
     lowest: Atoms = field(default_factory=Atoms)
     highest: Atoms = field(default_factory=Atoms)
 
     def with_points(self, points: Floats, weights: Floats) -> "Ends":
-        """With more points; the same bits whether they come at once or one by one."""
+        """Return the ends after adding more points. The result does not depend on how they are divided into calls."""
         return Ends(
             _lowest(self.lowest, points, weights),
             _lowest(self.highest.mirrored(), -points, weights).mirrored(),
@@ -57,7 +60,7 @@ class Ends:
 
 
 def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
-    """The lowest of atoms and points. Most points are put aside first, for sorting them would take longest."""
+    """Return the lowest of atoms and points. Most points are excluded before the sort, which takes the longest."""
     if len(atoms) > KEPT_AT_EACH_END:
         low = points <= atoms.points[-1]
     elif len(points) > _MANY:
@@ -65,7 +68,7 @@ def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
     else:
         low = np.ones(len(points), dtype=bool)
     found = _with(atoms, points[low], weights[low])
-    if len(found) <= KEPT_AT_EACH_END and not low.all():  # of those that are enough as a rule, many are equal
+    if len(found) <= KEPT_AT_EACH_END and not low.all():  # too many of the points taken were equal: take all
         found = _with(atoms, points, weights)
     return found[: KEPT_AT_EACH_END + 1]
 
@@ -78,7 +81,7 @@ def _with(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
 
 @dataclass(frozen=True)
 class ClassSummary:
-    """Weight, mean and sum of squares around it, and the outermost points."""
+    """Weight, mean, sum of squared deviations from the mean, and outermost points of one class."""
 
     weight: float
     mean: float
@@ -100,12 +103,17 @@ class ClassSummary:
         )
 
     def mirrored(self) -> "ClassSummary":
-        """Of the points times −1."""
+        """Return the summary of the points times −1."""
         return replace(self, mean=-self.mean, lowest=self.highest.mirrored(), highest=self.lowest.mirrored())
 
     @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest point."""
+        return float(self.lowest.points[0]), float(self.highest.points[-1])
+
+    @property
     def limits(self) -> tuple[float, float]:
-        """Between which points are not kept as they are, both included; an empty interval if all are."""
+        """The closed interval of the points that are not stored in ``ends``; empty (inf, −inf) if all are stored."""
         if len(self.lowest) <= KEPT_AT_EACH_END:
             return np.inf, -np.inf
         low = float(self.lowest.points[-1])
@@ -113,7 +121,7 @@ class ClassSummary:
 
     @property
     def ends(self) -> Atoms:
-        """The points that are kept as they are."""
+        """The outermost points, which are stored unchanged."""
         low, high = self.limits
         below, above = self.lowest.points < low, self.highest.points > max(low, high)
         return self.lowest[below] + self.highest[above]
@@ -121,7 +129,7 @@ class ClassSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of both classes."""
+    """The summaries of both classes."""
 
     classes: tuple[ClassSummary, ClassSummary]
 
@@ -138,12 +146,12 @@ class Summary:
 
     @property
     def largest(self) -> float:
-        """The size of the outermost point."""
-        return float(max(np.abs([each.lowest.points[0], each.highest.points[-1]]).max() for each in self.classes))
+        """The largest absolute value of a point."""
+        return float(max(np.abs(each.range).max() for each in self.classes))
 
 
 class Gathered:
-    """What becomes a summary: weight, mean and squares of either class in a row each, and their ends."""
+    """Accumulates a summary: ``spread``, of shape (2, 3), holds the weight, mean and sum of squares of each class."""
 
     def __init__(self) -> None:
         self.spread = np.zeros((2, 3))

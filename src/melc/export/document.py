@@ -111,7 +111,7 @@ def to_document(model: MELC) -> dict[str, Any]:
 def from_document(reader: Reader) -> MELC:
     """Return the model in a parsed document, after checking every part of it."""
     if format_of(reader) != FORMAT:
-        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r}, found {format_of(reader)!r}.")
+        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r}, found {format_of(reader)!r:.60}.")
     check_version(reader, VERSION)
     fields = reader.fields(
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],

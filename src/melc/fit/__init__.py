@@ -1,1 +1,1 @@
-"""Rows to one projection: validation, coordinates, starts, solvers, search."""
+"""Learning a projection from labelled rows: validation, coordinates, starting directions, solvers and search."""

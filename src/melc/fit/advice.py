@@ -1,4 +1,4 @@
-"""What a finished fit warns of, and what to do about it."""
+"""The warnings of a finished fit, each with a remedy."""
 
 import sys
 import warnings
@@ -12,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from melc.fit.projection import Projection
 from melc.model.names import feature_names_of
 
-# Features that a warning names.
+# Maximum number of features that a warning names.
 _MOST_NAMED = 5
-# Frames of these packages are passed over: a warning points at the user's own line.
+# Stack frames of these packages are skipped, so that a warning points to the user's own line.
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 
 def warn_of(model: Any, projection: Projection, whose: str) -> None:
-    """Warn of a search that did not end, and of a class that does not vary along the direction found."""
+    """Warn if the best run reached ``max_iter``, or if a class does not vary along the direction found."""
     best = projection.best
     if best.n_iter >= model.max_iter and not best.converged:
         _warn(
@@ -41,11 +41,11 @@ def _warn(message: str, category: type[Warning]) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level - 1)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _carriers(model: Any, projection: Projection) -> str:
-    """The features that a direction rests on, by name, the strongest first."""
+    """Return the names of the features that contribute most to a direction, the strongest first."""
     share = projection.contributions / projection.contributions.max()
     strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
     names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]

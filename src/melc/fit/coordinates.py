@@ -1,6 +1,6 @@
-"""The features as the search sees them: their scales, their covariance, and where a search begins.
+"""The coordinates of the search: scales and covariance of the features, and starting directions.
 
-All of it is estimated from one sample of the rows, and computed once.
+They are estimated from one sample of the rows and computed once.
 """
 
 import functools
@@ -14,38 +14,40 @@ from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from melc.arrays import Floats, unit
 from melc.data.memory import MemoryRows
 
-# A spread below this part of a feature's size is what rounding leaves of a constant.
+# A feature whose standard deviation is below this fraction of its mean is constant up to rounding.
 _ROUNDING = 1e-12
-# Offsets beyond this many spreads cost more digits than a search can spare.
+# If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
 _FAR = 1e4
-# Squares of projections must be numbers.
+# Limit of the scales, so that squares of projections neither overflow nor underflow.
 _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
-# More features than this, and the covariance costs more than the steps that it saves.
+# With more features than this, computing the covariance takes longer than the iterations that it saves.
 _MOST_WHITENED_FEATURES = 200
-# Part of the largest variance below which a direction is stretched no further.
+# In whitening, variances are taken to be at least this fraction of the largest.
 _LEAST_STRETCHED = 1e-2
-# Beyond this many features the discriminant takes the features one by one: a full covariance would cost more than the
-# training that it starts.
+# With more features than this, the discriminant uses only the diagonal of the covariance: the full matrix would take
+# longer than the search that it starts.
 _FULL_COVARIANCE_FEATURES = 500
-# Ridge on the within-class covariance, relative to its diagonal: directions in which a class does not vary at all
-# (fewer rows than features) must not dominate the start. Where no class varies, it is still something to divide by.
+# Ridge on the within-class covariance, relative to its mean diagonal: directions in which a class does not vary at all
+# (fewer rows than features) must not dominate the start. _LEAST_SPREAD avoids division by zero if no class varies.
 _RIDGE, _LEAST_SPREAD = 1e-3, 1e-30
-# Eigenvalues of the features' correlations below this part of the largest belong to directions without rows.
+# Eigenvalues of the correlation matrix below this fraction of the largest belong to directions outside the span of the
+# rows.
 _NO_VARIANCE = 1e-10
-# Decomposing a matrix of this size takes a second.
+# The eigendecomposition of a matrix of this size takes a second.
 _MOST_DECOMPOSED = 1000
 _MOST_DENSE_FEATURES = 500
-# Numbers that a sparse matrix may well hold as a dense one.
+# A sparse matrix with up to this many elements, zeros included, may be converted to a dense one.
 _FEW_NUMBERS = 200_000
 
 
 class Coordinates:
-    """What a sample tells of the features.
+    """Scales and covariance of the features, estimated from a sample of the rows.
 
-    ``scale``, of shape (d,), are the weighted standard deviations: the optimiser's coordinates are u = scale · v. A
-    feature that is constant in all rows has an infinite scale and takes no part. A feature that is constant in the
-    sample only, while there are more rows, is taken by its size.
+    ``scale``, of shape (d,), are the weighted standard deviations. The coordinates of the optimiser are u = scale · v.
+    A feature that is constant in all rows has an infinite scale and is ignored. If the sample is not all rows
+    (``is_all`` is False), a feature that is constant in the sample may still vary. Its scale is then its absolute mean,
+    or one if that is zero.
     """
 
     def __init__(self, sample: MemoryRows, is_all: bool = True) -> None:
@@ -60,30 +62,33 @@ class Coordinates:
 
     @functools.cached_property
     def class_statistics(self) -> list[tuple[Floats, Floats]]:
-        """Mean and standard deviation of every feature within either class."""
+        """For each class, the mean and standard deviation of the features, both of shape (d,)."""
         return [mean_and_deviation(self.sample.X[m], self._weights[m]) for m in self._members]
 
     @functools.cached_property
     def within_covariance(self) -> Floats:
-        """Covariance of the scaled features within the classes, the mean of the two; shape (d, d)."""
+        """Mean of the covariances of the scaled features within the two classes, shape (d, d)."""
         rows = [standardised(self.sample.X[m], self._weights[m], self.scale) for m in self._members]
         return np.asarray(0.5 * (rows[0].T @ rows[0] + rows[1].T @ rows[1]))
 
     @property
     def far_centre(self) -> Floats | None:
-        """The mean, if it is so far out that products with the features lose digits of their spread."""
+        """The mean, shape (d,), if it is so large that products with uncentred rows would lose digits; else None."""
         return self.mean if np.any(np.abs(self.mean) > _FAR * self.scale) else None
 
     def whitening(self) -> Floats | None:
-        """Return :func:`whitening` of the covariance within classes; None if there are too many features for it."""
+        """Return :func:`whitening` of the within-class covariance, shape (d, d); None for too many features."""
         return whitening(self.within_covariance) if len(self.scale) <= _MOST_WHITENED_FEATURES else None
 
     def contributions(self, direction: Floats) -> Floats:
-        """Return how much every feature contributes to the projections: its weight times its spread."""
+        """Return |v| · scale, shape (d,): the contribution of each feature to the spread of the projections."""
         return np.abs(direction) * np.where(np.isfinite(self.scale), self.scale, 0.0)
 
     def variance_left(self, direction: Floats, variances: tuple[float, float]) -> float:
-        """Return the variance of a class over the sum of its features' own, each times its weight; the smaller."""
+        """Return ``min_c σ_c² / Σ_j v_j² σ_cj²``, which is small if the features of a class cancel each other along v.
+
+        σ_c² are the class ``variances`` along v, σ_cj² the variances of the features within class c.
+        """
         left = []
         for (_, deviation), variance in zip(self.class_statistics, variances, strict=True):
             size = float(np.linalg.norm(direction * deviation))
@@ -91,19 +96,22 @@ class Coordinates:
         return min(left)
 
     def starting_directions(self, n: int, rng: np.random.RandomState) -> list[Floats]:
-        """Return the discriminant and n − 1 random directions, all of shape (d,) and of length one.
+        """Return the linear discriminant and n − 1 random directions, each of shape (d,) and of length one.
 
-        They are in the units of the features, and lie in the span of the rows.
+        They are in the units of the features and lie in the span of the rows.
         """
         into_span = self._span_projection()
         every = [self._discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
         return [unit(into_span(u) / self.scale) for u in every]
 
     def _discriminant(self) -> Floats:
-        """Fisher's direction Σ⁻¹(μ₊ − μ₋) of the scaled features, Σ the covariance within classes plus a ridge."""
+        """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
+
+        Σ is the within-class covariance plus a ridge.
+        """
         (mean, deviation), (other_mean, other_deviation) = self.class_statistics
         difference = (other_mean - mean) / self.scale
-        if not np.any(difference):  # equal means tell nothing: any direction will do along which the data vary
+        if not np.any(difference):  # with equal means any direction will do: use a fixed random one
             difference = np.random.RandomState(0).normal(size=len(self.scale))
         if len(self.scale) > _FULL_COVARIANCE_FEATURES:
             variances = ((deviation / self.scale) ** 2 + (other_deviation / self.scale) ** 2) / 2
@@ -112,10 +120,10 @@ class Coordinates:
         return np.asarray(np.linalg.solve(self.within_covariance + ridge, difference), dtype=np.float64)
 
     def _span_projection(self) -> Callable[[Floats], Floats]:
-        """What takes coordinates u to the nearest ones in the span of the rows.
+        """Return a function that maps coordinates u, shape (d,), to the span of the rows.
 
-        Directions outside the span are those along which no row differs from another. The gradient of the divergence
-        never points there, so a search that begins in the span stays in it.
+        Along directions orthogonal to the span all rows are equal. The gradient of the divergence has no component
+        there, so a search that begins in the span stays in it.
         """
         X = self.sample.X
         n_rows, n_features = X.shape
@@ -127,7 +135,7 @@ class Coordinates:
         if n_rows > n_features:
             return _same
         across, back = _products(X, self._weights, self.scale)
-        if n_rows > _MOST_DECOMPOSED:  # not the nearest, but in the span
+        if n_rows > _MOST_DECOMPOSED:  # not an orthogonal projection, but its result is in the span
             return lambda u: back(across(u))
         vectors, values = _range(gram(X, self._weights, self.scale))
         return lambda u: back(vectors @ ((vectors.T @ across(u)) / values))
@@ -137,22 +145,22 @@ def _check_scale(scale: Floats) -> None:
     finite = scale[np.isfinite(scale)]
     if not len(finite):
         raise ValueError(
-            "No feature varies by more than the rounding of its values, so no direction tells the classes apart. "
+            "No feature varies by more than the rounding of its values, so no direction separates the classes. "
             "Subtract a common offset from the features before they are stored."
         )
     if finite.min() < 1 / _LARGEST_SCALE or finite.max() > _LARGEST_SCALE:
         j = int(np.argmax(np.where(np.isfinite(scale), np.abs(np.log(scale)), 0)))
         raise ValueError(
-            f"Feature {j} has a standard deviation of {scale[j]:.3g}; beyond 1e{_LARGEST_EXPONENT} and below "
-            f"1e-{_LARGEST_EXPONENT} its square is no number. Choose other units for it."
+            f"Feature {j} has a standard deviation of {scale[j]:.3g}; above 1e{_LARGEST_EXPONENT} or below "
+            f"1e-{_LARGEST_EXPONENT} its square overflows or underflows. Choose other units for it."
         )
 
 
 def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
-    """Return weighted mean and standard deviation of every feature, both of shape (d,). Sparse X stays sparse."""
+    """Return the weighted mean and standard deviation of each feature, both of shape (d,). Sparse X stays sparse."""
     share = weights / weights.sum()
     low, high = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
-    # Powers of two, so that squares neither overflow nor vanish and no digit is lost.
+    # Scaled so that squares neither overflow nor underflow; scaling by powers of two is exact.
     size = np.ldexp(1.0, np.frexp(np.maximum(np.abs(low), np.abs(high)).astype(np.float64))[1])
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X @ sparse.diags_array(1 / size), axis=0, weights=share)
@@ -164,9 +172,9 @@ def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def standardised(X: Any, weights: Floats, scale: Floats) -> Floats:
-    """Return Z, of shape (n, d): rows around their mean, in units of the scale, times the root of their share.
+    """Return Z, of shape (n, d), with rows ``√p_i (x_i − mean) / scale`` and p_i = weight_i / Σ weights.
 
-    ZᵀZ is then the covariance.
+    ZᵀZ is then the covariance of the scaled features.
     """
     share = weights / weights.sum()
     points = (X.toarray() if sparse.issparse(X) else X) / scale
@@ -174,10 +182,9 @@ def standardised(X: Any, weights: Floats, scale: Floats) -> Floats:
 
 
 def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
-    """Return ZZᵀ, of shape (n, n), the products of all pairs of standardised rows.
+    """Return ZZᵀ, of shape (n, n), with the standardised rows Z of :func:`standardised`.
 
-    Sparse rows stay sparse, if they are many numbers. They cannot be centred before they are multiplied then, which
-    costs digits where their mean is large.
+    A large sparse X stays sparse. It is then centred after the multiplication, which loses digits if the mean is large.
     """
     if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= _FEW_NUMBERS:
         rows = standardised(X, weights, scale)
@@ -191,10 +198,10 @@ def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
 
 
 def whitening(covariance: Floats) -> Floats:
-    """Return R, of shape (d, d), with R Rᵀ about the inverse of a covariance.
+    """Return R, of shape (d, d), with R Rᵀ about the inverse of a covariance matrix of shape (d, d).
 
-    In coordinates p, u = R p, correlated features are no narrow valley. Directions with next to no variance are
-    stretched up to a limit only.
+    In coordinates p with u = R p, features of a class are uncorrelated and have about unit variance, which makes the
+    search better conditioned. Variances below a fraction of the largest are raised to it, which limits R.
     """
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] < _ROUNDING**2:  # every class is a point
@@ -207,14 +214,14 @@ def _ridge(variances: Floats) -> float:
 
 
 def _range(matrix: Floats) -> tuple[Floats, Floats]:
-    """Eigenvectors of a positive matrix, and their eigenvalues, as far as these are more than rounding."""
+    """Return the eigenvectors (as columns) and eigenvalues of a positive matrix that are more than rounding."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > _NO_VARIANCE * values[-1]
     return vectors[:, kept], values[kept]
 
 
 def _products(X: Any, weights: Floats, scale: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """u → Zu and t → Zᵀt with the standardised rows Z, without forming them."""
+    """Return the functions u → Zu and t → Zᵀt, with the standardised rows Z, without forming Z."""
     share = weights / weights.sum()
     root, mean = np.sqrt(share), np.asarray(X.T @ share) / scale
 

@@ -1,6 +1,6 @@
-"""Progress of a fit: scikit-learn's callbacks where there are any, and a line for every run if ``verbose``.
+"""Progress of a fit: calls of scikit-learn's callbacks, and one printed line for each run if ``verbose``.
 
-scikit-learn has callbacks since 1.9 (``model.set_callbacks(ProgressBar())``).
+Callbacks (``model.set_callbacks(ProgressBar())``) need scikit-learn 1.9 or later.
 """
 
 import threading
@@ -13,28 +13,29 @@ from melc.fit.solvers import Result
 
 
 class RunCounter:
-    """A callback that calls ``step`` after every run, for progress that is shown in some other way."""
+    """A callback that calls ``step`` after each run, for programs that show progress in their own way."""
 
     def __init__(self, step: Callable[[], None]) -> None:
         self.step = step
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Nothing to set up."""
+        """Do nothing."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Nothing to tear down."""
+        """Do nothing."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Only ends count."""
+        """Do nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Call ``step`` if a run has ended, not the whole fit."""
         if context.parent is not None:
             self.step()
 
 
 @contextmanager
 def counting_runs(model: Any, step: Callable[[], None]) -> Iterator[None]:
-    """Call ``step`` after every run of the model's fits in this block; never, where there are no callbacks."""
+    """Call ``step`` after each run of the model's fits in this block. Before scikit-learn 1.9 it is never called."""
     if not HAS_CALLBACKS:
         yield
         return
@@ -46,7 +47,7 @@ def counting_runs(model: Any, step: Callable[[], None]) -> Iterator[None]:
 
 
 class Progress:
-    """Tells callbacks of the beginning and end of a fit and of every run in it. Safe to use from threads."""
+    """Reports the beginning and end of a fit and of each of its runs to callbacks. Thread-safe."""
 
     def __init__(self, estimator: Any, n_runs: int, verbose: int, X: Any, y: Any, sample_weight: Any) -> None:
         self.estimator, self.n_runs, self.verbose = estimator, n_runs, verbose
@@ -61,9 +62,9 @@ class Progress:
             self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
 
     def run_ended(self, run: Result, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
-        """Note a run and return whether a callback wants the fit to stop, which holds for all runs that follow.
+        """Report a run. Return whether this or an earlier callback asked the fit to stop.
 
-        ``attributes`` makes a fitted model of what is known so far, should a callback ask for one.
+        ``attributes`` returns the fitted attributes of the best run so far, for callbacks that ask for a fitted model.
         """
         with self._lock:
             self.n_ended += 1
@@ -83,6 +84,6 @@ class Progress:
             return self._stop
 
     def fit_ended(self) -> None:
-        """Tell callbacks that the estimator is fitted: everything that they need is on it."""
+        """Report the end of the fit. The fitted attributes are on the estimator by then."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes={})

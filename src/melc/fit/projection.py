@@ -1,4 +1,4 @@
-"""One projection from labelled rows: where to start, the search, and the densities along what it finds."""
+"""Learning one projection from labelled rows: starting directions, search, and the densities along the result."""
 
 import contextlib
 import functools
@@ -23,28 +23,29 @@ from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.shrinkage import Shrinkage
 
-# Rows that scales and starts are estimated from.
+# Number of rows from which scales and starting directions are estimated.
 _SAMPLE_ROWS = 10_000
 
-# Methods whose objective is smooth. The paper's own two jump.
+# Methods whose objective is smooth. That of the paper's two approximations has jumps.
 _SMOOTH = ("moments", "exact")
 
-# A class whose variance is a smaller part of its features' than this does not really vary: random directions leave all
-# of it, real data a hundredth and more.
+# If Coordinates.variance_left is below this, the features of a class cancel each other and the class hardly varies. It
+# is about one for random directions, and a hundredth or more for directions found on real data.
 _CANCELLED = 1e-8
 
-# Numbers next to each other that the narrowest kernel along a direction is wide.
+# Minimum bandwidth of a density, in units of the spacing of floats at the outermost projection.
 _STEPS_PER_KERNEL = 8
-# Less has no reciprocal. Features of the smallest scale come near it where a class hardly varies.
+# Minimum kernel variance: the reciprocal of a much smaller one overflows. Features of the smallest allowed scale come
+# near it if a class hardly varies.
 _LEAST_VARIANCE = 1e-305
 
-# Rows from which several classes are worth solving side by side: fewer stay in the cache anyway.
+# From this many rows on, several classes are solved in parallel, which saves passes. Fewer rows stay in the cache.
 _WORTH_TOGETHER = 100_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of one projection depends on, besides the rows: parameters of ``MELC`` with the same names."""
+    """The settings of a fit: parameters of :class:`melc.MELC` with the same names."""
 
     gamma: float
     method: str
@@ -56,7 +57,7 @@ class Settings:
     shrinkage: float | str | None = None
 
     def problem(self, coordinates: Coordinates, shrinkage: Shrinkage | None) -> Problem:
-        """Return how objectives are made of rows, and how they are solved."""
+        """Return the search problem with these settings."""
 
         def objective(rows: Rows, gamma: float, least_eps: float) -> Objective:
             eps = max(self.eps, least_eps) if self.method == "moments" else self.eps
@@ -75,17 +76,17 @@ class Projection:
     decision: Decision
     best: Result
     runs: list[Result]
-    contributions: Floats  # of every feature to the projections: its weight times its spread
-    variance_left: float  # of a class along the direction, as a part of what its features bring along; the smaller
-    floored: bool
+    contributions: Floats  # see Coordinates.contributions
+    variance_left: float  # see Coordinates.variance_left
+    floored: bool  # whether the variance of a class along the direction is below the floor
 
     @property
     def is_degenerate(self) -> bool:
-        """Whether a class hardly varies along the direction, perhaps because its features cancel each other."""
+        """Whether a class hardly varies along the direction, for example because its features cancel each other."""
         return self.floored or self.variance_left < _CANCELLED
 
 
-# Is called after every run, with a function that makes the projection of the best run so far. Returns True to stop.
+# Called after each run, with a function that returns the projection of the best run so far. Returns True to stop.
 Listener = Callable[[Result, Callable[[], Projection]], bool]
 
 
@@ -98,13 +99,13 @@ def learn_projections(
     known: Floats | None,
     run_ended: Listener,
 ) -> list[Projection]:
-    """Return a projection for every part: rows with two codes each, one part for every class if there are several.
+    """Return one projection for each part. Each part has codes 0 and 1; with several classes, one part for each class.
 
-    Parts are solved side by side where that saves passes over the data. ``known``, of shape (n_parts, d), are
-    directions to go on from instead of new starts.
+    Parts are solved in parallel where that saves passes over the data. ``known``, of shape (n_parts, d), are directions
+    to start from instead of new ones.
     """
     rngs = [rng]
-    if len(parts) > 1:  # one each, so that the order in which they are solved does not matter
+    if len(parts) > 1:  # one for each part, so that the order in which they are solved does not matter
         rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
 
     def learn(k: int) -> Projection:
@@ -128,7 +129,10 @@ def learn_projection(
     known: Floats | None = None,
     run_ended: Listener = lambda run, projection: False,
 ) -> Projection:
-    """Return the best direction for two classes and the decision along it; from a known direction only, if given."""
+    """Return the best direction for two classes and the decision along it.
+
+    The search starts from ``known``, of shape (d,), if it is given, otherwise from ``settings.n_init`` directions.
+    """
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
@@ -153,22 +157,22 @@ def learn_projection(
 
 @dataclass(frozen=True)
 class Line:
-    """The densities and thresholds along a direction, which is turned so that the second class lies higher."""
+    """The decision along a direction, whose sign is such that the mean of the second class is the higher one."""
 
     direction: Floats
     decision: Decision
-    variances: tuple[float, float]  # of the classes, shrunk
+    variances: tuple[float, float]  # of the classes, after shrinkage
     floored: bool
 
 
 def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats) -> Line:
-    """Return the densities, thresholds and counts along a direction."""
+    """Return the densities, thresholds and counts along a direction of shape (d,)."""
     summary = rows.summarise(direction)
     spread = summary.spread
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
     if _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread)) < 0:
         direction, summary = -direction, summary.mirrored()
-    # A kernel narrower than the steps between projections would lie between two of them.
+    # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
     least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     first, second = (max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR))
     decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
@@ -177,9 +181,9 @@ def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ra
 
 
 def _sign(direction: Floats, difference: float, variance: float) -> float:
-    """The factor that turns v so that the second class lies higher on average.
+    """Return the sign for v that makes the mean of the second class the higher one.
 
-    Where the means agree, the one that makes the largest component of v positive.
+    If the means are equal, return the sign that makes the largest component of v positive.
     """
     if abs(difference) > 1e-9 * np.sqrt(variance):
         return float(np.sign(difference))

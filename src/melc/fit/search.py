@@ -1,9 +1,9 @@
-"""From many starts to one direction: everything on small data, coarse to fine on large.
+"""The search from several starting directions: on all rows for small data, from coarse to fine for large data.
 
-On large data all starts run on a small stratified sample, whose kernels are wide and smooth the landscape. The best
-few go on with a larger sample, where the kernels narrow to the width of the whole (and below, and back). Only the
-winner sees all rows, and it takes the curvature along: the Hessian on a sample, by differences of the gradient, turns
-the last search into a few Newton-like steps.
+On large data each start runs on a small stratified sample, whose wide kernels make the objective smoother. The best few
+directions continue on a larger sample, while the bandwidth goes to that of all rows (first above it, then below it,
+then to it). These candidates are compared on all rows, and only the best is optimised there. That last search uses the
+Hessian on a sample, from differences of the gradient, and so takes a few Newton-like steps.
 """
 
 from collections.abc import Callable
@@ -20,45 +20,47 @@ from melc.objective import Objective
 _COARSE_ROWS = 5_000
 _MIDDLE_ROWS = 40_000
 _CURVATURE_ROWS = 100_000
-# Fewer rows than this, and all starts may as well see all of them; or a Hessian costs more than it saves.
+# Up to this many rows, all starts run on all rows.
 WORTH_SAMPLES = 20_000
+# Up to this many rows, computing a Hessian takes longer than the iterations that it saves.
 _WORTH_CURVATURE = 160_000
-# Kernel widths on the middle sample, in those of all rows, and how many directions go through each. Narrower than
-# in the end in between: optima that show more thresholds have their basins there, and keep them afterwards.
+# Bandwidths on the middle sample, relative to that of all rows, and the number of directions optimised with each. The
+# second is narrower than the last, because optima with more thresholds are found there and stay optima afterwards.
 _WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
-# Directions closer than this (cosine, in the optimiser's coordinates) count as one.
+# Two directions whose absolute cosine, in the optimiser's coordinates, is at least this count as one.
 _SAME = 0.99
-# A sample's optimum moves with the next sample anyway: neither its search nor its sums need be exact.
+# The optimum of a sample differs from that of the next, so neither its search nor its sums need high accuracy.
 _COARSE_TOL = 1e-2
 _COARSE_EPS = 1e-3
-# Relative change of a smooth objective that is still progress: a little more than its rounding.
+# Smallest relative change of a smooth objective that counts as progress, a little more than its rounding.
 _LEAST_PROGRESS = 1e-11
-# More features than this, and the Hessian costs more than the steps that it saves.
+# With more features than this, computing a Hessian takes longer than the iterations that it saves.
 _MOST_CURVATURE_FEATURES = 200
 _DIFFERENCE = 1e-4
-# Curvature below this fraction of the largest is rounding, or a ridge along which a long step would leave the model.
+# Curvatures are taken to be at least this fraction of the largest. Smaller ones are rounding, or belong to a flat
+# direction in which a step would be too long.
 _LEAST_CURVATURE = 1e-4
 
 
 @dataclass(frozen=True)
 class Problem:
-    """How an objective is made of rows, ``objective(rows, gamma, least_eps)``, and how it is to be solved."""
+    """How to make an objective from rows, ``objective(rows, gamma, least_eps)``, and how to maximise it."""
 
     objective: Callable[[Rows, float, float], Objective]
     gamma: float
     solver: str
     max_iter: int
     tol: float
-    smooth: bool  # whether curvature means anything: not for objectives that jump
-    whitening: Floats | None = None  # coordinates to search in where no better ones are known
+    smooth: bool  # False for objectives with jumps, which have no useful curvature
+    whitening: Floats | None = None  # coordinates of the search if no curvature is known
 
     def solve(
         self, objective: Objective, start: Floats, tol: float | None = None, curvature: Floats | None = None
     ) -> Result:
-        """Solve from one start; to the end, unless a larger ``tol`` will do.
+        """Maximise the objective from one start, to the tolerance of the problem or to a larger ``tol``.
 
-        To the end means until the gradient says so: a smooth objective that hardly changes any more can still turn its
-        direction by 1e-5.
+        Without ``tol`` a smooth objective is maximised until the gradient is small enough: when its value hardly
+        changes any more, the direction can still change by 1e-5.
         """
         to_the_end = tol is None and self.smooth
         return maximise(
@@ -72,11 +74,11 @@ class Problem:
         )
 
     def sharpen(self, objective: Objective, best: Result) -> Result:
-        """The best run of all, to some more digits where that makes sense."""
+        """Return the best run made more accurate by :func:`melc.fit.solvers.sharpen`, if the objective is smooth."""
         return sharpen(objective, best) if self.smooth else best
 
     def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:
-        """The objective of a sample, with kernels ``width`` times as wide as those of ``n_rows`` rows."""
+        """Return the objective of a sample, with ``width`` times the bandwidth of ``n_rows`` rows."""
         return self.objective(sample, width * self.gamma * (sample.n_rows / n_rows) ** 0.2, _COARSE_EPS)
 
 
@@ -87,9 +89,9 @@ def search(
     rng: np.random.RandomState,
     run_ended: Callable[[Result], bool] = lambda run: False,
 ) -> tuple[Result, list[Result]]:
-    """The best direction, and the run of every start (on samples, where there are any).
+    """Return the best run on all rows, and the runs from all starts (on samples, if the data are large).
 
-    ``run_ended`` hears of every run, and may ask for no more of them by returning True.
+    ``run_ended`` is called after each run and may stop the search by returning True.
     """
     if rows.n_rows > WORTH_SAMPLES:
         return _coarse_to_fine(rows, problem, starts, rng, run_ended)
@@ -111,10 +113,10 @@ def _coarse_to_fine(
     rng: np.random.RandomState,
     run_ended: Callable[[Result], bool],
 ) -> tuple[Result, list[Result]]:
-    """Every start on a sample of its own, so that no bad draw misleads them all; then through larger samples.
+    """Search on samples of increasing size, then on all rows. Return what :func:`search` returns.
 
-    A start runs twice: with the wide kernels of the sample, and with the narrow ones of the whole. Either finds
-    optima that the other misses.
+    Each start has its own sample, so that one bad sample does not mislead all starts. It runs twice: with the bandwidth
+    of the sample and with the narrower one of all rows. Each finds optima that the other misses.
     """
     runs, narrow = [], []
     for start in starts:
@@ -130,7 +132,11 @@ def _coarse_to_fine(
 def _through_widths(
     rows: Rows, problem: Problem, wide: list[Floats], narrow: list[Floats], rng: np.random.RandomState
 ) -> list[Floats]:
-    """The best directions on a larger sample, while its kernels narrow to the width of the whole."""
+    """Return the best directions on a larger sample, optimised with each of the bandwidths in _WIDTHS in turn.
+
+    ``wide`` are directions found with the bandwidth of the small samples. ``narrow`` are those found with that of all
+    rows; they join at the last bandwidth.
+    """
     middle = draw_sample(rows, _MIDDLE_ROWS, rng)
     directions = wide
     for width, survivors in _WIDTHS:
@@ -142,7 +148,7 @@ def _through_widths(
 
 
 def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np.random.RandomState) -> Result:
-    """The best direction by all rows (samples are too close to call), polished on them."""
+    """Return the run on all rows from the best of the directions, which are compared on all rows as well."""
     objective = problem.objective(rows, problem.gamma, 0.0)
     winner = _distinct_best(objective, directions)[0]
     curvature = None
@@ -152,7 +158,7 @@ def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np
 
 
 def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Floats]:
-    """Directions by falling divergence, no two alike."""
+    """Return the directions by decreasing divergence, without those that are close to a better one."""
     candidates = [objective.searched_from(direction) for direction in directions]
     candidates.sort(key=lambda u: -objective.evaluate(u).divergence)
     kept: list[Floats] = []
@@ -163,9 +169,10 @@ def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Float
 
 
 def curvature_at(objective: Objective, direction: Floats) -> Floats:
-    """A matrix R with R Rᵀ ≈ (−Hessian)⁻¹ of the penalised objective: in p, u = u₀ + R p, its curvature is one.
+    """Return R, of shape (d, d), with R Rᵀ ≈ (−H)⁻¹, H the Hessian of the penalised objective at a direction.
 
-    Differences of the gradient give the Hessian; where the objective is not concave, its curvature counts by size.
+    In coordinates p with u = u₀ + R p the curvature is one in all directions. H is computed by differences of the
+    gradient. If the objective is not concave, the absolute values of its curvatures are used.
     """
     u = objective.searched_from(direction)
     gradient = objective.penalise(u, objective.evaluate(u))[1]

@@ -1,6 +1,6 @@
-"""How far class variances are shrunk, and towards what: Ledoit and Wolf's estimate, or a number from the user.
+"""Intensity and target of the shrinkage of class variances: Ledoit and Wolf's estimate, or the user's intensity.
 
-What shrinkage does to the divergence is in :mod:`melc.objective.shrinkage`.
+:mod:`melc.objective.shrinkage` has the formula of shrinkage and its effect on the divergence.
 """
 
 import math
@@ -14,14 +14,17 @@ from melc.data.source import Rows
 from melc.fit.coordinates import gram
 from melc.objective.shrinkage import Shrinkage
 
-# Rows of a class from which the intensity is estimated.
+# Number of rows of a class from which the intensity is estimated.
 _ROWS = 2000
-# What is left of a difference of equal numbers.
+# Relative rounding error of a difference of equal numbers.
 _ROUNDING = 1e-13
 
 
 def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> Shrinkage | None:
-    """Return what ``MELC(shrinkage=wish)`` means for rows whose features have the given scales (inf: constant)."""
+    """Return the shrinkage that ``MELC(shrinkage=wish)`` stands for, or None for no shrinkage.
+
+    ``scale``, of shape (d,), are the scales of the features, infinite for constant ones.
+    """
     if wish is None or wish == 0:
         return None
     finite = np.where(np.isfinite(scale), scale, 0.0)
@@ -32,28 +35,30 @@ def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> S
 
 
 def _estimate(X: Any, weights: Floats, total_weight: float, scale: Floats) -> tuple[float, float]:
-    """Return Ledoit and Wolf's intensity for a class, from some of its rows, and its target."""
+    """Return Ledoit and Wolf's intensity and target for a class, from a sample X of its rows, shape (n, d)."""
     n_features = int(np.count_nonzero(np.isfinite(scale)))
     return ledoit_wolf(gram(X, weights, scale), weights, n_features, total_weight)
 
 
 def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight: float) -> tuple[float, float]:
-    """Return intensity λ and target t with (1 − λ) S + λ t I the best estimate of a covariance (Ledoit and Wolf 2004).
+    """Return the intensity λ and target t for which (1 − λ) S + λ t I is the best estimate of a covariance matrix.
 
-    All that the formula needs is in the products ZZᵀ of the rows, each centred and times the root of its share p: then
-    S = ZᵀZ has the trace of ZZᵀ and its norm. The rows may be a sample of a class of ``total_weight``: what is
-    uncertain in their covariance is smaller in that of all by the ratio of the weights.
+    S is the sample covariance (Ledoit and Wolf 2004). ``products``, of shape (n, n), is ZZᵀ, with Z the centred rows,
+    each times the square root of its share of ``weights``. The formula needs only the trace and the norm of S = ZᵀZ,
+    and ZZᵀ has the same. The rows may be a sample of a class of ``total_weight``. The variance of the estimate is then
+    smaller for the whole class, by the ratio of the weights.
 
-    Two rows lie on a line through their mean, and either gives the same product: the formula takes that for certainty.
-    For them λ is at least P/(4 (P − 1)), what the same criterion gives under normality (Chen, Wiesel, Eldar and Hero
-    2010, "Shrinkage algorithms for MMSE covariance estimation", their Rao-Blackwell estimator for n = 2).
+    Two rows have the same deviation from their mean up to the sign, so the formula would estimate a variance of zero.
+    For a class of two rows λ is therefore at least P/(4 (P − 1)), with P features. This is what the same criterion
+    gives for a normal distribution (Chen, Wiesel, Eldar and Hero 2010, "Shrinkage algorithms for MMSE covariance
+    estimation", their Rao-Blackwell estimator for n = 2).
     """
     share = weights / weights.sum()
     lengths = np.diagonal(products)
     target = float(lengths.sum()) / n_features
     if target <= 0 or n_features == 1:  # a single variance is its own target
         return 0.0, target
-    square = float(np.sum((products / target) ** 2))  # in units of the target, whose square might underflow
+    square = float(np.sum((products / target) ** 2))  # divided by the target first, because its square might underflow
     uncertainty = (float(np.sum((lengths / target) ** 2 / share)) - square) / weights.sum()
     distance = square - n_features
     if uncertainty < _ROUNDING * square:

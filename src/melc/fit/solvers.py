@@ -1,4 +1,4 @@
-"""Starting directions, solvers, and what became of each run."""
+"""The solvers, and the result of a run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,28 +9,30 @@ from scipy.optimize import minimize
 from melc.arrays import Floats
 from melc.objective import Objective
 
-# Smallest relative change of the objective that still counts as progress (SciPy's own default).
+# Smallest relative change of the objective that counts as progress (SciPy's default for L-BFGS-B).
 SCIPY_PROGRESS = 2.2e-9
 
-# Relative difference of divergences that no two optima have.
+# Runs whose divergences differ by less than this, relatively, are taken to have reached the same optimum.
 _SAME_OPTIMUM = 5e-10
 
 _ARMIJO = 1e-4
 _MOST_HALVINGS = 40
 
-# Rounding grows along a run, some tenfold in fifteen iterations: after fewer than this many it is below 1e-10.
+# Differences in rounding grow along a run, about tenfold in fifteen iterations. In runs shorter than this they stay
+# below 1e-10.
 _LONG_RUN = 60
-# What is to be left of the gradient after a long run, and the step of its differences.
+# Factor by which sharpen reduces the gradient after a long run, and the step of its finite differences.
 _SHARPER = 1e-4
 _DIFFERENCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run of a solver from one start.
+    """The result of one run of a solver from one start.
 
-    ``direction`` has length one in the units of the features; ``norm`` is the length that the solver
-    ended with in its own coordinates, ``history`` the divergence after each iteration.
+    ``direction``, of shape (n_features,), has length one in the units of the features. ``norm`` is the length of the
+    final u in the coordinates of the optimiser. ``history`` is the best divergence after each iteration, and ``reason``
+    says why the run ended.
     """
 
     direction: Floats
@@ -45,9 +47,9 @@ class Result:
 
 
 class _Trace:
-    """What a run has seen: the best point, which counts even if a later line search fails.
+    """The function that a solver minimises. It records the best point, which is the result even if a line search fails.
 
-    With a ``curvature`` matrix R the solver moves in coordinates p, u = origin + R p.
+    With a ``curvature`` matrix R, of shape (d, d), the solver works in coordinates p with u = origin + R p.
     """
 
     def __init__(self, objective: Objective, start: Floats, curvature: Floats | None = None) -> None:
@@ -66,7 +68,7 @@ class _Trace:
         return self.origin if self.curvature is None else np.zeros(len(self.origin))
 
     def __call__(self, p: Floats) -> tuple[float, Floats]:
-        """Negated value and gradient, for minimisers."""
+        """Return the negated objective and its gradient with respect to p, shape (d,)."""
         u = p if self.curvature is None else self.origin + self.curvature @ p
         evaluation = self.objective.evaluate(u)
         value, gradient = self.objective.penalise(u, evaluation)
@@ -78,7 +80,7 @@ class _Trace:
         self.history.append(self.best_divergence)
 
     def has_settled(self) -> bool:
-        """Whether the last iteration gained less than SciPy would call progress."""
+        """Return whether the last iteration increased the divergence by less than SciPy counts as progress."""
         if len(self.history) < 2:
             return False
         gain = self.history[-1] - self.history[-2]
@@ -99,17 +101,17 @@ class _Trace:
 
 
 def _lbfgs(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
-    """SciPy's L-BFGS-B, without bounds."""
+    """Run SciPy's L-BFGS-B, without bounds."""
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": progress}
     found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
-    if found.status == 1 and trace.has_settled():  # asked for more than anybody needs, and the limit came first
+    if found.status == 1 and trace.has_settled():  # the limit was reached, but by SciPy's default it has converged
         return trace.result(int(found.nit), True, "converged: the divergence no longer changes")
     reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
 def _cg(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
-    """SciPy's nonlinear conjugate gradients; they look at the gradient only, not at progress."""
+    """Run SciPy's nonlinear conjugate gradients, which stop by the gradient only and ignore ``progress``."""
     options = {"maxiter": max_iter, "gtol": tol}
     found = minimize(trace, trace.start, jac=True, method="CG", callback=trace.note_iteration, options=options)
     reason = {0: "converged: the gradient is below tol", 1: _limit(max_iter)}.get(found.status, _STALLED)
@@ -117,7 +119,7 @@ def _cg(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
 
 
 def _sphere(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
-    """Gradient ascent along the unit sphere, with backtracking until Armijo's condition holds."""
+    """Run gradient ascent on the unit sphere, with backtracking until Armijo's condition holds."""
     u = trace.start
     value, gradient = trace(u)
     step = 1.0
@@ -158,7 +160,7 @@ def _limit(max_iter: int) -> str:
 
 
 def _plain(message: object) -> str:
-    """SciPy's message as a sentence: it says which of two tests was passed."""
+    """Return which of the two tests of convergence was passed, in words, from SciPy's message."""
     gradient = "PROJECTED GRADIENT" in str(message).upper()
     return "the gradient is below tol" if gradient else "the divergence no longer changes"
 
@@ -173,13 +175,13 @@ def maximise(
     progress: float = SCIPY_PROGRESS,
     curvature: Floats | None = None,
 ) -> Result:
-    """Maximise the divergence from one start, a direction in the units of the features.
+    """Maximise the divergence from one start, a direction of shape (n_features,) in the units of the features.
 
     A run ends when no component of the gradient exceeds ``tol``, or when the relative change of the objective is below
-    ``progress``.
+    ``progress`` (not for "cg").
 
-    ``curvature`` is a matrix R whose square R Rᵀ is about the inverse of the negative Hessian at the start; the
-    solvers that leave the sphere then work in coordinates in which the objective is equally curved in all directions.
+    ``curvature`` is a matrix R, of shape (n_features, n_features), with R Rᵀ about the inverse of the negative Hessian
+    at the start. "lbfgs" and "cg" then work in coordinates in which the curvature is about the same in all directions.
 
     Examples
     --------
@@ -193,18 +195,18 @@ def maximise(
     >>> result.converged, bool(abs(result.direction[0]) > 0.9)
     (True, True)
     """
-    # The sphere has no coordinates to stretch.
+    # "sphere" needs the original coordinates, in which the constraint is a sphere.
     trace = _Trace(objective, objective.searched_from(start), None if solver == "sphere" else curvature)
     return SOLVERS[solver](trace, max_iter, tol, progress)
 
 
 def sharpen(objective: Objective, found: Result) -> Result:
-    """The same optimum to some more digits, where a run was long and converged.
+    """Return the result of a long converged run, made more accurate by Newton steps; other results unchanged.
 
-    A run ends anywhere within its tolerance, and after many iterations it is rounding that decides where: the same
-    rows, dense and sparse, may end 1e-5 apart. Newton steps from there, −H s = g, make the gradient 1e-4 of what it
-    was, in no more evaluations than the run had. They look at nothing but gradients, for the objective itself changes
-    by less than its rounding. Iterations of the solver stay what they were; evaluations are counted.
+    A run ends anywhere within its tolerance, and after many iterations rounding decides where: the same rows, dense and
+    sparse, may end 1e-5 apart. Newton steps s with −H s = g reduce the gradient to 1e-4 of its size, with about as many
+    evaluations as the run had at most. They use only gradients, because the objective itself changes by less than its
+    rounding. The new evaluations are added to the count, the number of iterations stays the same.
     """
     if not found.converged or found.n_iter < _LONG_RUN:
         return found
@@ -234,9 +236,10 @@ def sharpen(objective: Objective, found: Result) -> Result:
 
 
 def _newton_step(objective: Objective, u: Floats, gradient: Floats, enough: float, last: int) -> Floats:
-    """s with −H s = g by conjugate gradients, products with H by differences of the gradient.
+    """Return s, of shape (d,), with −H s = g, by conjugate gradients. Products with H are differences of the gradient.
 
-    Ends when so little of the gradient is left, with the ``last`` evaluation, or where the objective is not concave.
+    The iteration ends when the residual is at most ``enough``, when the objective has made ``last`` evaluations, or
+    when the objective is not concave.
     """
     step, left = np.zeros(len(u)), gradient.copy()
     towards, square = left, float(left @ left)
@@ -256,10 +259,9 @@ def _newton_step(objective: Objective, u: Floats, gradient: Floats, enough: floa
 
 
 def best_of(results: list[Result]) -> Result:
-    """The run that reached the highest divergence; of equals the first, one that converged if there is any.
+    """Return the run with the highest divergence; among equal ones the first that converged, or else the first.
 
-    Equal are those that differ by next to nothing: they ended at the same optimum, and which of them is higher by that
-    is a matter of rounding.
+    Divergences that differ by no more than about rounding count as equal, because these runs ended at the same optimum.
     """
     highest = max(result.divergence for result in results)
     enough = highest - _SAME_OPTIMUM * max(abs(highest), 1.0)

@@ -1,4 +1,4 @@
-"""What is checked of rows, labels, weights and priors before a fit, and the form in which they enter it."""
+"""Checks of rows, labels, weights and priors before a fit, and their canonical form."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,22 +11,25 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 from melc.arrays import Floats
 
-# With more classes than this there must be some rows to each.
+# With more than _MANY_CLASSES classes there must be at least _ROWS_PER_CLASS rows for each class, on average.
 _MANY_CLASSES, _ROWS_PER_CLASS = 50, 4
-# Bytes that the codes of all classes may take whatever X has, and beyond that for each byte of X.
+# The codes of all classes may take _SMALL_CODES bytes, or if it is more, _CODES_PER_BYTE bytes for each byte of X.
 _SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
-# Rows that are looked at together where all at once would fill the memory.
+# Rows are processed in blocks of this size where all at once would take too much memory.
 _BLOCK = 1 << 16
-# Labels that are searched at once: NumPy's search among very many could not be interrupted.
+# Labels are searched in blocks of this size, because a single NumPy call on all of them could not be interrupted.
 _LABELS_AT_ONCE = 1 << 20
-# Rows that a class may count as, by weight.
+# Smallest and largest total weight of a class.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
-# Numbers up to which sorting rows costs next to nothing; larger data are seldom degenerate.
+# Data with up to this many elements are sorted, which takes little time; larger data are seldom degenerate.
 MOST_SORTED_NUMBERS = 200_000
 
 
 def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
-    """Return the different labels in ascending order. Too many for data of ``n_bytes`` are refused early."""
+    """Return the distinct labels in ascending order, shape (n_classes,).
+
+    Raises an error early if there are too many for data of ``n_bytes``.
+    """
     found = []
     for part in _label_stretches(len(y)):
         check_classification_targets(y[part])
@@ -38,7 +41,7 @@ def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
 
 
 def numbers_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the place of every row's label among all labels, of shape (n,)."""
+    """Return the index in ``labels`` of the label of each row, shape (n,)."""
     numbers = np.empty(len(y), dtype=np.int8 if len(labels) <= 2 else np.intp)
     for part in _label_stretches(len(y)):
         numbers[part] = y[part] != labels[0] if len(labels) <= 2 else np.searchsorted(labels, y[part])
@@ -46,7 +49,7 @@ def numbers_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _label_stretches(n: int) -> Iterator[slice]:
-    """Of about equal length: few rows by themselves could look as if each were a class."""
+    """Yield slices of about equal length. In a very short one each row could look like a class of its own."""
     count = max(1, -(-n // _LABELS_AT_ONCE))
     for i in range(count):
         yield slice(n * i // count, n * (i + 1) // count)
@@ -63,7 +66,7 @@ def drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]:
 def counts_and_totals(index: NDArray[Any], weights: Floats | None, n_classes: int) -> tuple[NDArray[np.int64], Floats]:
     """Return the number of rows and the weight of every class, both of shape (n_classes,)."""
     counts, totals = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes)
-    for start in range(0, len(index), _BLOCK):  # by blocks: counting makes wide numbers of narrow ones
+    for start in range(0, len(index), _BLOCK):  # in blocks, because bincount converts its argument to 64-bit integers
         block = slice(start, start + _BLOCK)
         counts += np.bincount(index[block], minlength=n_classes)
         totals += np.bincount(index[block], None if weights is None else weights[block], n_classes)
@@ -71,11 +74,11 @@ def counts_and_totals(index: NDArray[Any], weights: Floats | None, n_classes: in
 
 
 def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any, NDArray[Any], Floats | None]:
-    """Return rows in ascending order, equal rows of a class joined into one that has their weight.
+    """Return the rows sorted by class and features, with equal rows of a class merged into one with their total weight.
 
-    The fit of small data is then the same to the last bit whatever the order of the rows, and whether a row is
-    repeated or weighted. That matters where a problem is degenerate, say with more features than rows: there the search
-    enlarges differences in rounding to visible ones. Data of more than 200,000 numbers are returned as they are.
+    The fit of small data is then the same to the last bit for any order of the rows, and whether rows are repeated or
+    weighted. This matters if a problem is degenerate, for example with more features than rows: the search then
+    magnifies rounding differences. Data with more than 200,000 elements are returned unchanged.
 
     Examples
     --------
@@ -89,18 +92,18 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
         return X, index, weights
     mass = np.ones(n_rows) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X
-    # The weights of equal rows in ascending order too: their sum depends on it, if only in the last digit.
+    # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
     order = np.lexsort([mass, *values.T[::-1], index])
     keys = np.column_stack([index, values])[order]
     first = np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
     chosen = X[order[first]]
     if sparse.issparse(chosen):
-        chosen.sort_indices()  # products add up in the order of what is stored
+        chosen.sort_indices()  # sparse products are added in the order of the stored elements
     return chosen, index[order[first]], np.add.reduceat(mass[order], first)
 
 
 def varies(X: Any) -> bool:
-    """Return whether any feature does; found out in the first block, as a rule."""
+    """Return whether any feature varies. For dense X usually the first block is enough to tell."""
     if sparse.issparse(X):
         low, high = min_max_axis(X, axis=0)
         return bool(np.any(low < high))
@@ -108,35 +111,38 @@ def varies(X: Any) -> bool:
 
 
 def check_varies(varies: bool, n_rows: int, n_features: int) -> None:
-    """Refuse rows that are all the same."""
+    """Raise an error if all rows are equal."""
     if not varies:
         raise ValueError(
-            f"None of the {n_features} features varies over the {n_rows} rows, so no direction tells the "
-            "classes apart. Check how X was read."
+            f"None of the {n_features} features varies over the {n_rows} rows, so no direction separates the "
+            "classes. Check how X was read."
         )
 
 
 def check_number_of_classes(n_classes: int, n_rows: int, n_bytes: int) -> None:
-    """Refuse what can only be a mistake, before memory is asked for: each class is told from the rest on its own."""
+    """Raise an error if there are so many classes that it must be a mistake, before memory is allocated.
+
+    The codes of each class against the rest take one byte for each row.
+    """
     needed = n_classes * n_rows
     few_rows = n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes
     if few_rows or needed > max(_SMALL_CODES, _CODES_PER_BYTE * n_bytes):
         raise ValueError(
-            f"y holds {n_classes} classes in {n_rows} rows; to code them takes {needed / 2**20:.0f} MiB, while X has "
-            f"{n_bytes / 2**20:.0f} MiB. If y is a quantity or the number of a row, it needs another method or column; "
-            "if it is a class, join the rare ones."
+            f"y holds {n_classes} classes in {n_rows} rows; coding them takes {needed / 2**20:.0f} MiB, while X has "
+            f"{n_bytes / 2**20:.0f} MiB. If y is a quantity, use a regressor. If it is a row number, choose another "
+            "column. If it is a class, join the rare ones."
         )
 
 
 def check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floats) -> None:
-    """Refuse a single class, classes of one row, and weights that cannot be meant as numbers of rows."""
+    """Raise an error for a single class, for classes of one row, and for weights that cannot be numbers of rows."""
     if len(classes) == 1:
         raise ValueError(
-            f"MELC tells classes apart, but y holds one class only: {classes.tolist()[0]!r}. Rows of a second class "
-            "are needed."
+            f"MELC needs at least two classes, but y holds one class only: {classes.tolist()[0]!r}. Add rows of a "
+            "second class."
         )
     _check_totals(classes, totals)
-    counted = np.maximum(counts, totals)  # a row of weight two is two rows
+    counted = np.maximum(counts, totals)  # a row of weight two counts as two rows
     if counted.min() < 2:
         label = classes.tolist()[np.argmin(counted)]
         raise ValueError(
@@ -156,11 +162,11 @@ def _check_totals(classes: NDArray[Any], totals: Floats) -> None:
 
 
 def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> list[float]:
-    """Return log(prior / prior of the rest) for every projection: of the second class, or of all if there are more."""
+    """Return log(prior / prior of the rest) for each projection: for the second of two classes, or for each of more."""
     if priors is None:
         return [0.0] * (len(classes) if len(classes) > 2 else 1)
     shares = totals if isinstance(priors, str) else _checked_shares(priors, classes)
-    rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which rounds to nothing
+    rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which may round to zero
     ratios = np.log(shares / rest)
     return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]
 

@@ -1,6 +1,6 @@
-"""Every compiled function: arrays and numbers in, arrays and numbers out.
+"""All functions compiled by numba. Their arguments and results are arrays and numbers.
 
-Nothing compiles at import: there are no eager signatures, and the machine code is cached on disk.
+Nothing is compiled at import: there are no eager signatures, and the machine code is cached on disk.
 """
 
 from melc.kernels.bins import (

@@ -1,12 +1,16 @@
-"""Moment bins: points to moments, polynomials to a weight per point.
+"""Moment bins: from points to the moments of their bins, and from the polynomials of bins to a weight for each point.
 
-A layout is passed as arrays over the two classes c: ``inverse`` (one over the bin width), ``low`` (first bin),
-``count`` (number of bins) and ``offset`` (first row of the class in tables that hold both classes). A point z
-of class c lies in bin ``floor((z − origin) · inverse[c])`` with local coordinate u ∈ [−1, 1). The
-number P of moments is ORDER, a constant for the compiler.
+A layout (:class:`melc.sums.bins.Layout`) is passed as ``origin`` and arrays of shape (2,) over the two classes c:
+``inverse`` (one over the bin width), ``low`` (first bin), ``count`` (number of bins) and ``offset`` (first row of the
+class in tables that hold both classes). A point z of class c lies in bin ``k = floor(t)``, t = (z − origin) ·
+inverse[c], with the local coordinate u = 2 (t − k) − 1 in [−1, 1). The number P of moments is ORDER, a compile-time
+constant.
 
-Indices are unsigned where they cannot be negative: numba then spares the test for counting from the end,
-and loops run two to five times faster.
+Points are passed as ``z`` and ``codes``, both of shape (n,). ``weights`` has shape (n,) with ``step`` 1, or shape (1,)
+with ``step`` 0 if all points have the same weight.
+
+Indices that cannot be negative are unsigned: numba then leaves out the test for negative indices, and the loops run two
+to five times faster.
 """
 
 import numpy as np
@@ -15,10 +19,10 @@ from numba import njit
 from melc.kernels.flags import COMPILE
 from melc.kernels.prefetch import prefetch
 
-# Moments that a bin keeps: the zeroth up to the seventh.
+# Number of moments of a bin: the zeroth up to the seventh.
 ORDER = 8
 
-# Points that are located, then worked on, while rows and coordinates are in the nearest cache.
+# Points are located in blocks of this size, so that their rows and coordinates stay in the first-level cache.
 LOCATED = 512
 _CACHE_LINE = np.uint64(8)  # numbers
 
@@ -27,6 +31,7 @@ _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 
 @njit(inline="always")
 def _add_moments(moments, row, weight, u):
+    """Add weight · uʲ to ``moments[row, j]`` for j < P."""
     u2 = u * u
     u3 = u2 * u
     u4 = u2 * u2
@@ -42,16 +47,16 @@ def _add_moments(moments, row, weight, u):
 
 @njit(inline="always")
 def _polynomial(c, row, u):
-    """Value at u of the polynomial of degree P − 2 in a row of c, by Horner's rule."""
+    """Return Σ_j c[row, j] uʲ over j < P − 1, by Horner's rule."""
     y = (c[row, _6] * u + c[row, _5]) * u + c[row, _4]
     return (((y * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
 
 
 @njit(**COMPILE)
 def locate(z, codes, origin, inverse, low, count, offset, rows, local):
-    """Row of the table (−1: none) and local coordinate of every point: straight-line code, which vectorises."""
-    # The class picks its entry by arithmetic, a + c (b − a): a choice or a look-up would keep the loop scalar.
-    # Exact, since widths are powers of two less than 2^52 apart, and the rest are whole numbers.
+    """Write the table row of each point to ``rows`` (−1 if it lies in no bin) and its local coordinate to ``local``."""
+    # The entry of a class is computed as a + c (b − a), because a branch or a look-up would prevent vectorisation.
+    # This is exact: widths are powers of two less than 2^52 apart, and the other entries are whole numbers.
     inverse_0, inverse_more = inverse[0], inverse[1] - inverse[0]
     low_0, low_more = low[0], low[1] - low[0]
     count_0, count_more = count[0], count[1] - count[0]
@@ -60,7 +65,7 @@ def locate(z, codes, origin, inverse, low, count, offset, rows, local):
         c = float(codes[i])
         t = (z[i] - origin) * (inverse_0 + c * inverse_more)
         floor = np.floor(t)
-        # Compared as floats: the bin of an outlier need not fit an integer.
+        # Compared as floats: the bin number of an outlier may be too large for an integer.
         bin_number = floor - (low_0 + c * low_more)
         inside = (bin_number >= 0.0) & (bin_number < count_0 + c * count_more)
         rows[i] = np.int32(offset_0 + c * offset_more + bin_number) if inside else np.int32(-1)
@@ -69,10 +74,10 @@ def locate(z, codes, origin, inverse, low, count, offset, rows, local):
 
 @njit(**COMPILE)
 def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments, ahead, place):
-    """Add the moments of points to their bins; returns how many lie in no bin of the layout.
+    """Add the moments of the points to ``moments``, shape (n_bins, P). Return the number of points in no bin.
 
-    ``step`` is 1 where every point has a weight and 0 where ``weights`` holds one for all. Adding keeps the core busy
-    and the memory idle, so every point has a few numbers fetched, from ``ahead[place]`` on, that are wanted next.
+    Adding moments is limited by arithmetic and leaves the memory idle. Each point therefore prefetches a cache line of
+    ``ahead``, starting at ``ahead[place]``: the numbers that the caller reads next.
     """
     place = np.uint64(place)
     rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
@@ -96,7 +101,10 @@ def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, mom
 
 @njit(**COMPILE)
 def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, table, w):
-    """The gradient weight of points: their bin's polynomial times their own weight; none for points in no bin."""
+    """Write the gradient weight of each point to ``w``, shape (n,): weight · p(u), and zero for points in no bin.
+
+    p is the polynomial of the point's bin, a row of ``table``, shape (n_bins, P − 1).
+    """
     rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
     for first in range(0, len(z), LOCATED):
         last = min(first + LOCATED, len(z))
@@ -114,7 +122,7 @@ def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, t
 
 @njit(**COMPILE)
 def add_point_moments(u, rows, weights, moments):
-    """Moments of points whose bins have been looked up already."""
+    """Add the moments of points with known local coordinates ``u`` and table ``rows``, all arrays of shape (n,)."""
     for i in range(len(u)):
         power = weights[i]
         for j in range(moments.shape[1]):
@@ -124,11 +132,15 @@ def add_point_moments(u, rows, weights, moments):
 
 @njit(**COMPILE)
 def merge_moments(moments, parents, shrink, shifts, merged):
-    """Moments in wider bins: u of a bin becomes shrink·u + shift in its parent. Exact, by the binomial theorem."""
+    """Add the moments of bins, shape (n, P), to those of their wider parents, ``merged`` of shape (n_parents, P).
+
+    The coordinate u of bin k is ``shrink · u + shifts[k]`` in bin ``parents[k]``. The result is exact, by the binomial
+    theorem.
+    """
     order = moments.shape[1]
     powers = np.empty(order)
     for k in range(len(moments)):
-        # (a u + b)^j, expanded: row j of Pascal's triangle, built as we go.
+        # powers holds the coefficients of (shrink · u + shift)^j, updated from j to j + 1.
         powers[:] = 0.0
         powers[0] = 1.0
         for j in range(order):
@@ -143,7 +155,10 @@ def merge_moments(moments, parents, shrink, shifts, merged):
 
 @njit(**COMPILE)
 def split_polynomials(parent_coefficients, parents, shrink, shifts, coefficients):
-    """Polynomials of wide bins in the coordinates of the bins inside: the transpose of merging moments."""
+    """Add the polynomials of parent bins, in the coordinates of the bins inside, to ``coefficients``, shape (n, P).
+
+    This is the transpose of :func:`merge_moments`, with the same ``parents``, ``shrink`` and ``shifts``.
+    """
     order = coefficients.shape[1]
     powers = np.empty(order)
     for k in range(len(coefficients)):
@@ -160,7 +175,7 @@ def split_polynomials(parent_coefficients, parents, shrink, shifts, coefficients
 
 @njit(**COMPILE)
 def sample_spread(z, weights):
-    """Weighted mean and variance, least and largest value."""
+    """Return the weighted mean, the weighted variance, the minimum and the maximum of z, shape (n,)."""
     total = 0.0
     mean = 0.0
     low, high = z[0], z[0]
@@ -177,9 +192,10 @@ def sample_spread(z, weights):
 
 @njit(cache=True, nogil=True)
 def add_spread(z, codes, weights, step, spread):
-    """Weight, mean and sum of squares around it with more points (Welford): a row of ``spread`` for either class.
+    """Update ``spread`` with more points, by Welford's method.
 
-    Point by point and with plain arithmetic: the same bits wherever a stretch ends.
+    ``spread``, shape (2, 3), holds the weight, the mean and the sum of squares around it for each class. Points are
+    added one by one and without fast-math, so the result does not depend on how the points are divided into calls.
     """
     for i in range(len(z)):
         c = codes[i]

@@ -1,7 +1,11 @@
-"""Sums over pairs of moment bins.
+"""Sums over pairs of moment bins: :func:`sum_bins` computes a whole sum, the other functions are its steps.
 
-Charges and potentials stand in tables: a row for every node, a column for every bin, and below the charges a row with
-the mass of the bins. :func:`sum_bins` makes a whole sum in one call; the others are its steps.
+The points of a bin are replaced by P charges at its Chebyshev nodes that have the same first P moments. Charges are
+stored in tables of shape (P + 1, n_bins): one row for each node, and a last row with the mass of the bins. Potentials
+are stored in tables of shape (P, n_bins). ``keys``, shape (n_bins,), are bin numbers in ascending order.
+
+``blocks[o]`` and ``slopes[o]``, both of shape (n_offsets, P, P), hold the coupling of the nodes of two bins whose
+numbers differ by least + o, and its derivative by V. ``errors[o]`` bounds the error of one pair of points in such bins.
 """
 
 import numpy as np
@@ -13,7 +17,10 @@ from melc.kernels.pairs import exp_negative, nearest_distance
 
 @njit(**COMPILE)
 def put_charges(columns, moments, lagrange, table):
-    """Charges at the nodes with the moments of a bin's points, Q_k = A M_k, in the bin's column; below, its mass."""
+    """Write the charges Q_k = A M_k of bin k, and below them its mass, to column ``columns[k]`` of ``table``.
+
+    M_k is row k of ``moments``, shape (n_bins, P), and A is ``lagrange``, shape (P, P).
+    """
     order = moments.shape[1]
     for k in range(len(columns)):
         column = columns[k]
@@ -27,17 +34,19 @@ def put_charges(columns, moments, lagrange, table):
 
 @njit(**COMPILE)
 def couple_nodes(least, differences, width, variance, blocks, slopes):
-    """Coupling of the nodes of two bins for every offset from ``least`` on, and its derivative by V.
+    """Write the couplings of nodes to ``blocks`` and their derivatives by V to ``slopes``.
 
-    exp(−(t² − nearest²)/2V), nearest the least distance of points in the first of these pairs of bins; but ∂/∂V of
-    exp(−t²/2V): what has been taken out is put back at the end.
+    A coupling is g = exp(−(t² − nearest²)/2V), with t the distance of two nodes and ``nearest`` the least distance of
+    points in bins ``least`` apart. Taking this exponent out avoids underflow; :func:`sum_bins` returns it separately.
+    The slope is g t²/2V²: the derivative of exp(−t²/2V), with the same exponent taken out afterwards.
     """
     order = differences.shape[0]
     nearest = max(least - 1, 0)
     for o in range(len(blocks)):
         for a in range(order):
             for b in range(order):
-                # Whole numbers are subtracted first: across a wide gap t and nearest agree in nearly every digit.
+                # Whole numbers of bins are subtracted first: across a wide gap, t and nearest agree in nearly all
+                # digits.
                 beyond = abs(least - nearest + o + differences[a, b]) * width
                 t = nearest * width + beyond
                 g = exp_negative(-beyond * (nearest * width + t) * (0.5 / variance))
@@ -47,10 +56,11 @@ def couple_nodes(least, differences, width, variance, blocks, slopes):
 
 @njit(**COMPILE)
 def pair_errors(least, hermite, factor, log_factorial, width, sigma, errors):
-    """Largest error of one pair of points in bins ``least``, ``least + 1``, … apart: see melc.sums.bounds.
+    """Write the bounds of :func:`melc.sums.bounds.moment_bin_error` for one pair of points to ``errors``.
 
-    ``hermite`` holds the coefficients of He⁺_P, from the constant up; ``factor`` is 2 (1 + Λ_P). The errors are
-    multiplied by exp(d²/2V), d the least distance of points in the first of these pairs of bins.
+    ``errors[o]`` is for points in bins ``least + o`` apart. ``hermite``, shape (P + 1,), holds the coefficients of
+    He⁺_P, constant first; ``factor`` is 2 (1 + Λ_P); ``sigma`` is √V. All errors are multiplied by exp(d²/2V), with d
+    the least distance of points in bins ``least`` apart.
     """
     order = len(hermite) - 1
     log_nodes = order * np.log(width / (4 * sigma)) - log_factorial
@@ -61,7 +71,7 @@ def pair_errors(least, hermite, factor, log_factorial, width, sigma, errors):
         polynomial = 0.0
         for j in range(order, -1, -1):
             polynomial = polynomial * far + hermite[j]
-        # Of classes far apart the squares agree in every digit: whole numbers of bins are compared before.
+        # If the classes are far apart the squares agree in all digits, so whole numbers of bins are subtracted first.
         beyond = float(nearest - between) * (nearest + between) * (width / sigma) ** 2
         cramer = 0.5 * log_factorial + (beyond + (nearest * (width / sigma)) ** 2) / 4
         absolute = np.log(polynomial) + beyond / 2
@@ -70,10 +80,12 @@ def pair_errors(least, hermite, factor, log_factorial, width, sigma, errors):
 
 @njit(**COMPILE)
 def couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lower):
-    """(S, ∂S/∂V, error) of the pairs of a bin in ``upper`` and one ``least`` or more below it in ``lower``.
+    """Return (S, ∂S/∂V, error) over pairs of a bin in ``upper`` and a bin in ``lower`` at least ``least`` below it.
 
-    Tables of all bins, empty ones too. Each bin adds to the potential in the other. Σ_k q_{k+o} G q_k = Σ_ab G_ab c_ab
-    with c_ab the correlation of two rows: long loops that vectorise, and ∂/∂V for next to nothing.
+    ``upper`` and ``lower`` are charge tables of all bins, empty ones included. Each bin adds to the potential in the
+    other, in ``phi_upper`` and ``phi_lower``. For offset o the sum is Σ_k q_{k+o}ᵀ G q_k = Σ_ab G_ab c_ab, with c_ab
+    the correlation of row a of ``upper`` and row b of ``lower``. These long loops vectorise, and ∂S/∂V costs little
+    more.
     """
     order = blocks.shape[1]
     value = 0.0
@@ -107,9 +119,9 @@ def couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lowe
 
 @njit(**COMPILE)
 def couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower):
-    """As couple_bins, for tables of occupied bins alone, whose numbers are given.
+    """Return the same as :func:`couple_bins`, from tables of the occupied bins only, with their numbers ``keys``.
 
-    Plain unsigned indices throughout: a view would cost more than the arithmetic of a pair.
+    All indices are plain and unsigned: making a view would cost more than the arithmetic of a pair.
     """
     order = np.uint64(blocks.shape[1])
     value = 0.0
@@ -140,7 +152,11 @@ def couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors,
 
 @njit(**COMPILE)
 def read_slopes(columns, potential, lagrange, factor, polynomials):
-    """d/du of the polynomial through the potential at the nodes, times ``factor``; the last column stays zero."""
+    """Write the derivative of the potential within each bin, as a polynomial in u, to ``polynomials``, shape (n, P).
+
+    The potential is the polynomial through its values at the nodes. Its derivative is multiplied by ``factor``; it has
+    degree P − 2, so the last column is zero.
+    """
     order = polynomials.shape[1]
     for k in range(len(columns)):
         column = columns[k]
@@ -157,18 +173,22 @@ def sum_bins(
     keys_x, moments_x, keys_y, moments_y, within, width, variance, exponents, lagrange, differences, hermite, factor,
     log_factorial,
 ):  # fmt: skip
-    """The sum over all pairs of points in two sets of bins, or, ``within`` one set, over all pairs there.
+    """Sum exp(−(x − y)²/2V) over all pairs of points in two sets of bins, or over all pairs ``within`` one set.
 
-    Pairs of bins whose Gaussian is e^exponents times smaller than that of the nearest ones are left out, and counted
-    in the error. Returns S, ∂S/∂V, the error of S, the exponent taken out of S and its error (S is really
-    S·e^(−exponent)), the polynomials of ∂ log S/∂z in u for both sets, and the number of exponentials.
+    Pairs of bins whose Gaussian is e^exponents times smaller than that of the nearest pair are left out and counted in
+    the error. ``lagrange`` and ``differences``, both of shape (P, P), describe the nodes; ``hermite``, ``factor`` and
+    ``log_factorial`` are the constants of :func:`melc.sums.bounds.moment_bin_error`.
+
+    Returns S, ∂S/∂V, the error of S, the exponent e taken out of all three (the sum itself is S·exp(−e)), the
+    polynomials of ∂ log S/∂z in u for both sets (zero for the second ``within`` one set), and the number of
+    exponentials.
     """
     order = moments_x.shape[1]
     least = 0 if within else int(nearest_distance(keys_x, keys_y))
     first = min(keys_x[0], keys_y[0])
     span = max(keys_x[-1], keys_y[-1]) - first + 1
     n_blocks = min(blocks_within(0 if within else least + 1, width, variance, exponents), span - least)
-    # Long loops over all bins beat short ones over the occupied, unless few are.
+    # Long loops over all bins are faster than short ones over the occupied bins, unless few bins are occupied.
     whole = span <= 4 * min(len(keys_x), len(keys_y)) + 16
     columns_x = keys_x - first if whole else np.arange(len(keys_x))
     columns_y = keys_y - first if whole else np.arange(len(keys_y))
@@ -185,7 +205,7 @@ def sum_bins(
     couple_nodes(least, differences, width, variance, blocks, slopes)
     errors = np.empty(n_blocks)
     pair_errors(least, hermite, factor, log_factorial, width, np.sqrt(variance), errors)
-    if within:  # a bin couples twice with every other, but once with itself
+    if within:  # each pair of different bins counts twice, a bin with itself once; the sum is doubled below
         blocks[0] *= 0.5
         slopes[0] *= 0.5
         errors[0] *= 0.5
@@ -195,7 +215,7 @@ def sum_bins(
     if within:
         value, slope, error = 2 * value, 2 * slope, 2 * error
     else:
-        level = 1 if least == 0 else 0  # bins at the same place have been met
+        level = 1 if least == 0 else 0  # pairs of bins with the same number have been counted already
         more = _couple(
             whole, keys_y, charges_y, keys_x, charges_x, least + level, blocks[level:], slopes[level:], errors[level:],
             phi_y, phi_x,
@@ -203,7 +223,7 @@ def sum_bins(
         value, slope, error = value + more[0], slope + more[1], error + more[2]
     polynomials_x, polynomials_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
     nearest = max(least - 1, 0) * width
-    if not value * width > 0:  # all of it about the smallest number: nothing can be said
+    if not value * width > 0:  # the sum underflowed: it is unknown, with an infinite error
         return 0.0, 0.0, np.inf, 0.0, polynomials_x, polynomials_y, n_blocks * order**2
     if n_blocks < span - least:
         left_out = (least + n_blocks - 1) * width
@@ -217,14 +237,15 @@ def sum_bins(
 
 @njit(**COMPILE)
 def blocks_within(distance, width, variance, exponents):
-    """Offsets of bins from the nearest on, ``distance`` bins apart, until the Gaussian is e^exponents times smaller."""
+    """Return the number of offsets, counted from ``distance`` bins, until the Gaussian is e^exponents times smaller."""
     near, more = distance * width, 2 * variance * exponents
-    beyond = more / (near + np.sqrt(near**2 + more))  # no difference of two roots, which might be all rounding
+    beyond = more / (near + np.sqrt(near**2 + more))  # √(near² + more) − near, without cancellation
     return int(np.ceil(beyond / width)) + (3 if distance > 0 else 2)
 
 
 @njit(**COMPILE)
 def _couple(whole, keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower):
+    """Return :func:`couple_bins` if the tables are ``whole`` (hold all bins), else :func:`couple_occupied`."""
     if whole:
         return couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lower)
     return couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower)

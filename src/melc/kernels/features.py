@@ -1,7 +1,7 @@
-"""Moments of the features themselves: Σ w uʲ x over the rows of every bin, for every feature x.
+"""Moments of the features: Σ w uʲ x over the rows of each bin, for each feature x.
 
-A row's weight in a gradient is a polynomial in u, whose coefficients are known once all rows are binned. With these
-moments they need not be read again: the gradient is the coefficients times the moments.
+The weight of a row in a gradient is a polynomial in u, whose coefficients are known only after all rows are binned.
+With these moments the gradient is a product of coefficients and moments, and X need not be read a second time.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ from melc.kernels.flags import COMPILE
 
 @intrinsic
 def _add_multiple(typing_context, numbers, place, factor, vector):
-    """numbers[place : place + len(vector)] += factor · vector, in vector instructions.
+    """Compute ``numbers[place : place + len(vector)] += factor · vector`` with vector instructions.
 
-    Loops this short are left scalar by the compiler, which takes twice the time.
+    The compiler does not vectorise a loop this short, and a scalar loop takes twice the time.
     """
 
     def generate(context, builder, signature, arguments):
@@ -38,7 +38,7 @@ def _add_multiple(typing_context, numbers, place, factor, vector):
 
 
 def _add_multiple_slowly(numbers, place, factor, vector):
-    """Where nothing is compiled."""
+    """Do the same as ``_add_multiple`` in plain Python, for NUMBA_DISABLE_JIT."""
     for j, value in enumerate(vector):
         numbers[int(place) + j] += factor * value
 
@@ -48,7 +48,7 @@ add_multiple = _add_multiple_slowly if config.DISABLE_JIT else _add_multiple
 
 @njit(**COMPILE)
 def _powers(weight, u):
-    """weight · uʲ for j below P − 1."""
+    """Return the tuple of weight · uʲ for j < P − 1."""
     u2 = u * u
     u4 = u2 * u2
     low, high = (weight, weight * u, weight * u2, weight * (u2 * u), weight * u4), weight * (u4 * u)
@@ -57,9 +57,10 @@ def _powers(weight, u):
 
 @njit(**COMPILE)
 def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low, count, offset, features):
-    """Add the moments of the features of the rows from ``start`` on, less ``centre``, to their bins.
+    """Add Σ w uʲ (x − centre) over the rows from ``start`` on to ``features``, shape (n_bins, n_features, P − 1).
 
-    They are ``features[bin, feature, j]``. Rows in no bin are left out.
+    X has shape (n_rows, n_features), ``centre`` (n_features,). The points are as in :mod:`melc.kernels.bins`. Rows in
+    no bin are left out.
     """
     n_features, n_powers = np.uint64(X.shape[1]), np.uint64(features.shape[2])
     numbers = features.reshape(features.size)

@@ -1,8 +1,8 @@
-"""How kernels are compiled."""
+"""Compiler options of the kernels."""
 
-# Lets the compiler fuse and reorder sums, which is what turns a loop into vector code, but not assume
-# that NaN and infinity cannot happen: isnan stays honest.
+# Allows the compiler to fuse and reorder additions, which it needs to vectorise loops. It may not assume that there is
+# no NaN or infinity, so isnan and isfinite still work.
 FAST = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
-# The GIL is released, so plain Python threads work side by side; machine code is kept on disk.
+# Kernels release the GIL, so Python threads can run them in parallel. The machine code is cached on disk.
 COMPILE = {"cache": True, "nogil": True, "fastmath": set(FAST)}

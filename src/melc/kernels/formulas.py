@@ -1,6 +1,6 @@
-"""The scalar formulas of the objective, compiled so that every method shares them.
+"""The scalar formulas of the objective for two classes x and y, compiled and shared by all methods.
 
-``melc.objective`` states them; here is what they come to for two classes x and y.
+:mod:`melc.objective.penalised` states the formulas.
 """
 
 from collections import namedtuple
@@ -9,16 +9,16 @@ import numpy as np
 from numba import njit
 
 Spread = namedtuple("Spread", ["weight_x", "weight_y", "mean_x", "mean_y", "variance_x", "variance_y"])
-Spread.__doc__ = "Total weight, mean and variance of the projections of either class."
+Spread.__doc__ = "Total weight, mean and variance of the projections of each class."
 
 Shrunk = namedtuple("Shrunk", ["keep_x", "keep_y", "add_x", "add_y"])
-Shrunk.__doc__ = "What the variance of either class is multiplied by, and what is added to it."
+Shrunk.__doc__ = "Shrinkage of each class variance along v: σ² becomes keep · σ² + add."
 AS_THEY_ARE = Shrunk(1.0, 1.0, 0.0, 0.0)
 
 
 @njit(cache=True, nogil=True)
 def total_variance(spread):
-    """Variance of all points along v, both classes together."""
+    """Return the variance of all points along v, both classes together."""
     total = spread.weight_x + spread.weight_y
     a, b = spread.weight_x / total, spread.weight_y / total
     between = a * b * (spread.mean_y - spread.mean_x) ** 2
@@ -27,19 +27,19 @@ def total_variance(spread):
 
 @njit(cache=True, nogil=True)
 def is_floored(spread, shrunk, floor):
-    """Whether a class varies too little along v for a kernel of its own."""
+    """Return whether a class variance along v is at most ``floor`` times the total variance."""
     return min(shrunk_variances(spread, shrunk)) <= floor * total_variance(spread)
 
 
 @njit(cache=True, nogil=True)
 def silverman_factor(weight, gamma):
-    """Kernel variance over class variance: (γ (4/(3n))^(1/5))²."""
+    """Return the kernel variance divided by the class variance: (γ (4/(3n))^(1/5))², with n the class weight."""
     return (gamma * (4.0 / (3.0 * weight)) ** 0.2) ** 2
 
 
 @njit(cache=True, nogil=True)
 def shrunk_variances(spread, shrunk):
-    """The class variances that count."""
+    """Return the class variances along v after shrinkage."""
     return (
         shrunk.keep_x * spread.variance_x + shrunk.add_x,
         shrunk.keep_y * spread.variance_y + shrunk.add_y,
@@ -48,7 +48,7 @@ def shrunk_variances(spread, shrunk):
 
 @njit(cache=True, nogil=True)
 def kernel_variances(spread, shrunk, gamma, floor):
-    """V of both classes, with the floor under a class that does not vary."""
+    """Return the kernel variances (V_x, V_y). A class variance is taken to be at least ``floor`` · total variance."""
     least = floor * total_variance(spread)
     variance_x, variance_y = shrunk_variances(spread, shrunk)
     return (
@@ -59,9 +59,10 @@ def kernel_variances(spread, shrunk, gamma, floor):
 
 @njit(cache=True, nogil=True)
 def assemble_divergence(log_xx, log_yy, log_xy, vx, vy, slope_xx, slope_yy, slope_xy):
-    """D, ∂D/∂V_x and ∂D/∂V_y from the log sums and the derivatives of each by its own variance.
+    """Return (D, ∂D/∂V_x, ∂D/∂V_y) from the three log sums and the derivative of each by its own variance.
 
-    The factors 2π and W_a W_b cancel between the three terms.
+    D = log S_xx + log S_yy − 2 log S_xy + log(V_x + V_y) − ½ log 2V_x − ½ log 2V_y. The factors 2π and W_a W_b cancel
+    between the three terms.
     """
     divergence = log_xx + log_yy - 2 * log_xy
     divergence += np.log(vx + vy) - 0.5 * (np.log(2 * vx) + np.log(2 * vy))
@@ -71,10 +72,11 @@ def assemble_divergence(log_xx, log_yy, log_xy, vx, vy, slope_xx, slope_yy, slop
 
 @njit(cache=True, nogil=True)
 def variance_pull(spread, shrunk, gamma, floor, by_vx, by_vy):
-    """What the kernel variances add to the gradient, as (own_x, own_y, pooled, by_add_x, by_add_y).
+    """Return the part of the gradient that comes from the kernel variances: (own_x, own_y, pooled, by_add_x, by_add_y).
 
-    A row of class x at z counts ``own_x (z − mean_x) + pooled (z − mean)``: its class variance is its own, unless
-    the floor holds it up, which is a share of the variance of all points. The last two are ∂D by what shrinkage adds.
+    The gradient weight of a row of class x at z gets ``own_x (z − mean_x) + pooled (z − mean)`` added, times the weight
+    of the row; likewise for y. ``pooled`` is not zero where a class variance is below the floor, which is a fraction of
+    the variance of all points. by_add_x and by_add_y are the derivatives of D by ``shrunk.add_x`` and ``shrunk.add_y``.
     """
     least = floor * total_variance(spread)
     variance_x, variance_y = shrunk_variances(spread, shrunk)

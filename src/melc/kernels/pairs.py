@@ -1,4 +1,8 @@
-"""Sums over pairs of points on a line, and what prepares them."""
+"""Sums over all pairs of points on a line, and the sorting and binning that some of them need.
+
+``x`` and ``a``, shape (n,), are the points and weights of one class, ``y`` and ``b``, shape (m,), those of the other.
+``variance`` is V in exp(−(x − y)²/2V). Derivatives are written to ``dx`` and ``dy``, of the same shapes.
+"""
 
 import numpy as np
 from numba import njit
@@ -15,18 +19,18 @@ from melc.kernels.formulas import (
 
 _LOG2_E = 1.4426950408889634
 _LN_2 = 0.6931471805599453
-_INTEGER_BITS = 6755399441055744.0  # 1.5 · 2^52: adding it leaves an integer in the low bits of a float
+_INTEGER_BITS = 6755399441055744.0  # 1.5 · 2^52: adding it to a whole number puts that number in the low bits
 _WITHOUT_END = 1 << 62
-_LOWEST = -708.0  # exp of anything below is subnormal; the shift by 2^k would wrap around
+_LOWEST = -708.0  # below, exp is subnormal and the exponent bits of 2^k would wrap around
 
 
 @njit(inline="always")
 def exp_negative(x):
-    """exp(x) for x ≤ 0, relative error |x|·1e-16; branch-free, so that loops around it vectorise.
+    """Return exp(x) for x ≤ 0, with a relative error of about |x|·1e-16.
 
-    libm's exp is a call per element and keeps a loop scalar. Here x = (k + f) ln 2 with k an integer,
-    |f| ≤ 1/2; exp(f ln 2) is a Taylor polynomial of degree 11 (next term 6e-15) and 2^k is put
-    together from bits.
+    There are no branches, so loops around it vectorise; libm's exp would be a call for each element. The method:
+    x = (k + f) ln 2 with k an integer and |f| ≤ 1/2, exp(f ln 2) by a Taylor polynomial of degree 11 (next term 6e-15),
+    and 2^k by setting the exponent bits.
     """
     t = max(x, _LOWEST) * _LOG2_E
     k = np.floor(t + 0.5)
@@ -49,7 +53,7 @@ def exp_negative(x):
 
 @njit(**COMPILE)
 def exponentials(x):
-    """exp(x) element by element for x ≤ 0: the kernels' exponential, on its own for tests."""
+    """Return :func:`exp_negative` of each element of x, shape (n,). For tests."""
     out = np.empty(len(x))
     for i in range(len(x)):
         out[i] = exp_negative(x[i])
@@ -58,9 +62,11 @@ def exponentials(x):
 
 @njit(**COMPILE)
 def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy):
-    """A stretch of cross_sum: from ``place`` on, until ``budget`` exponentials are spent.
+    """Compute a part of :func:`cross_sum`: continue at ``place`` until ``budget`` exponentials are spent.
 
-    ``place`` holds the next x, and the window of y around it; it moves on. dy lacks its factor b_j/V yet.
+    ``place``, shape (3,), holds the index of the next x and the first and last index of the window of y around it; it
+    is updated. ``dy`` must start at zero and lacks the factor b_j/V. Returns the sum of this part and its number of
+    exponentials.
     """
     scale = 0.5 / variance
     total = 0.0
@@ -73,7 +79,7 @@ def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy)
             first += 1
         while last < m and y[last] - xi <= reach:
             last += 1
-        # Slices start at zero, which spares the inner loop the wrap-around of negative indices.
+        # Slices are indexed from zero, so numba leaves out the test for negative indices in the inner loop.
         ys, bs, dys = y[first:last], b[first:last], dy[first:last]
         ai = a[i]
         value = 0.0
@@ -95,12 +101,10 @@ def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy)
 
 @njit(**COMPILE)
 def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
-    """Σ a_i b_j exp(−((x_i − y_j)² − nearest²) / 2V) over the pairs with |x_i − y_j| ≤ reach.
+    """Return Σ a_i b_j exp(−((x_i − y_j)² − nearest²)/2V) over pairs with |x_i − y_j| ≤ reach, and the exponentials.
 
-    Taking out the exponent of the nearest pair keeps the sum near one where it would underflow.
-    The derivatives of the sum are written to dx and dy. Where ``reach`` is finite, x and y must be
-    sorted; with an infinite reach every pair counts in any order. Returns the sum and its number of
-    exponentials.
+    Taking out the exponent of the nearest pair keeps the sum from underflow. The derivatives of the sum are written to
+    ``dx`` and ``dy``. If ``reach`` is finite, x and y must be sorted.
     """
     dy[:] = 0.0
     total, count = add_cross_pairs(
@@ -113,7 +117,11 @@ def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
 
 @njit(**COMPILE)
 def add_self_pairs(x, a, variance, reach, place, budget, dx):
-    """A stretch of self_sum: as add_cross_pairs. Each unordered pair is computed once; dx lacks its factor 2a_i/V."""
+    """Compute a part of :func:`self_sum`: continue at ``place`` until ``budget`` exponentials are spent.
+
+    ``place``, shape (2,), holds the index of the next x and the first index of the window below it; it is updated.
+    ``dx`` must start at zero and lacks the factor 2a_i/V. Returns the sum of this part and its number of exponentials.
+    """
     scale = 0.5 / variance
     twice = 0.0
     diagonal = 0.0
@@ -144,9 +152,10 @@ def add_self_pairs(x, a, variance, reach, place, budget, dx):
 
 @njit(**COMPILE)
 def self_sum(x, a, variance, reach, dx):
-    """Σ a_i a_j exp(−(x_i − x_j)² / 2V) over all ordered pairs within reach, i = j among them.
+    """Return Σ a_i a_j exp(−(x_i − x_j)²/2V) over ordered pairs with |x_i − x_j| ≤ reach, and the exponentials.
 
-    Each unordered pair is computed once and counted twice; the diagonal needs no exponential.
+    Pairs with i = j are included and need no exponential; each unordered pair is computed once and counted twice. The
+    derivatives of the sum are written to ``dx``. If ``reach`` is finite, x must be sorted.
     """
     dx[:] = 0.0
     total, count = add_self_pairs(x, a, variance, reach, np.zeros(2, np.int64), _WITHOUT_END, dx)
@@ -157,7 +166,7 @@ def self_sum(x, a, variance, reach, dx):
 
 @njit(cache=True, nogil=True)
 def nearest_distance(x, y):
-    """Smallest |x_i − y_j| of two sorted arrays of points or of bin numbers, in one walk along both."""
+    """Return the smallest |x_i − y_j| of two sorted arrays (points or bin numbers), in linear time."""
     best = np.inf
     i = 0
     j = 0
@@ -172,10 +181,10 @@ def nearest_distance(x, y):
 
 @njit(cache=True, nogil=True)
 def insertion_sort(values, order, budget):
-    """Sort ``values`` in place and ``order`` with it; give up after ``budget`` moves.
+    """Sort ``values`` in place and apply the same moves to ``order``; both have shape (n,).
 
-    Linear in the number of moves, which is what makes it right for a nearly sorted array. Returns the
-    moves made, or −1 when the budget ran out (both arrays are then a consistent, partly sorted pair).
+    The time is linear in n plus the number of moves, so this suits nearly sorted arrays. Returns the number of moves,
+    or −1 if it exceeded ``budget``; the arrays are then partly sorted, but still belong together.
     """
     moves = 0
     for i in range(1, len(values)):
@@ -196,12 +205,13 @@ def insertion_sort(values, order, budget):
 
 @njit(cache=True, nogil=True)
 def bin_means(x, a, origin, inverse_width, weights, means, members):
-    """Weight and weighted mean of every occupied bin, and the bin of every point; returns the number of bins.
+    """Write the weight and mean of each occupied bin, and the bin of each point. Return the number of occupied bins.
 
-    Bin k holds the x with floor((x − origin) · inverse_width) = k; empty bins take no place in the result.
+    A bin holds the points with the same floor((x − origin) · inverse_width). ``weights``, ``means`` and ``members``
+    have shape (n,); the first two are filled up to the number of occupied bins.
     """
     n = len(x)
-    keys = np.empty(n, np.float64)  # floats: an outlier's bin number may exceed any integer
+    keys = np.empty(n, np.float64)  # floats: the bin number of an outlier may be too large for an integer
     for i in range(n):
         keys[i] = np.floor((x[i] - origin) * inverse_width)
     order = np.argsort(keys)
@@ -218,14 +228,14 @@ def bin_means(x, a, origin, inverse_width, weights, means, members):
             anchor = x[i]
         members[i] = k
         weights[k] += a[i]
-        means[k] += a[i] * (x[i] - anchor)  # relative to a member: no cancellation far from zero
+        means[k] += a[i] * (x[i] - anchor)  # relative to a point of the bin, which avoids cancellation far from zero
     means[k] = anchor + means[k] / weights[k]
     return k + 1
 
 
 @njit(inline="always")
 def _not_below(support, t):
-    """The number of support points below t. NumPy's search would be compiled for all types that it knows."""
+    """Return the number of support points below t, by bisection. np.searchsorted takes much longer to compile."""
     low, high = 0, len(support)
     while low < high:
         middle = (low + high) // 2
@@ -238,17 +248,18 @@ def _not_below(support, t):
 
 @njit(**COMPILE)
 def log_density(t, support, weights, bandwidth, out):
-    """log Σ_k w_k exp(−(t − s_k)²/2h²) for every t, h the bandwidth; support sorted, weights positive.
+    """Write log Σ_k w_k exp(−(t − s_k)²/2h²) for each t, shape (n,), to ``out``; h is the bandwidth.
 
-    Finite everywhere: the exponent of the nearest support point is taken out first, and points whose
-    terms are below 1e-17 of that one are left out, be it the lightest of all.
+    ``support`` (s) must be sorted and ``weights`` (w) positive. The result is finite everywhere, because the exponent
+    of the nearest support point is taken out first. Points whose terms are below 1e-17 of that point's term are left
+    out; the limit allows for the nearest point having the smallest weight.
     """
     n = len(support)
     lightest, heaviest = weights[0], weights[0]
     for k in range(n):
         lightest, heaviest = min(lightest, weights[k]), max(heaviest, weights[k])
     exponents = 40.0 + np.log(heaviest / lightest)
-    scale = np.sqrt(0.5) / bandwidth  # applied before squares are taken, which could overflow
+    scale = np.sqrt(0.5) / bandwidth  # applied before squaring, which could overflow
     for i in range(len(t)):
         ti = t[i]
         right = _not_below(support, ti)
@@ -257,7 +268,7 @@ def log_density(t, support, weights, bandwidth, out):
             closest = right - 1
         nearest = abs(ti - support[closest])
         reach = np.sqrt((nearest * scale) ** 2 + exponents) / scale
-        # Far out, reach and nearest agree in every digit: the closest point is kept by name.
+        # Far from the support, reach and nearest agree in all digits, so the closest point is included explicitly.
         first = min(closest, _not_below(support, ti - reach))
         last = max(closest + 1, _not_below(support, ti + reach))
         near, near_weights = support[first:last], weights[first:last]
@@ -270,9 +281,10 @@ def log_density(t, support, weights, bandwidth, out):
 
 @njit(**COMPILE)
 def count_not_above(z, thresholds, counts):
-    """How many thresholds lie at or below each point: the number of its interval.
+    """Write the number of thresholds at or below each z, shape (n,), to ``counts``: the index of its interval.
 
-    Threshold by threshold over blocks of points: comparisons that vectorise, and no search that mispredicts.
+    Each threshold is compared with a whole block of points. This vectorises, while a binary search would suffer from
+    mispredicted branches.
     """
     for start in range(0, len(z), 1024):
         points = z[start : start + 1024]
@@ -285,7 +297,7 @@ def count_not_above(z, thresholds, counts):
 
 @njit(**COMPILE)
 def _split(z, codes, weights, step, code):
-    """Points and weights of one class, and the rows that they come from."""
+    """Return the points and weights of one class, and the numbers of their rows."""
     n = 0
     for i in range(len(z)):
         n += codes[i] == code
@@ -302,7 +314,7 @@ def _split(z, codes, weights, step, code):
 
 @njit(**COMPILE)
 def _moments_of(points, mass):
-    """Total weight, weighted mean and variance, the points moved to their mean."""
+    """Return the total weight, the weighted mean and the weighted variance; subtract the mean from ``points``."""
     total = 0.0
     mean = 0.0
     for i in range(len(points)):
@@ -318,7 +330,7 @@ def _moments_of(points, mass):
 
 @njit(**COMPILE)
 def _scaled_and_dotted(derivatives, total, points):
-    """Divide derivatives by the sum that they belong to; returns Σ points · derivatives."""
+    """Divide ``derivatives`` by ``total`` in place, then return Σ points · derivatives."""
     dot = 0.0
     for i in range(len(points)):
         derivatives[i] /= total
@@ -328,7 +340,7 @@ def _scaled_and_dotted(derivatives, total, points):
 
 @njit(**COMPILE)
 def _nearest_of_all(x, y):
-    """Smallest |x_i − y_j| in any order. Sorting would be faster, and take longer to compile than all sums."""
+    """Return the smallest |x_i − y_j| of unsorted points. Sorting would be faster, but is very slow to compile."""
     nearest = np.inf
     for i in range(len(x)):
         for j in range(len(y)):
@@ -338,11 +350,11 @@ def _nearest_of_all(x, y):
 
 @njit(**COMPILE)
 def _cross_in_logs(x, a, y, b, pairs, variance, dx, dy):
-    """log of cross_sum over all pairs, ∂ log by the variance, derivatives of the logarithm, the exponentials spent."""
+    """Return log S over all pairs, ∂ log S/∂V and the number of exponentials; ``dx`` and ``dy`` get ∂ log S."""
     total, count = cross_sum(x, a, y, b, variance, 0.0, np.inf, dx, dy)
     exponent = 0.0
     if not total > 1e-100 * pairs:
-        # The classes are far apart: once more, with the exponent of the nearest pair taken out.
+        # The classes are far apart and the sum underflows: sum again with the exponent of the nearest pair taken out.
         nearest = _nearest_of_all(x, y)
         total, more = cross_sum(x, a, y, b, variance, nearest, np.inf, dx, dy)
         count += more
@@ -353,17 +365,17 @@ def _cross_in_logs(x, a, y, b, pairs, variance, dx, dy):
 
 @njit(**COMPILE)
 def exact_divergence(z, codes, weights, step, shrunk, gamma, floor, w):
-    """D over all pairs from projections, with the gradient weight of every row in ``w``: one call, no detours.
+    """Compute D over all pairs from the projections z, and write the gradient weight of each row to ``w``, shape (n,).
 
-    Formulas as in melc.objective, whose pieces do the same for the other methods. Returns D, the number of
-    exponentials, whether a class variance was held up by the floor, and ∂D by what shrinkage adds to either variance.
+    The formulas are those of :mod:`melc.objective.penalised`. Returns D, the number of exponentials, whether a class
+    variance is at the floor, and the derivatives of D by ``shrunk.add_x`` and ``shrunk.add_y``.
     """
     x, a, rows_x = _split(z, codes, weights, step, 0)
     y, b, rows_y = _split(z, codes, weights, step, 1)
     weight_x, mean_x, variance_x = _moments_of(x, a)
     weight_y, mean_y, variance_y = _moments_of(y, b)
     spread = Spread(weight_x, weight_y, mean_x, mean_y, variance_x, variance_y)
-    if total_variance(spread) == 0.0:  # all points coincide along v: so do the densities
+    if total_variance(spread) == 0.0:  # all points coincide along v, so the densities are equal
         w[:] = 0.0
         return 0.0, 0, True, 0.0, 0.0
     vx, vy = kernel_variances(spread, shrunk, gamma, floor)
@@ -374,7 +386,7 @@ def exact_divergence(z, codes, weights, step, shrunk, gamma, floor, w):
     slope_y = -_scaled_and_dotted(dy, sum_y, y) / (4 * vy)
     shift = mean_y - mean_x
     for i in range(len(y)):
-        y[i] += shift  # both classes around the mean of the first
+        y[i] += shift  # both classes are now relative to the mean of the first
     log_cross, slope_xy, count = _cross_in_logs(x, a, y, b, weight_x * weight_y, vx + vy, cross_dx, cross_dy)
     divergence, by_vx, by_vy = assemble_divergence(
         np.log(sum_x), np.log(sum_y), log_cross, vx, vy, slope_x, slope_y, slope_xy

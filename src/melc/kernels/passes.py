@@ -1,6 +1,7 @@
-"""The two passes of an evaluation over float64 rows that lie one after the other, block by block.
+"""The two passes of an evaluation over C-contiguous float64 rows, block by block.
 
-Products and points of a block follow each other while both are in the cache.
+Each block is small enough to stay in the cache between its product with v or w and the work on its points. The points
+and the layout are passed as in :mod:`melc.kernels.bins`.
 """
 
 import numpy as np
@@ -10,18 +11,21 @@ from melc.kernels.bins import bin_points, weigh_points
 from melc.kernels.flags import COMPILE
 from melc.kernels.rows import project_rows, pull_rows
 
-_CACHED = 16_384  # numbers of X in a block
+_CACHED = 16_384  # elements of X in a block
 
 
 @njit(**COMPILE)
 def _block_rows(n_features):
-    """An even number, as products want it."""
+    """Return the number of rows in a block; even, because project_rows and pull_rows take rows in pairs."""
     return 2 * max(1, _CACHED // n_features // 2)
 
 
 @njit(**COMPILE)
 def project_and_bin(X, v, start, z, codes, weights, step, origin, inverse, low, count, offset, moments):
-    """project_rows of the rows from ``start`` on, then bin_points, which has the next block fetched meanwhile."""
+    """Project the rows from ``start`` on, write z, shape (n,), and add the moments. Return the number in no bin.
+
+    :func:`bin_points` prefetches the next block of X meanwhile.
+    """
     numbers, size = X.reshape(X.size), _block_rows(X.shape[1])
     outside = 0
     for a in range(0, len(z), size):
@@ -36,7 +40,7 @@ def project_and_bin(X, v, start, z, codes, weights, step, origin, inverse, low, 
 
 @njit(**COMPILE)
 def weigh_and_pull(X, start, z, codes, weights, step, origin, inverse, low, count, offset, table, gradient):
-    """weigh_points, then pull_rows of the rows from ``start`` on."""
+    """Add Σ w_i X_i over the rows from ``start`` on to ``gradient``, shape (n_features,), with w from weigh_points."""
     size = _block_rows(X.shape[1])
     w = np.empty(size)
     for a in range(0, len(z), size):

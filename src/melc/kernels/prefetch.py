@@ -1,4 +1,4 @@
-"""Asking for memory before it is needed."""
+"""Prefetching: loading memory into the cache before it is needed."""
 
 from llvmlite import ir
 from numba import config, types
@@ -7,7 +7,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def _prefetch(typing_context, array, index):
-    """Start to fetch ``array[index]`` and its neighbours. A hint only: an index beyond the end does no harm."""
+    """Start to load the cache line of ``array[index]``. This is only a hint: an index beyond the end is harmless."""
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -22,7 +22,7 @@ def _prefetch(typing_context, array, index):
 
 
 def _nothing(array, index):
-    """Where nothing is compiled, there is nobody to ask."""
+    """Do nothing: used in place of ``_prefetch`` with NUMBA_DISABLE_JIT."""
 
 
 prefetch = _nothing if config.DISABLE_JIT else _prefetch

@@ -1,11 +1,14 @@
-"""The two products with X for a stretch of rows: z = Xv and Xᵀw.
+"""The two products with X for the rows start … stop − 1: z = Xv and gradient += Xᵀw.
 
-Three forms, for the three ways in which features lie in memory: ``rows`` (float64, row after row, read in that order),
-``mixed`` (any other type or stride: blocks are converted on the way), ``columns`` (column after column; takes Xᵀ).
-A fourth, ``centred``, takes rows relative to a point, for features whose offset would cost the digits of their spread.
+X has shape (n_rows, n_features), v and gradient (n_features,), z and w (stop − start,).
 
-Where BLAS multiplies, it gets blocks below the size at which it would start threads of its own: threads belong to the
-caller, and the result is the same bits whatever their number.
+There is one pair of functions for each memory layout of X: ``rows`` (C-contiguous float64), ``columns``
+(Fortran-contiguous; takes the transpose of X) and ``mixed`` (any other type or strides; blocks are converted to
+float64). The pair ``centred`` multiplies with X − centre, for features whose mean is so large compared with their
+spread that products with X would lose digits.
+
+BLAS gets blocks below the size at which it starts its own threads. The caller decides about threads, and the result is
+the same to the last bit for any number of them.
 """
 
 import numpy as np
@@ -15,18 +18,18 @@ from melc.kernels.flags import COMPILE
 
 _BLAS_STAYS_SINGLE = 8192  # elements; OpenBLAS uses one thread below 9216
 COLUMN_BLOCK = 1024
-_SHORT = 64  # features up to which rows are taken in pairs
+_SHORT = 64  # up to this many features, rows are taken in pairs
 
 
 @njit(cache=True, nogil=True)
 def blas_block_rows(n_features):
-    """Rows that BLAS gets at once."""
+    """Return the number of rows that BLAS multiplies at once."""
     return max(8, _BLAS_STAYS_SINGLE // n_features)
 
 
 @njit(**COMPILE)
 def project_rows(X, v, start, stop, z):
-    """z_{i − start} = X_i v for the rows start … stop."""
+    """Write z = Xv for C-contiguous float64 rows."""
     numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
     paired = start
     if X.shape[1] <= _SHORT:
@@ -48,7 +51,7 @@ def project_rows(X, v, start, stop, z):
 
 @njit(**COMPILE)
 def _convert(X, start, stop, scratch):
-    """Element by element: for arrays, numba would compile the words of errors about their shapes."""
+    """Write the rows start … stop − 1 to ``scratch``. A loop over elements compiles faster than an assignment."""
     for i in range(start, stop):
         for j in range(X.shape[1]):
             scratch[i - start, j] = X[i, j]
@@ -56,6 +59,7 @@ def _convert(X, start, stop, scratch):
 
 @njit(**COMPILE)
 def _centre(X, start, stop, centre, scratch):
+    """Write the rows start … stop − 1, less ``centre``, to ``scratch``."""
     for i in range(start, stop):
         for j in range(X.shape[1]):
             scratch[i - start, j] = X[i, j] - centre[j]
@@ -63,6 +67,7 @@ def _centre(X, start, stop, centre, scratch):
 
 @njit(**COMPILE)
 def project_mixed(X, v, start, stop, z):
+    """Write z = Xv for rows of any type and strides."""
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
@@ -73,6 +78,7 @@ def project_mixed(X, v, start, stop, z):
 
 @njit(**COMPILE)
 def project_columns(XT, v, start, stop, z):
+    """Write z = Xv from the transpose of X, shape (n_features, n_rows)."""
     for a in range(start, stop, COLUMN_BLOCK):
         block = z[a - start : min(a + COLUMN_BLOCK, stop) - start]
         block[:] = 0.0
@@ -85,7 +91,7 @@ def project_columns(XT, v, start, stop, z):
 
 @njit(**COMPILE)
 def pull_rows(X, w, start, stop, gradient):
-    """Adds Σ w_{i − start} X_i over the rows start … stop to ``gradient``."""
+    """Add Xᵀw to ``gradient``, for C-contiguous float64 rows."""
     numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
     paired = start
     if X.shape[1] <= _SHORT:
@@ -104,6 +110,7 @@ def pull_rows(X, w, start, stop, gradient):
 
 @njit(**COMPILE)
 def pull_mixed(X, w, start, stop, gradient):
+    """Add Xᵀw to ``gradient``, for rows of any type and strides."""
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
@@ -116,6 +123,7 @@ def pull_mixed(X, w, start, stop, gradient):
 
 @njit(**COMPILE)
 def project_centred(X, centre, v, start, stop, z):
+    """Write z = (X − centre) v."""
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
@@ -126,6 +134,7 @@ def project_centred(X, centre, v, start, stop, z):
 
 @njit(**COMPILE)
 def pull_centred(X, centre, w, start, stop, gradient):
+    """Add (X − centre)ᵀw to ``gradient``."""
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
@@ -138,6 +147,7 @@ def pull_centred(X, centre, w, start, stop, gradient):
 
 @njit(**COMPILE)
 def pull_columns(XT, w, start, stop, gradient):
+    """Add Xᵀw to ``gradient``, from the transpose of X, shape (n_features, n_rows)."""
     for a in range(start, stop, COLUMN_BLOCK):
         weights = w[a - start : min(a + COLUMN_BLOCK, stop) - start]
         for j in range(len(gradient)):

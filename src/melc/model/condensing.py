@@ -1,4 +1,4 @@
-"""The densities of both classes along a direction, from passes over the rows that keep next to nothing."""
+"""The densities of both classes along a direction, from passes over the rows with little memory."""
 
 import math
 
@@ -16,16 +16,16 @@ from melc.model.density import (
 )
 from melc.sums.bins import Layout, power_of_two
 
-# Bins of a class, at most twice as many. More would be needed only for ranges of thousands of bandwidths, that is for
-# millions of rows of which some dozens lie far out.
+# A class gets at most about twice this many bins. More would be needed only for a range of thousands of bandwidths,
+# which takes millions of rows with some dozens of them far from the rest.
 _MOST_BINS = 1 << 15
 
 
 def densities_along(rows: Rows, v: Floats, summary: Summary, variances: tuple[float, float]) -> tuple[Density, Density]:
-    """Return the densities of both classes along v.
+    """Return the densities of both classes along v, with the given kernel variances.
 
-    Small classes are described by all their points, others by moments of their points in bins and by the outermost
-    points.
+    The density of a small class is made from all its points, that of a large class from the moments of its points in
+    bins and from its outermost points.
     """
     large = [count > SURELY_MANY for count in rows.counts]
     limits = [each.limits if many else (math.inf, -math.inf) for each, many in zip(summary.classes, large, strict=True)]
@@ -42,9 +42,9 @@ def densities_along(rows: Rows, v: Floats, summary: Summary, variances: tuple[fl
 
 
 def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -> Layout:
-    """Bins between the limits of either class, and one more at each end to be safe from rounding.
+    """Return bins that cover the limits of each class, with one more at each end to be safe from rounding.
 
-    Their origin is zero: the coordinates of points in bins then have all the digits that projections have.
+    The origin is zero, so that local coordinates keep all digits of the projections.
     """
     widths, low, count = [], [], []
     for (a, b), variance in zip(limits, variances, strict=True):

@@ -1,4 +1,4 @@
-"""Every point of a line at which two kernel densities cross, inside the data and outside."""
+"""The points at which two kernel densities cross, inside and outside the range of the data."""
 
 from collections.abc import Callable
 
@@ -14,27 +14,32 @@ Ratio = Callable[[ArrayLike], Floats]
 _GRID_PER_BANDWIDTH = 8
 _MOST_STEPS_IN_A_GAP = 64
 _MOST_GRID = 1 << 24
-# Between spikes the ratio is so steep that few steps do better than halving, which Brent's rule may put off for long.
+# Between narrow kernels the log ratio is so steep that only bisection makes progress, and Brent's method may take many
+# steps before it bisects.
 _MOST_ROOT_STEPS = 5000
 _TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
 
 
 def find_crossings(densities: tuple[Density, Density], ratio: Ratio) -> tuple[Floats, NDArray[np.int8]]:
-    """Return the points where the sign of ``ratio`` changes, and the class (0 or 1) of the intervals between them."""
+    """Return the points where ``ratio`` changes its sign, shape (n,), and the classes of the intervals, shape (n + 1,).
+
+    ``ratio`` is the log ratio of the densities; an interval has class 1 where it is positive and class 0 elsewhere.
+    """
     grid = _search_grid(densities)
     roots = _roots(ratio, grid)
     edges = np.concatenate([grid[:1], roots, grid[-1:]])
     codes = (ratio((edges[:-1] + edges[1:]) / 2) > 0).astype(np.int8)
-    # A touch that does not cross leaves the same class on both sides: no threshold.
+    # A root where the ratio touches zero without crossing has the same class on both sides and is no threshold.
     changes = np.flatnonzero(np.diff(codes))
     return roots[changes], codes[np.concatenate([[0], changes + 1])]
 
 
 def _search_grid(densities: tuple[Density, Density]) -> Floats:
-    """Points close enough together that between two of them the log ratio does nothing unseen.
+    """Return the grid, in ascending order, on which sign changes of the log ratio are searched.
 
-    An eighth of the smaller bandwidth where the data are; in gaps between them, where both logarithms are
-    close to parabolas, up to 64 steps; outside, steps that grow by a twentieth until 10¹² bandwidths away.
+    Among the data, its steps are an eighth of the smaller bandwidth. A wide gap between data points has 64 steps,
+    because both log densities are close to parabolas there. Outside the data, each step is 5 % longer than the one
+    before, up to about 10¹³ bandwidths away.
     """
     step = min(d.bandwidth for d in densities) / _GRID_PER_BANDWIDTH
     support = np.unique(np.concatenate([d.support for d in densities]))
@@ -47,8 +52,9 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
     counts = np.clip(np.ceil(np.diff(anchors) / step), 1, _MOST_STEPS_IN_A_GAP).astype(int)
     if counts.sum() > _MOST_GRID:
         raise ValueError(
-            f"Kernels {step * _GRID_PER_BANDWIDTH:.3g} wide on data from {support[0]:.4g} to {support[-1]:.4g} would "
-            f"take {counts.sum()} points to find the thresholds, and a model of {len(support)}. Raise gamma."
+            f"With a bandwidth of {step * _GRID_PER_BANDWIDTH:.3g} and projections from {support[0]:.4g} to "
+            f"{support[-1]:.4g}, the search for thresholds needs a grid of {counts.sum()} points, and the model "
+            f"{len(support)} support points. Raise gamma."
         )
     inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors, anchors[1:], counts, strict=False)]
     tail = step * np.cumsum(_TAIL_GROWTH ** np.arange(_TAIL_STEPS))
@@ -56,7 +62,7 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
 
 
 def _roots(ratio: Ratio, grid: Floats) -> Floats:
-    """Every root of ``ratio``: sign changes on the grid, and pairs of crossings hidden between its points."""
+    """Return the roots of ``ratio``, ascending: those at sign changes on the grid, and pairs between its points."""
     values = ratio(grid)
     brackets = [(grid[i], grid[i + 1]) for i in np.flatnonzero(values[:-1] * values[1:] < 0)]
     for i in _suspects(values):
@@ -66,20 +72,23 @@ def _roots(ratio: Ratio, grid: Floats) -> Floats:
 
 
 def _suspects(values: Floats) -> NDArray[np.int64]:
-    """Grid points where the ratio turns back before it reaches zero: it may have crossed in between."""
+    """Return the indices of grid points near which the ratio may cross zero twice without a sign change on the grid.
+
+    These are local minima of its absolute value that are low enough compared with their neighbours.
+    """
     left, middle, right = values[:-2], values[1:-1], values[2:]
     same_sign = (left * middle > 0) & (middle * right > 0)
     turns = (np.abs(middle) <= np.abs(left)) & (np.abs(middle) <= np.abs(right))
-    # A parabola through three points drops below the middle one by at most the larger step next to it.
+    # A parabola through three points falls below the middle one by no more than the larger difference to a neighbour.
     reachable = np.abs(middle) <= np.maximum(np.abs(left), np.abs(right)) - np.abs(middle)
     return np.flatnonzero(same_sign & turns & reachable) + 1
 
 
 def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tuple[float, float]]:
-    """Two brackets around the point closest to zero, if the ratio changes its sign there."""
+    """Return two brackets of roots, [a, t] and [t, b] with t the extremum, if the ratio changes its sign there."""
     fine = np.linspace(a, b, 65)
     lowest = int(np.clip(np.argmin(sign * ratio(fine)), 1, len(fine) - 2))
-    # The dip may be far narrower than these steps: its lowest point decides.
+    # The part beyond zero may be far narrower than these steps, so the minimum itself is computed.
     found = minimize_scalar(
         lambda t: sign * float(ratio(np.array([t]))[0]),
         bounds=(fine[lowest - 1], fine[lowest + 1]),
@@ -90,7 +99,7 @@ def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tu
 
 
 def _root(ratio: Ratio, a: float, b: float) -> float:
-    # xtol near rounding: thresholds are wanted to 1e-10 of the data's range, whatever the range is.
+    # xtol is near rounding, so that thresholds are exact to 1e-10 of the range of the data, whatever the range is.
     tolerance = 4 * np.finfo(float).eps * max(abs(a), abs(b), abs(b - a)) + 1e-300
     return float(
         brentq(lambda t: float(ratio(np.array([t]))[0]), a, b, xtol=tolerance, rtol=8.9e-16, maxiter=_MOST_ROOT_STEPS)

@@ -1,4 +1,4 @@
-"""The decision along a direction: which of two projected class densities is higher, and by how much."""
+"""The decision along a direction: which of the two class densities is higher, and by how much."""
 
 import math
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from melc.arrays import Floats
 from melc.model.crossings import find_crossings
 from melc.model.density import Density, stretches
 
-# Bandwidths from the data beyond which everything looks alike.
+# Points farther than this many bandwidths from the data are treated as if they were at this distance.
 _REACH = 1e150
 
-# Weight of the background under both densities in probabilities.
+# Weight of the background density in the odds.
 _BACKGROUND = 1e-12
 
-# What |decision| is at least, so that its sign and the thresholds always tell the same class: enough to show in a
-# probability next to one half.
+# Smallest absolute value of a decision, so that its sign always agrees with the thresholds. It is large enough to make
+# a probability differ from one half.
 SMALLEST_DECISION = 1e-15
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Where along the line which of two densities is higher.
+    """The class with the higher density in each interval of the line.
 
-    ``thresholds`` are the points where the decision changes, ``codes`` the class (0 or 1) of the
-    ``len(thresholds) + 1`` intervals between them; a point on a threshold belongs to the interval above.
-    ``counts``, of shape (n_intervals, 2), tells how many training rows of either class (their weights, if
-    weighted) lie in each interval.
+    ``thresholds``, of shape (n,), are the points where the decision changes, in ascending order. ``codes``, of shape
+    (n + 1,), are the classes (0 or 1) of the intervals between them; a threshold belongs to the interval above it.
+    ``counts``, of shape (n + 1, 2), is the number of training rows of each class in each interval (their total weight,
+    if they are weighted).
     """
 
     densities: tuple[Density, Density]
@@ -40,30 +40,33 @@ class Decision:
     counts: Floats | None = None
 
     def interval(self, z: Floats) -> NDArray[np.int64]:
-        """The number of the interval that every point lies in."""
+        """Return the index of the interval of each point, shape (n_points,)."""
         counts = np.empty(len(z), dtype=np.int64)
         for part in stretches(len(z)):
             kernels.count_not_above(z[part], self.thresholds, counts[part])
         return counts
 
     def classify(self, z: Floats) -> NDArray[np.int8]:
-        """The class of every point."""
+        """Return the class (0 or 1) of each point, shape (n_points,)."""
         return self.codes[self.interval(z)]
 
     def log_ratio(self, z: Floats) -> Floats:
-        """log f₊ − log f₋ (plus that of the priors), with the sign that the thresholds give."""
+        """Return log f₁ − log f₀ plus the log ratio of the priors, shape (n_points,).
+
+        Rounding cannot change its sign: it is positive exactly where :meth:`classify` returns 1.
+        """
         return self._with_sign(log_ratio(self.densities, self.log_prior_ratio, z), SMALLEST_DECISION, z)
 
     def log_odds(self, z: Floats) -> Floats:
-        """Log odds of class 1 against class 0, for somebody who has to bet on them.
+        """Return the log odds of class 1 against class 0, shape (n_points,).
 
-        Both densities f get the same faint background b that reaches everywhere:
-        ``log(1 + f₁/b) − log(1 + f₀/b)``. It changes next to nothing where the data are, and not the decision
-        anywhere, but far outside, where the densities only compare which of two tails is the thicker, it takes the
-        odds to one: nothing is known there.
+        ``log(1 + f₁/b) − log(1 + f₀/b)``, where f₀ and f₁ are the densities times the priors and b is a faint
+        background density that is positive everywhere. Near the data b changes the odds very little, and it never
+        changes the decision. Far outside, where f₁/f₀ only compares the tails of two kernels, it makes the odds tend to
+        one.
 
-        Their size is at least ``1e-15 (1 + log(1 + |log f₁ − log f₀|))``. Next to nothing as well, but where nothing
-        is known along several lines, it still tells for which of them the tails speak most.
+        The absolute value is at least ``1e-15 (1 + log(1 + |log f₁ − log f₀|))``. This is very small, but where the
+        odds of several classes are all one, it still ranks the classes by their tails.
         """
         near = np.clip(z, *self.reach)
         background = self.background().log(near)
@@ -75,22 +78,22 @@ class Decision:
         return self._with_sign(np.logaddexp(0, second) - np.logaddexp(0, first), least, z)
 
     def _with_sign(self, values: Floats, least: Floats | float, z: Floats) -> Floats:
-        """Values of at least that size whose sign follows the thresholds to the last digit."""
+        """Return the values with the sign given by the thresholds and an absolute value of at least ``least``."""
         sign = 2.0 * self.classify(z) - 1
         return np.asarray(sign * np.maximum(sign * values, least))
 
     @property
     def log_priors(self) -> tuple[float, float]:
-        """Logarithms of how likely the two classes are beforehand."""
+        """Logarithms of the prior probabilities of the two classes."""
         return float(log_expit(-self.log_prior_ratio)), float(log_expit(self.log_prior_ratio))
 
     @property
     def reach(self) -> tuple[float, float]:
-        """Between which points the logarithms of both densities are numbers: beyond, the squares in them overflow."""
+        """The interval in which both log densities are finite; beyond it, the squares in them overflow."""
         return _reach(self.densities)
 
     def background(self) -> "Background":
-        """A Cauchy density as wide as the data, times its small weight."""
+        """Return the background: a Cauchy density as wide as the data, times a small weight."""
         centres = [float(d.support @ d.weights) for d in self.densities]
         centre = 0.5 * (centres[0] + centres[1])
         squares = [float((d.support - centre) ** 2 @ d.weights) + d.variance for d in self.densities]
@@ -100,18 +103,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class Background:
-    """What both densities share far outside: ``exp(log_height) / (1 + ((z − centre) / scale)²)``."""
+    """The background of the odds: ``b(z) = exp(log_height) / (1 + ((z − centre) / scale)²)``."""
 
     centre: float
     scale: float
     log_height: float
 
     def log(self, z: Floats) -> Floats:
+        """Return log b(z), of the shape of z."""
         # hypot does not overflow where a square would.
         return np.asarray(self.log_height - 2 * np.log(np.hypot(1, (z - self.centre) / self.scale)))
 
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:
+    """Return log f₁(t) − log f₀(t) + log_prior_ratio, of the shape of t."""
     near = np.clip(np.asarray(t, dtype=np.float64), *_reach(densities))
     return densities[1].log(near) - densities[0].log(near) + log_prior_ratio
 
@@ -123,7 +128,7 @@ def _reach(densities: tuple[Density, Density]) -> tuple[float, float]:
 
 
 def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> Decision:
-    """Find every crossing of the two densities, inside and outside the data."""
+    """Return the decision between two densities: all their crossings, inside and outside the range of the data."""
 
     def ratio(t: ArrayLike) -> Floats:
         return log_ratio(densities, log_prior_ratio, t)

@@ -1,4 +1,4 @@
-"""The kernel density of a class along a direction, in a bounded number of support points."""
+"""The kernel density of a class along a direction, with a bounded number of support points."""
 
 import math
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.data.summary import KEPT_AT_EACH_END, Atoms, joined
 
-# A class of up to this many distinct projections keeps them all; a larger one is condensed.
+# A class with up to this many distinct projections keeps them all. A larger one is condensed.
 _EXACT_SUPPORT = 2048
-# A class of more points than this is not searched for equal ones before it is condensed.
+# A class with more points than this is condensed without counting its distinct projections.
 SURELY_MANY = 1 << 16
-# Bins per kernel width when condensing, and the quadrature nodes that stand for the points of a bin.
+# Bins in a bandwidth when condensing, and quadrature nodes that replace the points of a bin.
 BINS_PER_BANDWIDTH = 4
 _NODES_PER_BIN = kernels.ORDER // 2
-# A quadrature of fewer nodes is taken where the points of a bin are this close to having no more.
+# A quadrature with fewer nodes is used if the last pivot of the Hankel matrix is below this: up to rounding, the points
+# of the bin then have fewer distinct positions than the quadrature has nodes.
 _RANK_TOLERANCE = 1e-9
 
 _POINTS_AT_ONCE = 1 << 16
@@ -25,19 +26,22 @@ _POINTS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Density:
-    """``f(t) = Σ_k weights_k N(t; support_k, variance)``: support sorted, weights positive with sum one."""
+    """``f(t) = Σ_k weights_k N(t; support_k, variance)``, N the density of a normal distribution.
+
+    ``support`` and ``weights`` have shape (n,). The support is sorted, the weights are positive and sum to one.
+    """
 
     support: Floats
     weights: Floats
     variance: float
 
     def log(self, t: ArrayLike) -> Floats:
-        """log f, finite at any distance from the data."""
+        """Return log f(t), of the shape of t. It is finite at any distance from the data."""
         points = np.ascontiguousarray(t, dtype=np.float64)
         out = np.empty(points.shape)
         flat, values = points.ravel(), out.ravel()
-        # In units in which the bandwidth is about one: its square is then a number, whatever the scale of the data. A
-        # power of two changes no digit.
+        # In units in which the bandwidth is about one its square cannot overflow or underflow. Scaling by a power of
+        # two is exact.
         unit = 2.0 ** -math.frexp(self.bandwidth)[1]
         support, bandwidth = self.support * unit, self.bandwidth * unit
         for part in stretches(len(flat)):
@@ -50,16 +54,16 @@ class Density:
 
 
 def stretches(n: int) -> list[slice]:
-    """Points that one compiled call takes; between two of them Python hears of an interrupt."""
+    """Return slices that divide n points into compiled calls, between which Python can react to Ctrl-C."""
     return [slice(start, start + _POINTS_AT_ONCE) for start in range(0, n, _POINTS_AT_ONCE)]
 
 
 def estimate_density(points: Floats, weights: Floats, variance: float) -> Density:
-    """The kernel density of weighted points, held in a bounded number of support points.
+    """Return the kernel density of weighted points, both of shape (n,), with a bounded number of support points.
 
-    Up to 2048 distinct points it is exact. Beyond that the points of each bin a quarter of a bandwidth wide
-    become the four nodes of their own Gauss quadrature: positive weights that share the first eight moments,
-    so the density is off by about 1e-11 of its height. The outermost points are kept as they are.
+    With up to 2048 distinct points it is exact. With more, the points of each bin, a quarter of a bandwidth wide, are
+    replaced by the four nodes of their Gauss quadrature: positive weights that have the same first eight moments. The
+    error of the density is about 1e-11 of its height. The outermost points are kept unchanged.
     """
     atoms = joined(points, weights)
     if len(atoms) > _EXACT_SUPPORT:
@@ -68,7 +72,7 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
 
 
 def _condense(atoms: Atoms, variance: float) -> Density:
-    """Fewer points with about the same density; the outermost are among them as they are."""
+    """Return about the same density with fewer support points, the outermost ones unchanged."""
     keep = KEPT_AT_EACH_END
     ends, inner = atoms[:keep] + atoms[-keep:], atoms[keep:-keep]
     low, high = inner.points[0], inner.points[-1]
@@ -83,7 +87,10 @@ def _condense(atoms: Atoms, variance: float) -> Density:
 
 
 def density_of_bins(ends: Atoms, moments: Floats, middles: Floats, half: float, variance: float) -> Density:
-    """The density of points of which some are known and the others are in bins, by their moments around the middles."""
+    """Return the density of the points in ``ends`` and of points in bins, which are given by their moments.
+
+    ``moments`` has shape (n_bins, P), ``middles`` shape (n_bins,); ``half`` is half the width of the bins.
+    """
     parts = [_gauss_nodes(each) for each in moments]
     nodes = [middle + half * u for middle, (u, _) in zip(middles, parts, strict=True)]
     weights = [w for _, w in parts]
@@ -92,10 +99,10 @@ def density_of_bins(ends: Atoms, moments: Floats, middles: Floats, half: float, 
 
 
 def _gauss_nodes(moments: Floats) -> tuple[Floats, Floats]:
-    """Nodes in [−1, 1] and positive weights with the given moments (Golub and Welsch, from moments).
+    """Return nodes in [−1, 1] and positive weights with the given moments, shape (P,), by Golub and Welsch's method.
 
-    With the Hankel matrices G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi
-    matrix of the points' orthogonal polynomials: its eigenvalues are the nodes.
+    With the Hankel matrices G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi matrix of the
+    orthogonal polynomials of the points. Its eigenvalues are the nodes.
     """
     for m in range(_NODES_PER_BIN, 1, -1):
         index = np.add.outer(np.arange(m), np.arange(m))

@@ -1,14 +1,16 @@
-"""The names that features go by."""
+"""The names of features in outputs and warnings."""
 
 from typing import Any
 
 
 def feature_names_of(model: Any, given: Any = None) -> list[str]:
-    """Names given, those that the model saw, or x0, x1, ..."""
+    """Return the names ``given``, else the feature names seen in fit, else x0, x1, …"""
     n_features = model.coef_.shape[1]
     if given is None:
         default = [f"x{i}" for i in range(n_features)]
         return [str(name) for name in getattr(model, "feature_names_in_", default)]
     if len(given) != n_features:
-        raise ValueError(f"feature_names has {len(given)} names, but the model has {n_features} features.")
+        raise ValueError(
+            f"feature_names has {len(given)} names, but the model has {n_features} features: pass one name for each."
+        )
     return [str(name) for name in given]

@@ -1,4 +1,4 @@
-"""The divergence D of a direction: one file for every way to compute it, and the penalised objective."""
+"""The divergence D of a direction: one module for each way to compute it, and the penalised objective."""
 
 from melc.objective.penalised import METHODS, Objective
 

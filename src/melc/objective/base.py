@@ -1,22 +1,22 @@
-"""What an evaluation of the divergence returns, and what every way to compute it looks like."""
+"""The result of an evaluation of the divergence, and the interface of all ways to compute it."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 from melc.arrays import Floats
 
-# A class that does not vary along v would have a kernel of no width and D would be infinite. Its variance is
-# taken to be at least this fraction of the variance of all points along v (a standard deviation ratio of
-# 1e-9, well above what rounding makes of a constant).
+# For a class that does not vary along v, the bandwidth would be zero and D infinite. The variance of a class is
+# therefore taken to be at least this fraction of the variance of all points along v. As a ratio of standard deviations
+# it is 1e-9, well above the rounding errors of a constant.
 VARIANCE_FLOOR = 1e-18
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """D at one direction, its gradient of shape (n_features,), and what it cost.
+    """D at one direction, its gradient of shape (n_features,), and the number of exponentials computed.
 
-    ``floored`` says that a class does not vary along the direction; ``error`` is the certified error of D
-    (zero for the exact sum up to rounding, None where a method certifies something else).
+    ``floored`` tells whether the variance of a class along the direction is below the floor. ``error`` is the certified
+    error of D, apart from rounding, or None if no error of D is certified (by ``PairwiseDivergence``).
     """
 
     divergence: float
@@ -27,6 +27,6 @@ class Evaluation:
 
 
 class Divergence(Protocol):
-    """D and its gradient for a direction in the units of the features."""
+    """A way to compute D and its gradient for a direction in the units of the features."""
 
     def evaluate(self, v: Floats) -> Evaluation: ...

@@ -1,17 +1,22 @@
-"""The divergence by moment bins: two products with X and a little more, with a certified error.
+"""The divergence by moment bins, with a certified error. It takes about the time of two products with X.
 
 Formula. With the projections z = Xv in bins, and S the double sums over pairs of bins (:mod:`melc.sums.moments`),
 
     D(v)  = log S_xx + log S_yy − 2 log S_xy + log (V_x + V_y) − ½ log 2V_x − ½ log 2V_y
     ∇D(v) = Σ_i w_i x_i,    w_i = weight_i · p_bin(i)(u_i)
 
-where p is a polynomial of the coordinate u ∈ [−1, 1) within the bin, one for every bin of either class: the derivative
-of D by the place of a point.
+where p is the derivative of D by the position of a point. It is a polynomial of the coordinate u ∈ [−1, 1) within the
+bin; there is one for each bin of each class.
 
-One evaluation: guess the kernel widths from a sample, and with them a layout of bins; project and bin in one pass; read
-the true class variances off the moments; sum over neighbouring bins, and where the classes lie apart over narrow bins
-at the rims of the gap; check the certificate, and bin again, finer, should it fail; turn the sums into polynomials, and
-pull back in a second pass, unless the moments of the features came with the first.
+The steps of an evaluation:
+
+1. Estimate the bandwidths from a sample, and choose a layout of bins for them.
+2. Project and bin all rows, in one pass.
+3. Compute the class variances from the moments.
+4. Sum over pairs of nearby bins. If the classes are far apart, sum across them over narrow bins at the rims of the gap.
+5. If the certified error is too large, go back to step 2 with narrower bins.
+6. Compute the polynomials from the sums, and the gradient in a second pass. If the moments of the features came with
+   the first pass, the second is not needed.
 """
 
 import math
@@ -35,25 +40,25 @@ from melc.sums.bins import Bins, Layout, Merged, merge
 from melc.sums.moments import BinnedSum, sum_across, sum_within
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
-# Rows of each class from which widths and range along v are guessed.
+# Rows of each class from which the bandwidths and the range along v are estimated.
 _GUESS_ROWS = 1024
 _MOST_REFINEMENTS = 12
-# Of a mean of many numbers, relative to these.
+# Relative rounding error of a mean of many numbers.
 _ROUNDING = 2.0**-40
 
 
 @dataclass(frozen=True)
 class _Rimmed:
-    """What a sum across was taken over where classes lie apart."""
+    """The rims that the sum across the classes was taken over, and the moments of their points."""
 
     rims: Rims
     bins: RimBins
-    outliers: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # which of either class are among it
+    outliers: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # for each class, which of its outliers are included
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """The three sums, each on bins as wide as it allows."""
+    """The three sums, each with bins as wide as its variance allows. ``rimmed`` is None unless xy is over rims."""
 
     within: tuple[Merged, Merged]
     across: tuple[Merged, Merged]
@@ -68,12 +73,15 @@ class _Sums:
         return self.xx.error + self.yy.error + 2 * self.xy.error
 
     def polynomials(self, c: int) -> Floats:
-        """Return ∂(log S_cc − 2 log S_xy)/∂z for the bins of a class, the rims left out if there are any."""
+        """Return the polynomials of ∂(log S_cc − 2 log S_xy)/∂z for the bins of class c, shape (n_bins, P).
+
+        If S_xy is a sum over rims, its part is left out; see :meth:`slopes_at_rims`.
+        """
         own = self.within[c].carry_back((self.xx, self.yy)[c].polynomials[0])
         return own if self.rimmed is not None else own - 2 * self.across[c].carry_back(self.xy.polynomials[c])
 
     def slopes_at_rims(self) -> RimSlopes | None:
-        """Return −2 ∂ log S_xy/∂z where that sum was taken over the rims of a gap."""
+        """Return −2 ∂ log S_xy/∂z if S_xy is a sum over the rims of a gap, otherwise None."""
         if self.rimmed is None:
             return None
         x, y = (-2 * each for each in self.xy.polynomials)
@@ -83,7 +91,7 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Line:
-    """What an evaluation found along a direction."""
+    """The bins, variances and sums that an evaluation found along a direction."""
 
     layout: Layout
     binned: Binned
@@ -94,20 +102,23 @@ class _Line:
 
 
 class MomentsDivergence:
-    """D with an error of at most ``eps``, in time proportional to the rows. See the module for the formula."""
+    """D with an error of at most ``eps``, in time proportional to the number of rows.
+
+    The formula and the steps of an evaluation are in the docstring of the module.
+    """
 
     def __init__(self, rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.eps, self.shrinkage = rows, gamma, eps, shrinkage
         self._samples = spread_samples(rows, _GUESS_ROWS)
-        # Bins are anchored at the projection of this point: they move with the data as v turns.
+        # The projection of this point is the origin of the bins, so that they move with the data when v changes.
         self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
-        # The nearest pair may be the lightest of all, however heavy the bins that it lies in.
+        # The nearest pair of points may be the lightest of all, whatever the mass of its bins.
         log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
         self._exponents = log_pairs + math.log(100 / eps)
         self._bin_per_bandwidth = bounds.moment_bin_width(ORDER, 1.0, eps / 4)
 
     def evaluate(self, v: Floats) -> Evaluation:
-        """Return D and its gradient along v."""
+        """Return D and its gradient at v."""
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
         line = self._look(v, shrunk)
         if line is None:
@@ -131,10 +142,16 @@ class MomentsDivergence:
     # ------------------------------------------------------------------------------------------------- the sums
 
     def _look(self, v: Floats, shrunk: kernels.Shrunk) -> _Line | None:
-        """The sums along v, in bins that a sample suggests or in finer ones if these fail; None if nothing varies."""
+        """Return the sums along v, or None if the projections do not vary.
+
+        The first bins are those that a sample suggests. They are made narrower until the certified error is at most
+        ``eps`` or the number of attempts is used up.
+        """
         layout = self._guess(v, shrunk)
+        if layout is None:
+            return None
         for attempt in range(_MOST_REFINEMENTS):
-            halvings = max(0, attempt - 1)  # the second attempt has the true variances, which may be enough
+            halvings = max(0, attempt - 1)  # the second attempt uses the true variances, which may be enough
             binned = self.rows.bin(v, layout)
             classes = occupied(layout, binned, 0), occupied(layout, binned, 1)
             spread = spread_of_bins(classes[0].bins, classes[1].bins, layout.origin)
@@ -151,23 +168,27 @@ class MomentsDivergence:
             layout = layout_over(layout.origin, classes[0].bins, classes[1].bins, widths)
         return line
 
-    def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> Layout:
-        """Bins for the widths and the range that a sample of either class shows."""
+    def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> Layout | None:
+        """Return a layout for the bandwidths and the range of a sample of each class; None if all points are equal."""
         samples = [X @ v for X, _ in self._samples]
         (mean_x, variance_x, low_x, high_x), (mean_y, variance_y, low_y, high_y) = (
             kernels.sample_spread(z, weights) for z, (_, weights) in zip(samples, self._samples, strict=True)
         )
         guess = kernels.Spread(*self.rows.total_weights, mean_x, mean_y, variance_x, variance_y)
-        origin = float(v @ self._centre)
-        if kernels.total_variance(guess) == 0:  # nothing to go by: any width, refined later
-            guess = guess._replace(variance_x=max(abs(origin), 1.0), variance_y=max(abs(origin), 1.0))
+        ranges = (low_x, high_x), (low_y, high_y)
+        if kernels.total_variance(guess) <= (_ROUNDING * np.abs(ranges).max()) ** 2:
+            # The sample varies no more than the rounding of its mean. All rows are used then, which happens seldom.
+            summary = self.rows.summarise(v)
+            guess, ranges = summary.spread, (summary.classes[0].range, summary.classes[1].range)
+            if np.ptp(ranges) == 0:
+                return None
         variances = kernels.kernel_variances(guess, shrunk, self.gamma, VARIANCE_FLOOR)
         widths = self._widths(variances, 0)
-        ranges = (low_x, high_x), (low_y, high_y)
+        origin = float(v @ self._centre)
         return Layout.around(origin, widths, ranges, lambda c: float(np.median(samples[c])))
 
     def _widths(self, variances: tuple[float, float], halvings: int) -> tuple[float, float]:
-        """For either class, bins fine enough for both sums that it takes part in."""
+        """Return the bin width of each class, narrow enough for both sums that the class takes part in."""
         across = variances[0] + variances[1]
         return (
             self._width(min(2 * variances[0], across), halvings),
@@ -175,7 +196,7 @@ class MomentsDivergence:
         )
 
     def _width(self, variance: float, halvings: int) -> float:
-        """The largest power of two that keeps the error, halved some more times."""
+        """Return the largest power of two that should keep the error below eps, divided by 2**halvings."""
         _, exponent = math.frexp(self._bin_per_bandwidth * math.sqrt(variance))
         return math.ldexp(0.5, exponent - halvings)
 
@@ -204,7 +225,7 @@ class MomentsDivergence:
         binned: Binned,
         sums: _Sums,
     ) -> _Sums:
-        """The sums with the one across taken over the rims of the gap: few points decide it."""
+        """Return the sums with the one across the classes taken over the rims of the gap."""
         chosen, gap = bins_at_rims(classes[0].bins, classes[1].bins, variance, self._exponents)
         in_table, extent = np.zeros(layout.n_bins, dtype=bool), 0.0
         for mine, side in zip(chosen, classes, strict=True):
@@ -224,9 +245,9 @@ class MomentsDivergence:
     # ---------------------------------------------------------------------------------------------- the gradient
 
     def _gradient(self, v: Floats, line: _Line, own: tuple[float, float], pooled: float) -> Floats:
-        """Σ_i w_i x_i over all rows, from one polynomial for every bin.
+        """Return Σ_i w_i x_i over all rows, shape (n_features,), from one polynomial for each bin.
 
-        ``own`` and ``pooled`` are what the class variances add: see :func:`melc.kernels.variance_pull`.
+        ``own`` and ``pooled`` are the parts that come from the class variances: see :func:`melc.kernels.variance_pull`.
         """
         layout, outside = line.layout, line.binned.outside
         slopes = line.sums.slopes_at_rims()
@@ -240,19 +261,20 @@ class MomentsDivergence:
                 mine = outside[outside.codes == c]
                 extras.append(_outliers(line, c, mine, polynomials, slopes))
         gradient = self._pull_back(v, line, table, extras, slopes)
-        # The weights of D itself add up to zero, for moving all points changes nothing. Those of the bins do so only to
-        # the order of their error, which far from zero the rows would multiply; but the bins move along.
+        # The weights of the exact D add up to zero, because translating all points changes nothing. Those from bins add
+        # up to ``drift``, a small error that rows far from zero would magnify. The origin of the bins is v·centre, so
+        # the gradient of D as computed is Σ w_i (x_i − centre).
         return gradient - drift * self._centre
 
     def _pull_back(
         self, v: Floats, line: _Line, table: Floats, extras: list[Extra], slopes: RimSlopes | None
     ) -> Floats:
-        """The sum of all rows, each times the polynomial of its bin and plus what it has at a rim or extra."""
+        """Return Σ_i w_i x_i, shape (n_features,), from the moments of the features if possible, else in a new pass."""
         features = line.binned.features
         known = [(extra.weights, extra.features) for extra in extras if extra.features is not None]
         if features is None or slopes is not None or len(known) < len(extras):
             return self.rows.pull_back_binned(v, line.layout, table, _joined(extras), slopes)
-        # No BLAS, whose threads might add in another order.
+        # Without BLAS, whose threads might add in a different order.
         gradient = np.einsum("bj,bdj->d", table, features)
         for weights, rows in known:
             gradient += np.einsum("i,id->d", weights, rows)
@@ -260,18 +282,24 @@ class MomentsDivergence:
 
 
 def _needs_rims(sums: _Sums, eps: float) -> bool:
-    """Whether ordinary bins keep the sums within the classes, but not the one across, which is then all tail."""
+    """Return whether ordinary bins are accurate enough for the sums within the classes, but not for the one across.
+
+    The terms of the sum across are then all in the tail of the Gaussian.
+    """
     return sums.xx.error + sums.yy.error <= eps / 2 and 2 * sums.xy.error > eps / 2
 
 
 def _drift_at_rims(sums: _Sums, slopes: RimSlopes) -> float:
-    """What the weights of all points at the rims add up to."""
+    """Return the sum of the gradient weights of all points at the rims."""
     assert sums.rimmed is not None
     return sum(float(np.sum(slopes.polynomials[c] * sums.rimmed.bins.moments[c])) for c in (0, 1))
 
 
 def _variance_slopes(line: _Line, c: int, own: float, pooled: float) -> Floats:
-    """What the kernel variances add to the weight of a point: own (z − mean_c) + pooled (z − mean), in u."""
+    """Return own (z − mean_c) + pooled (z − mean) as polynomials in u, shape (n_bins, P).
+
+    This is what the kernel variances add to the gradient weight of a point of class c.
+    """
     spread, bins = line.spread, line.classes[c].bins
     share = spread.weight_y / (spread.weight_x + spread.weight_y)
     centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
@@ -283,7 +311,7 @@ def _variance_slopes(line: _Line, c: int, own: float, pooled: float) -> Floats:
 
 
 def _outliers(line: _Line, c: int, mine: Points, polynomials: Floats, slopes: RimSlopes | None) -> Extra:
-    """The weights of the points of a class that lie in no bin of the table."""
+    """Return the gradient weights of the outliers of class c, the points that lie in no bin of the table."""
     chosen = polynomials[line.classes[c].of_outside]
     local = line.layout.locate(mine.z, mine.codes)[1]
     values = np.polynomial.polynomial.polyval(local, chosen.T, tensor=False)
@@ -294,7 +322,7 @@ def _outliers(line: _Line, c: int, mine: Points, polynomials: Floats, slopes: Ri
 
 
 def _joined(extras: list[Extra]) -> Extra | None:
-    """All in one, in the order of the rows."""
+    """Return all extra weights concatenated, in the order of the rows; None if there are none."""
     if not extras:
         return None
     rows, weights = np.concatenate([e.rows for e in extras]), np.concatenate([e.weights for e in extras])
@@ -303,13 +331,13 @@ def _joined(extras: list[Extra]) -> Extra | None:
 
 
 def _nothing_varies(spread: kernels.Spread, origin: float) -> bool:
-    """Whether the variance of all points is no more than the rounding of means."""
+    """Return whether the variance of all points is no more than the rounding error of their means."""
     farthest = max(abs(spread.mean_x - origin), abs(spread.mean_y - origin))
     return bool(kernels.total_variance(spread) <= (_ROUNDING * farthest) ** 2)
 
 
 def _no_certificate(error: float, eps: float) -> str:
     return (
-        f"Moment bins reached a certified error of {error:.3g} only, not eps={eps:g}. Accept a larger eps, or use "
-        'method="exact".'
+        f"The certified error of the divergence is {error:.3g} even with the narrowest moment bins, larger than "
+        f'eps={eps:g}. Use a larger eps, or method="exact".'
     )

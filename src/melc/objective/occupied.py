@@ -1,4 +1,4 @@
-"""The bins of a class that hold points, those of a table and those of outliers, and what they tell."""
+"""The occupied bins of a class, both in the table and of outliers, and the statistics computed from them."""
 
 from dataclasses import dataclass
 
@@ -12,16 +12,16 @@ from melc.sums.bins import Bins, Layout
 
 @dataclass(frozen=True)
 class Occupied:
-    """Occupied bins of one class, and where their points stand in the table and among the outliers."""
+    """The occupied bins of one class, and how they correspond to rows of the table and to outliers."""
 
     bins: Bins
-    in_table: NDArray[np.int64]  # position of the bin for every occupied row of the table
-    slots: NDArray[np.int64]  # those rows
-    of_outside: NDArray[np.int64]  # position of the bin of every outlier
+    in_table: NDArray[np.int64]  # index in bins of each occupied row of the table
+    slots: NDArray[np.int64]  # these rows of the table
+    of_outside: NDArray[np.int64]  # index in bins of each outlier
 
 
 def occupied(layout: Layout, binned: Binned, c: int) -> Occupied:
-    """Return the bins of a class that hold points."""
+    """Return the occupied bins of class c."""
     table = binned.moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
     filled = np.flatnonzero(table[:, 0])
     keys, mine, slots = filled + layout.low[c], table[filled], filled + layout.offset[c]
@@ -42,7 +42,7 @@ def occupied(layout: Layout, binned: Binned, c: int) -> Occupied:
 
 
 def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) -> Layout:
-    """Return a layout of other widths for the places of these bins."""
+    """Return a layout with new widths that covers the given bins."""
 
     def median(c: int) -> float:
         bins = (x, y)[c]
@@ -54,14 +54,14 @@ def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) ->
 
 
 def spread_of_bins(x: Bins, y: Bins, origin: float) -> kernels.Spread:
-    """Return exact weights, means and variances of the projections of both classes, from the moments."""
+    """Return the weight, mean and variance of the projections of each class, exact up to rounding, from the moments."""
     weights, means, variances = [], [], []
     for bins in (x, y):
         m, half = bins.moments, bins.width / 2
         middle = (bins.keys + 0.5) * bins.width
         total = m[:, 0].sum()
         mean = (middle @ m[:, 0] + half * m[:, 1].sum()) / total
-        away = middle - mean  # around the mean, so that nothing cancels
+        away = middle - mean  # relative to the mean, which avoids cancellation
         second = away**2 @ m[:, 0] + 2 * half * (away @ m[:, 1]) + half**2 * m[:, 2].sum()
         weights.append(float(total))
         means.append(float(origin + mean))

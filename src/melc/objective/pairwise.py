@@ -1,4 +1,4 @@
-"""The divergence by the methods that need all projections of a class in one place."""
+"""The divergence by the methods that need all projections of a class in memory at once."""
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from melc.sums import Method, Side
 
 
 class ExactDivergence:
-    """D over all pairs, in one compiled call: for small data the overhead of several would be the cost."""
+    """D and its gradient over all pairs, in one compiled call: for small data the overhead of several calls dominates.
+
+    The formula is in :mod:`melc.objective.penalised`.
+    """
 
     def __init__(self, rows: Rows, gamma: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.shrinkage = rows.in_memory(), gamma, shrinkage
@@ -31,7 +34,10 @@ class ExactDivergence:
 
 
 class PairwiseDivergence:
-    """D by any method of the double sum: the paper's discard and bin."""
+    """D and its gradient by any method of the double sum: "discard", "bin", and "exact" on many rows.
+
+    The formula is in :mod:`melc.objective.penalised`.
+    """
 
     def __init__(self, rows: Rows, gamma: float, method: Method, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.method, self.shrinkage = rows.in_memory(), gamma, method, shrinkage
@@ -42,11 +48,11 @@ class PairwiseDivergence:
         z = self.rows.project(v)
         points = [z[members] for members in self._members]
         spread = spread_of(points, self._weights)
-        if kernels.total_variance(spread) == 0:  # all points coincide along v: so do the densities
+        if kernels.total_variance(spread) == 0:  # all points coincide along v, so the densities are equal
             return Evaluation(0.0, np.zeros(len(v)), 0, True)
         share = spread.weight_y / (spread.weight_x + spread.weight_y)
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
-        # Sums depend on differences only; a centre near the points saves digits.
+        # Sums depend only on differences; subtracting the mean of all points reduces rounding errors.
         sides = [self.method.prepare(points[c] - centre, self._weights[c], c) for c in (0, 1)]
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
         divergence, row_weights, by_added, count = self._weigh(sides, spread, shrunk, centre)
@@ -61,13 +67,16 @@ class PairwiseDivergence:
     def _weigh(
         self, sides: list[Side], spread: kernels.Spread, shrunk: kernels.Shrunk, centre: float
     ) -> tuple[float, list[Floats], list[float], int]:
-        """Return D, the gradient weights of either class's rows, ∂D by what shrinkage adds, and the exponentials."""
+        """Return D, the gradient weights of the rows of each class, [∂D/∂add_x, ∂D/∂add_y], and the exponentials.
+
+        add_x and add_y are the summands of shrinkage, and the last item is the number of exponentials computed.
+        """
         vx, vy = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
         xx, yy = self.method.within(sides[0], 2 * vx), self.method.within(sides[1], 2 * vy)
         xy = self.method.across(sides[0], sides[1], vx + vy)
         assert xy.dy is not None
         x, y = (side.restore(side.values) for side in sides)
-        # Homogeneity: a sum that depends on z/√V only has ∂/∂V = −(1/2V) Σ z ∂/∂z.
+        # A function of z/√V only is homogeneous, so that ∂/∂V = −(1/2V) Σ z ∂/∂z.
         slopes = -(x @ xx.dx) / (4 * vx), -(y @ yy.dx) / (4 * vy), -(x @ xy.dx + y @ xy.dy) / (2 * (vx + vy))
         divergence, by_vx, by_vy = kernels.assemble_divergence(
             xx.log_value, yy.log_value, xy.log_value, vx, vy, *slopes
@@ -86,7 +95,7 @@ class PairwiseDivergence:
 
 
 def spread_of(points: list[Floats], weights: list[Floats]) -> kernels.Spread:
-    """Return weighted mean and variance of both classes (no Bessel correction)."""
+    """Return the weight, weighted mean and weighted variance (without Bessel's correction) of each class."""
     totals = [float(w.sum()) for w in weights]
     means = [float(w @ z) / total for w, z, total in zip(weights, points, totals, strict=True)]
     variances = [

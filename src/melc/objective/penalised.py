@@ -1,17 +1,17 @@
 """The Cauchy-Schwarz divergence of two projected classes, with its gradient, and the penalty.
 
-Formula. With projections z = Xv, class weights W_c (a class's rows, or the sum of their weights), and the
-kernel variances ``V_c = (γ (4/(3 W_c))^(1/5))² σ_c²``,
+Formula. With projections z = Xv, class weights W_c (the number of rows of a class, or the sum of their weights), class
+variances σ_c² along v, and kernel variances ``V_c = (γ (4/(3 W_c))^(1/5))² σ_c²``,
 
     ip(a, b) = S(a, b; V_a + V_b) / (√(2π(V_a + V_b)) W_a W_b)
     D(v)     = log ip(−,−) + log ip(+,+) − 2 log ip(−,+)
 
-where S is the Gaussian double sum of ``melc.sums``. The gradient is one product ``Xᵀw`` with one weight for every
-row: every S depends on v through the projections only, and so do the class variances, whose own
-gradient ``(2/W_c) Xᵀ(z − z̄_c)`` folds into the same weights. Nothing of size pairs × d is formed.
+where S is the Gaussian double sum of ``melc.sums``. The gradient is a single product ``Xᵀw``, with one gradient weight
+for each row. Each S depends on v only through the projections, and so do the class variances, whose gradient
+``(2/W_c) Xᵀ(z − z̄_c)``, over the rows of class c, is included in the weights. No array of size pairs × d is formed.
 
-Out of the sphere, an optimiser sees ``D(v) − (‖v‖² − 1)²``: D ignores the length of v, the second term
-holds it near one.
+Optimisers that do not stay on the unit sphere maximise ``D(v) − (‖v‖² − 1)²``. D does not depend on the length of v,
+and the penalty keeps it near one.
 """
 
 from collections.abc import Callable
@@ -27,9 +27,10 @@ from melc.objective.pairwise import ExactDivergence, PairwiseDivergence
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import Bin, Discard, Exact
 
-# Up to this many rows the compiled sum over all pairs is faster than any detour.
+# Up to this many rows the sum over all pairs is faster than moment bins.
 _FEW_ROWS = 700
-# Up to this many rows one compiled call for everything is over in a moment; beyond, it comes in stretches.
+# Up to this many rows the sum over all pairs is a single compiled call. With more rows it is divided into several, so
+# that Python can react to Ctrl-C.
 _A_MOMENT = 20_000
 
 METHODS: dict[str, Callable[[Rows, float, float, Shrinkage | None], Divergence]] = {
@@ -49,11 +50,11 @@ METHODS: dict[str, Callable[[Rows, float, float, Shrinkage | None], Divergence]]
 
 
 class Objective:
-    """``D(v) − penalty (‖u‖² − 1)²`` in the optimiser's coordinates u, with counters.
+    """``D(u / scale) − (‖u‖² − 1)²`` in the optimiser's coordinates u, of shape (n_features,).
 
-    ``v = u / scale``: with the features' standard deviations as scale, the search is the same whatever
-    units the features come in, and a feature of infinite scale takes no part. With no scale u is v itself, as in the
-    paper.
+    The direction is v = u / scale. With the standard deviations of the features as ``scale``, of shape (n_features,),
+    the search does not depend on the units of the features. A feature with infinite scale is ignored. Without a scale
+    u = v, as in the paper. Without ``penalty`` the second term is left out. Evaluations and exponentials are counted.
     """
 
     def __init__(
@@ -75,22 +76,22 @@ class Objective:
         self.n_exponentials = 0
 
     def searched_from(self, direction: Floats) -> Floats:
-        """A direction in the units of the features, in coordinates of the optimiser and of length one there."""
+        """Return the coordinates u, of length one, of a direction in the units of the features."""
         return unit(direction * np.where(np.isfinite(self.scale), self.scale, 0.0))
 
     def direction_of(self, u: Floats) -> Floats:
-        """The direction of length one in the units of the features."""
+        """Return the direction v, of length one, in the units of the features."""
         return unit(u / self.scale)
 
     def evaluate(self, u: Floats) -> Evaluation:
-        """D and its gradient by u, without the penalty."""
+        """Return D and its gradient with respect to u, without the penalty."""
         evaluation = self._divergence.evaluate(u / self.scale)
         self.n_evaluations += 1
         self.n_exponentials += evaluation.n_exponentials
         return replace(evaluation, gradient=evaluation.gradient / self.scale)
 
     def penalise(self, u: Floats, evaluation: Evaluation) -> tuple[float, Floats]:
-        """What an unconstrained optimiser maximises, and its gradient."""
+        """Return the objective that an unconstrained optimiser maximises, and its gradient, shape (n_features,)."""
         if not self.penalty:
             return evaluation.divergence, evaluation.gradient
         excess = float(u @ u) - 1

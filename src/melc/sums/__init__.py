@@ -1,4 +1,4 @@
-"""The Gaussian double sum, one file a method, behind one small interface."""
+"""The Gaussian double sum: one module for each method, all with the interface of :class:`melc.sums.base.Method`."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What every method of the Gaussian double sum takes and gives."""
+"""The interface that all methods of the Gaussian double sum share."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,9 +11,10 @@ from melc.arrays import Floats
 
 @dataclass(frozen=True)
 class Side:
-    """The projected points of one class and their positive weights, as a method wants them.
+    """The projected points of one class, prepared by a method.
 
-    ``order`` says where each point stood before the method rearranged them (None: they stayed).
+    ``values`` are the points and ``weights`` their positive weights, both of shape (n,). ``order``, of shape (n,),
+    holds the original position of each point, or is None if the method did not rearrange them.
     """
 
     values: Floats
@@ -21,7 +22,7 @@ class Side:
     order: NDArray[np.int64] | None = None
 
     def restore(self, derivative: Floats) -> Floats:
-        """Derivatives in the order of ``values``, put back in the order of the caller's points."""
+        """Return an array given in the order of ``values``, shape (n,), in the original order of the points."""
         if self.order is None:
             return derivative
         restored = np.empty_like(derivative)
@@ -31,10 +32,11 @@ class Side:
 
 @dataclass(frozen=True)
 class DoubleSum:
-    """log S with S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V), its derivatives and its cost.
+    """log S with S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V), its derivatives, and the number of exponentials computed.
 
-    ``dx`` is ∂ log S/∂x_i, ``dy`` ∂ log S/∂y_j (None within one class, where ``dx`` holds both roles of
-    a point). A logarithm and its derivative stay finite where S itself underflows.
+    ``dx``, of shape (n,), is ∂ log S/∂x_i and ``dy``, of shape (m,), is ∂ log S/∂y_j. For a sum within one class
+    (y = x), ``dx`` is the full derivative and ``dy`` is None. log S and its derivatives stay finite where S itself
+    would underflow.
     """
 
     log_value: float
@@ -44,10 +46,16 @@ class DoubleSum:
 
 
 class Method(Protocol):
-    """One way to compute the double sum; ``prepare`` is called once per class and evaluation."""
+    """A way to compute the double sum."""
 
-    def prepare(self, values: Floats, weights: Floats, label: int) -> Side: ...
+    def prepare(self, values: Floats, weights: Floats, label: int) -> Side:
+        """Return the points of class ``label`` prepared for the sums; called once for each class and evaluation."""
+        ...
 
-    def within(self, x: Side, variance: float) -> DoubleSum: ...
+    def within(self, x: Side, variance: float) -> DoubleSum:
+        """Return the sum over all ordered pairs of points of one class, pairs of a point with itself included."""
+        ...
 
-    def across(self, x: Side, y: Side, variance: float) -> DoubleSum: ...
+    def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
+        """Return the sum over all pairs of a point of one class and a point of the other."""
+        ...

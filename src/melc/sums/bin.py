@@ -1,4 +1,4 @@
-"""Binning: the points of a bin are replaced by their mean, with the width of Theorem 2."""
+"""The double sum by binning: the points of each bin are replaced by their mean. Theorem 2 gives the bin width."""
 
 from dataclasses import dataclass
 
@@ -14,19 +14,23 @@ from melc.sums.exact import Exact
 
 @dataclass(frozen=True)
 class _Binned:
-    """Occupied bins as points of their own, and which of them each original point belongs to."""
+    """The means of the occupied bins as weighted points, and the bin of each original point."""
 
     bins: Side
-    members: NDArray[np.int64]
-    share: Floats  # a point's part in the mean of its bin
+    members: NDArray[np.int64]  # index of the bin of each point
+    share: Floats  # weight of each point divided by the weight of its bin
 
     def per_point(self, derivative: Floats) -> Floats:
-        """A bin's mean moves by a point's share of that point's move."""
-        return derivative[self.members] * self.share
+        """Return derivatives by the original points, shape (n,), from derivatives by the bin means, shape (n_bins,)."""
+        return derivative[self.members] * self.share  # ∂ mean/∂ point = share
 
 
 class Bin:
-    """The exact sum of the bins' means; its gradient is exact for the bins as they stand."""
+    """S = Σ_kl A_k B_l exp(−(x̄_k − ȳ_l)²/2V) over bins with weights A_k, B_l and means x̄_k, ȳ_l.
+
+    The bins have the width of :func:`melc.sums.bounds.bin_width`, so the error of each information potential is at most
+    ``eps``. The derivatives are exact for points that stay in their bins.
+    """
 
     def __init__(self, eps: float) -> None:
         self.eps = eps
@@ -41,7 +45,7 @@ class Bin:
         return DoubleSum(result.log_value, binned.per_point(result.dx), None, result.n_exponentials)
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
-        # Anchored at the data, so that translating them changes nothing.
+        # Bins start at the lowest point, so that translating the data changes nothing.
         origin = min(x.values.min(), y.values.min())
         binned_x, binned_y = self._bin(x, variance, origin), self._bin(y, variance, origin)
         result = self._exact.across(binned_x.bins, binned_y.bins, variance)

@@ -1,4 +1,4 @@
-"""Moment bins on a line: where they are, the moments of the points in them, and bins joined into wider ones."""
+"""Moment bins on a line: their layout, the moments of the points in them, and merging into wider bins."""
 
 import math
 from collections.abc import Callable
@@ -13,20 +13,20 @@ from melc.arrays import Floats
 
 Keys = NDArray[np.int64]
 
-# Bins that a class may have in the table; the points of any others are looked up one by one.
+# Maximum number of bins of a class in the table. Points beyond the table (outliers) are returned one by one.
 _MOST_BINS = 1 << 14
-# A table reaches this fraction of a range beyond it on either side.
+# The table extends beyond the range of the points by this fraction of the range, on each side.
 _MARGIN = 0.5
 
 
 @dataclass
 class Layout:
-    """Bins of both classes along the line, and their rows in a table that has the bins of class 0 first.
+    """The bins of both classes along the line, and their rows in one table.
 
     Bin k of class c covers [origin + k·width_c, origin + (k + 1)·width_c). The table holds the bins low_c, …,
-    low_c + count_c − 1 of either class. A bin keeps P = 8 moments.
+    low_c + count_c − 1 of each class, those of class 0 first. Each bin has P = 8 moments.
 
-    Widths are powers of two: bins of different widths then fit into each other, and the kernels' arithmetic is exact.
+    Widths are powers of two. Bins of different widths then nest, and the arithmetic of the kernels is exact.
     """
 
     origin: float
@@ -34,7 +34,7 @@ class Layout:
     low: tuple[int, int]
     count: tuple[int, int]
     n_bins: int = field(init=False)
-    offset: tuple[int, int] = field(init=False)  # the first row of either class in the table
+    offset: tuple[int, int] = field(init=False)  # the first row of each class in the table
     arguments: tuple[Any, ...] = field(init=False)  # for kernels: origin, 1/widths, low, count, offset
 
     def __post_init__(self) -> None:
@@ -59,10 +59,11 @@ class Layout:
         ranges: tuple[tuple[float, float], tuple[float, float]],
         median: Callable[[int], float],
     ) -> "Layout":
-        """Return a layout over the given ranges of either class and a margin.
+        """Return a layout that covers the given range of each class and a margin.
 
-        A table that would be too long is cut to its largest size around the median of the class. Around the middle of
-        the range, one point far out would leave all others without a bin.
+        ``ranges`` holds the lowest and the highest point of each class, ``median(c)`` returns the median of class c.
+        If a class would need too many bins, its table has the maximum size around the median. (Around the middle of the
+        range, a single distant point could leave all others without a bin.)
         """
         low, count = [], []
         for c, (width, (a, b)) in enumerate(zip(widths, ranges, strict=True)):
@@ -76,16 +77,16 @@ class Layout:
         return cls(origin, widths, (low[0], low[1]), (count[0], count[1]))
 
     def locate(self, z: Floats, codes: NDArray[np.int8]) -> tuple[Floats, Floats]:
-        """Return the bin numbers of points, as floats, and their coordinates in [−1, 1) there.
+        """Return the bin number, as a float, and the local coordinate in [−1, 1) of each point, both of shape (n,).
 
-        By the same arithmetic as the kernels'.
+        The arithmetic is the same as in :func:`melc.kernels.locate`.
         """
         t = (z - self.origin) * self.arguments[1][codes]
         keys = np.floor(t)
         return keys, 2 * (t - keys) - 1
 
     def slots(self, z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int32]:
-        """Return the row of the table for every point, −1 for points in no bin of the table."""
+        """Return the table row of each point, shape (n,); −1 for points outside the table."""
         rows, local = np.empty(len(z), dtype=np.int32), np.empty(len(z))
         kernels.locate(z, codes, *self.arguments, rows, local)
         return rows
@@ -93,18 +94,17 @@ class Layout:
     def among(self, chosen: NDArray[np.bool_], z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the indices of the points that lie in chosen bins.
 
-        ``chosen``, of shape (n_bins + 1,), has an entry for every row of the table, and a last one for points in no
-        bin.
+        ``chosen``, of shape (n_bins + 1,), has an entry for each row of the table and a last one for points outside it.
         """
-        return np.flatnonzero(chosen[self.slots(z, codes)])  # row −1 is the last entry
+        return np.flatnonzero(chosen[self.slots(z, codes)])  # index −1 is the last entry
 
 
 @dataclass(frozen=True)
 class Bins:
-    """Occupied bins of one class.
+    """The occupied bins of one class.
 
-    ``keys``, of shape (n_bins,), are their numbers in ascending order; ``moments``, of shape (n_bins, P), the sums
-    Σ w uʲ over their points, u the coordinate in [−1, 1) within the bin.
+    ``keys``, of shape (n_bins,), are the bin numbers in ascending order. ``moments``, of shape (n_bins, P), are the
+    sums Σ w uʲ over the points of each bin, with u ∈ [−1, 1) the local coordinate.
     """
 
     keys: Keys
@@ -113,22 +113,22 @@ class Bins:
 
     @property
     def edges(self) -> tuple[Floats, Floats]:
-        """Where the bins begin and end, from the origin."""
+        """The lower and upper edges of the bins relative to the origin, both of shape (n_bins,)."""
         low: Floats = self.keys.astype(np.float64) * self.width
         return low, low + self.width
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Bins joined into wider ones, and how to carry polynomials back."""
+    """Wider bins made of narrower ones: u of narrow bin k is ``shrink · u + shifts[k]`` in the wider bin."""
 
     bins: Bins
-    parents: Keys  # for every bin before, the position of the wider bin that it went into
+    parents: Keys  # for each narrow bin, the index of the wider bin that contains it
     shrink: float
     shifts: Floats
 
     def carry_back(self, coefficients: Floats) -> Floats:
-        """Return polynomials of the wider bins in the coordinates of the bins that they were made of."""
+        """Return polynomials of the wider bins, shape (n_wide, P), in coordinates of the narrow ones, (n_narrow, P)."""
         if self.shrink == 1:
             return coefficients
         carried = np.zeros((len(self.parents), coefficients.shape[1]))
@@ -137,7 +137,7 @@ class Merged:
 
 
 def merge(bins: Bins, width: float) -> Merged:
-    """Join bins into bins of the given width, a power of two times theirs. The moments stay exact."""
+    """Return the bins merged into bins of the given width, a power of two times theirs. The moments stay exact."""
     level = round(math.log2(width / bins.width))
     if level <= 0:
         return Merged(bins, np.arange(len(bins.keys)), 1.0, np.zeros(len(bins.keys)))

@@ -1,11 +1,11 @@
-"""The theorems behind the approximations, each as a small function.
+"""Error bounds of the approximations, one small function for each theorem.
 
 Notation: V is the variance of the Gaussian in the double sum (the sum of two kernel variances), and
 ε an absolute error on ``ip = Σ_ij exp(−(x_i − y_j)²/2V) / (√(2πV) n m)``.
 
-Neither threshold is free of scale although the divergence is: multiply the data by 100 and the same ε
-means something else. :func:`scale_free` turns an ε relative to the largest value that ip can take,
-1/√(2πV), into the absolute one that the theorems ask for.
+The divergence does not depend on the scale of the data, but the thresholds of the paper's theorems do: if the data are
+multiplied by 100, the same ε is a different accuracy. :func:`scale_free` converts an ε relative to the largest possible
+ip, 1/√(2πV), into the absolute ε of the theorems.
 """
 
 import functools
@@ -19,22 +19,22 @@ from melc import kernels
 
 
 def discarding_threshold(variance: float, eps: float, p: float = 1.0) -> float:
-    """Theorem 1: the distance T beyond which pairs may be dropped for an error of at most ``eps``.
+    """Return the distance T of Theorem 1: dropping all pairs farther apart than T changes ip by at most ``eps``.
 
-    Statement: with ``T = √max(0, −V ln(2 (ε/p)² π V))``, dropping pairs farther apart than T changes ip by
-    at most ε, where p bounds the fraction of pairs *dropped*. Proof: a dropped pair contributes at most
-    exp(−T²/2V)/(√(2πV) n m), there are at most p n m of them, and T makes p exp(−T²/2V)/√(2πV) = ε.
+    Statement: let ``T = √max(0, −V ln(2 (ε/p)² π V))``, where p is an upper bound on the fraction of pairs *dropped*.
+    Dropping the pairs farther apart than T changes ip by at most ε. Proof: a dropped pair contributes at most
+    exp(−T²/2V)/(√(2πV) n m), there are at most p n m of them, and p exp(−T²/2V)/√(2πV) ≤ ε by the choice of T.
 
-    In the paper: the statement calls p the fraction of points located *closer* than T; its own proof
-    has the dropped ones, and that is right. p = 1 is always safe. The first display of the paper also
-    puts n m under the root; the proofs have it outside.
+    p = 1 is always safe. Two remarks on the paper: its statement defines p as the fraction of points *closer* than T,
+    but its proof uses the fraction dropped, which is correct. Its first formula has n m under the root; its proofs have
+    it outside.
 
     Examples
     --------
     >>> from melc import bounds
     >>> round(bounds.discarding_threshold(0.1, eps=0.05), 4)
     0.8035
-    >>> bounds.discarding_threshold(100.0, eps=0.5)  # this ε is larger than ip can be: drop everything
+    >>> bounds.discarding_threshold(100.0, eps=0.5)  # this ε exceeds the largest possible ip: all pairs may be dropped
     0.0
     """
     _check(variance, eps)
@@ -45,18 +45,16 @@ def discarding_threshold(variance: float, eps: float, p: float = 1.0) -> float:
 
 
 def bin_width(variance: float, eps: float) -> float:
-    """Theorem 2: bins up to this width, replaced by their means, keep the error within ``eps``.
+    """Return the bin width B of Theorem 2: replacing the points of bins by their means changes ip by at most ``eps``.
 
-    Statement: with ``B = √(−2V ln max(0, 1 − ε√(2πV)))`` the binned ip differs from ip by at most ε.
+    Statement: with ``B = √(−2V ln max(0, 1 − ε√(2πV)))``, the ip of the bin means differs from ip by at most ε. B is
+    infinite if ε is at least the largest possible ip, 1/√(2πV).
 
-    In the paper: the statement holds, the proof does not. It bounds the change of a single pair that is
-    shifted by B by 1 − exp(−B²/2V), but such a pair can change by 0.6·B/√V, which is of first order and
-    larger. What saves the statement is that bins are replaced by their *means*, so that first-order terms
-    cancel: :func:`mean_bin_error` is a correct bound and lies below the paper's while B²/2V ≤ 1.59. (Beyond
-    that ε exceeds 0.79/√(2πV), and the sum itself is at most 1/√(2πV).) With the centres of the bins in
-    place of the means the statement would be false.
-
-    Infinite where ``eps`` is no smaller than the largest possible ip: one bin is then good enough.
+    In the paper the statement is correct, but the proof is not. The proof bounds the change of a single pair that is
+    shifted by B by 1 − exp(−B²/2V), but such a pair can change by 0.6·B/√V, which is of first order and larger. The
+    statement holds because bins are replaced by their *means*, so that first-order terms cancel. :func:`mean_bin_error`
+    is a correct bound, and it is below the paper's as long as B²/2V ≤ 1.59. (For larger B, ε exceeds 0.79/√(2πV), while
+    ip itself is at most 1/√(2πV).) With bin centres instead of means the statement would be false.
 
     Examples
     --------
@@ -70,18 +68,18 @@ def bin_width(variance: float, eps: float) -> float:
     fraction = eps * math.sqrt(2 * math.pi * variance)
     if fraction >= 1:
         return math.inf
-    # Two roots: their product would underflow under one.
+    # Two roots, because the product under a single root could underflow.
     return math.sqrt(2 * variance) * math.sqrt(-math.log1p(-fraction))
 
 
 def mean_bin_error(variance: float, width: float) -> float:
-    """Largest error of ip when the points of bins up to ``width`` wide are replaced by their means.
+    """Return an upper bound on the error of ip if the points of bins of width B are replaced by their means.
 
-    ``B²/(4V) / √(2πV)``. Proof: write g(t) = exp(−t²/2V) and let a pair of bins have means at distance t;
-    a pair of their points lies at t + δ with δ = δ_x − δ_y. Then g(t + δ) = g(t) + δ g'(t) + ½ δ² g''(ξ).
-    Averaged over the two bins the middle term vanishes, because both δ_x and δ_y have mean zero, and
-    the last is at most ½ (var δ_x + var δ_y) max|g''| ≤ ½ (B²/4 + B²/4)/V, since a variable within an
-    interval of length B has variance at most B²/4 and |g''| ≤ 1/V.
+    Statement: the error is at most ``B²/(4V) / √(2πV)``. Proof: let g(t) = exp(−t²/2V) and let the means of two bins be
+    t apart; two of their points are then t + δ apart, with δ = δ_x − δ_y. Then g(t + δ) = g(t) + δ g'(t) + ½ δ² g''(ξ).
+    Averaged over the two bins the middle term vanishes, because δ_x and δ_y both have mean zero. The last term is at
+    most ½ (var δ_x + var δ_y) max|g''| ≤ ½ (B²/4 + B²/4)/V, since a variable within an interval of length B has
+    variance at most B²/4, and |g''| ≤ 1/V.
 
     Examples
     --------
@@ -95,7 +93,9 @@ def mean_bin_error(variance: float, width: float) -> float:
 
 
 def sharp_bin_width(variance: float, eps: float) -> float:
-    """The widest bins that :func:`mean_bin_error` allows: up to √2 wider than Theorem 2's.
+    """Return the bin width for which :func:`mean_bin_error` is ``eps``: up to √2 times the width of Theorem 2.
+
+    ``B = 2 √(V ε √(2πV))``
 
     Examples
     --------
@@ -108,10 +108,10 @@ def sharp_bin_width(variance: float, eps: float) -> float:
 
 
 def scale_free(variance: float, eps: float) -> float:
-    """An error relative to the largest possible ip, 1/√(2πV), as the absolute error of the theorems.
+    """Return the absolute error ``ε/√(2πV)`` of an error ε relative to the largest possible ip.
 
-    ``discarding_threshold(V, scale_free(V, eps))`` is then ``√(−2V ln ε)`` and
-    ``bin_width(V, scale_free(V, eps))`` is ``√(−2V ln(1 − ε))``: both proportional to the data's scale.
+    ``discarding_threshold(V, scale_free(V, eps))`` is ``√(−2V ln ε)`` and ``bin_width(V, scale_free(V, eps))`` is
+    ``√(−2V ln(1 − ε))``. Both are proportional to the scale of the data.
 
     Examples
     --------
@@ -127,7 +127,9 @@ def scale_free(variance: float, eps: float) -> float:
 
 @functools.lru_cache
 def lebesgue_constant(order: int) -> float:
-    """Norm of interpolation at ``order`` Chebyshev nodes: (1/P) Σ_k cot((2k − 1)π/4P), attained at the ends.
+    """Return the Lebesgue constant of P = ``order`` Chebyshev nodes, the norm of interpolation at these nodes.
+
+    ``Λ_P = (1/P) Σ_k cot((2k − 1)π/4P)``, attained at the ends of the interval.
 
     Examples
     --------
@@ -140,24 +142,25 @@ def lebesgue_constant(order: int) -> float:
 
 
 def moment_bin_error(order: int, width: float, variance: float, least: int = 0, n: int = 1) -> NDArray[np.float64]:
-    """Largest error of one pair whose points are interpolated in moment bins ``least``, ``least + 1``, … apart.
+    """Return error bounds for one pair of points in moment bins ``least``, ``least + 1``, … apart, shape (n,).
 
-    Statement: let g(t) = exp(−t²/2V), s = √V, and let ĝ interpolate g(x − y) at the P Chebyshev nodes of the bin
-    of x and of the bin of y, bins of width H, whose distance is at least d and at most d'. Then
+    Statement: let g(t) = exp(−t²/2V), s = √V, and let ĝ interpolate g(x − y) at the P Chebyshev nodes of the bin of x
+    and of the bin of y. Both bins have width H; their points are at least d and at most d' apart. Then
 
         |g − ĝ| ≤ (1 + Λ_P) · 2 (H/4s)^P / P! · min( √P! e^(−d²/4V), He⁺_P(d'/s) e^(−d²/2V) )
 
-    with Λ_P the Lebesgue constant and He⁺_P the Hermite polynomial with all signs made positive.
+    with Λ_P the Lebesgue constant and He⁺_P the Hermite polynomial with all coefficients made positive.
 
-    Proof: interpolation of a smooth function at the P Chebyshev nodes of an interval of length H is off by at most
-    2 (H/4)^P/P! times the largest P-th derivative there. Interpolating in x, then in y, the second error is
-    seen through the first interpolation, whose norm is Λ_P: together (1 + Λ_P) times that. The derivative is
-    g^(P)(t) = ± s^−P He_P(t/s) e^(−t²/2V). Cramér's inequality bounds |He_P(x)| e^(−x²/4) by √P!, which leaves
-    e^(−d²/4V); and |He_P(x)| ≤ He⁺_P(|x|), which grows with |x|, gives the other bound: weaker near zero,
-    but of the order of g itself far away, which is what keeps a *relative* error for classes that are apart.
+    Proof: interpolation of a smooth function at the P Chebyshev nodes of an interval of length H has an error of at
+    most 2 (H/4)^P/P! times the largest P-th derivative there. If g is interpolated in x and then in y, the second error
+    is multiplied by the norm Λ_P of the first interpolation, which gives the factor 1 + Λ_P. The derivative is
+    g^(P)(t) = ± s^−P He_P(t/s) e^(−t²/2V). Cramér's inequality, |He_P(x)| e^(−x²/4) ≤ √P!, leaves the factor
+    e^(−d²/4V) and gives the first bound. The second follows from |He_P(x)| ≤ He⁺_P(|x|), which grows with |x|. It is
+    weaker near zero, but far away it is of the order of g itself, which keeps the *relative* error small for classes
+    that are far apart.
 
-    Returns the bounds of ``n`` offsets, multiplied by exp(d²/2V) with the d of the first: from sums over classes that
-    are apart this common exponent has been taken out.
+    All ``n`` bounds are multiplied by exp(d²/2V), with the d of the first one. The sums over pairs have the same factor
+    taken out, so that they do not underflow.
 
     Examples
     --------
@@ -171,16 +174,18 @@ def moment_bin_error(order: int, width: float, variance: float, least: int = 0, 
 
 
 def moment_bin_constants(order: int) -> tuple[NDArray[np.float64], float, float]:
-    """He⁺_P as coefficients from the constant up, 2 (1 + Λ_P) and log P!, for :func:`moment_bin_error`."""
+    """Return the coefficients of He⁺_P, shape (P + 1,) with the constant first, 2 (1 + Λ_P) and log P!."""
     return positive_hermite(order), 2 * (1 + lebesgue_constant(order)), math.lgamma(order + 1)
 
 
 def moment_bin_width(order: int, variance: float, eps: float) -> float:
-    """A bin width for which moment bins of this order should keep the relative error of the sum below ``eps``.
+    """Return a bin width H for which the relative error of the sum is expected to be below ``eps``.
 
-    Should: the bound of a pair is compared with the sum by a rule of thumb (the sum of the bounds' tails is at
-    most four times the sum itself, which holds with room to spare where neighbours lie within a bandwidth). The
-    certificate of the sum at hand decides.
+    ``H = 4 √V (ε √P! / (8 (1 + Λ_P)))^(1/P)``
+
+    This is a rule of thumb, not a theorem: it assumes that the bounds of all pairs add up to at most four times the sum
+    itself, which holds with a margin if neighbouring points are within a bandwidth. The error that is certified for
+    the sum afterwards decides whether the bins are narrow enough.
 
     Examples
     --------
@@ -194,16 +199,16 @@ def moment_bin_width(order: int, variance: float, eps: float) -> float:
 
 
 def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> float:
-    """The widest moment bins that keep the relative error of every pair below ``eps``, points up to ``reach`` apart.
+    """Return a bin width for which the relative error of each pair of points up to ``reach`` apart is below ``eps``.
 
-    Statement: with ρ = reach/s and H = θV/reach, where θ^P e^(2θ) = ε P! (4ρ)^P / (2 (1 + Λ_P) He⁺_P(ρ)), interpolation
-    in two bins of width H, all of whose points are at most reach apart, changes a pair by no more than ε of its
-    value. Proof: let d be the least distance of points in the two bins and d' ≤ reach the largest, so d' − d ≤ 2H. The
-    pair is at least e^(−d'²/2V), its error by :func:`moment_bin_error` at most
+    Statement: let s = √V, ρ = reach/s and H = θV/reach, where θ^P e^(2θ) = ε P! (4ρ)^P / (2 (1 + Λ_P) He⁺_P(ρ)).
+    Interpolation in two bins of width H, all of whose points are at most reach apart, changes the value of a pair by at
+    most the fraction ε. Proof: let d be the least distance of points in the two bins and d' ≤ reach the largest, so
+    d' − d ≤ 2H. The pair is at least e^(−d'²/2V), its error by :func:`moment_bin_error` is at most
     2 (1 + Λ_P) (H/4s)^P/P! He⁺_P(ρ) e^(−d²/2V), and (d'² − d²)/2V ≤ 2H d'/V ≤ 2θ.
 
-    The wider the gap, the narrower the bins; but only points within V·log(…)/reach of it matter, so their number
-    stays the same.
+    The wider the gap, the narrower the bins. But only points within V·log(…)/reach of the gap matter, so the number of
+    bins stays the same.
 
     Examples
     --------
@@ -221,9 +226,9 @@ def rim_bin_width(order: int, variance: float, reach: float, eps: float) -> floa
 
 
 def farther(distance: float, variance: float, exponents: float) -> float:
-    """How much farther than ``distance`` a pair must be apart for its Gaussian to be e^exponents times smaller.
+    """Return how much farther apart than ``distance`` two points are when their Gaussian is e^exponents times smaller.
 
-    Not by a difference of two roots, which for large distances would be nothing but rounding.
+    ``√(distance² + 2V·exponents) − distance``, computed without the cancellation that large distances would cause.
 
     Examples
     --------
@@ -237,7 +242,7 @@ def farther(distance: float, variance: float, exponents: float) -> float:
 
 @functools.lru_cache
 def positive_hermite(order: int) -> NDArray[np.float64]:
-    """Coefficients of the Hermite polynomial He_P, all signs made positive, from the constant up."""
+    """Return the absolute coefficients of the Hermite polynomial He_P, shape (P + 1,), the constant first."""
     return np.abs(np.polynomial.hermite_e.herme2poly([0] * order + [1]))
 
 

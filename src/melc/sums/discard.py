@@ -1,4 +1,4 @@
-"""Sort and discard: pairs farther apart than Theorem 1's threshold are left out."""
+"""The double sum by sort and discard: pairs farther apart than the threshold of Theorem 1 are left out."""
 
 import math
 
@@ -11,19 +11,20 @@ from melc.sums import bounds
 from melc.sums.base import DoubleSum, Side
 from melc.sums.exact import sum_across, sum_within
 
-# Where the threshold would leave no pair at all, pairs are kept down to this fraction of the largest
-# term instead: an absolute error on ip says nothing of its logarithm.
+# If the threshold would leave no pair, all pairs down to this fraction of the largest term are kept instead. D needs
+# the logarithm of ip, on which an absolute error of ip sets no bound.
 _KEPT_WHEN_EMPTY = 1e-9
 
-# Moves that insertion sort may spend per point before a fresh sort is cheaper.
+# Maximum number of moves of insertion sort for each point. Beyond it, sorting from scratch is cheaper.
 _MOVES_PER_POINT = 8
 
 
 class Discard:
-    """A window of half-width T(V, eps) slides along the sorted points.
+    """S = Σ a_i b_j exp(−(x_i − y_j)²/2V) over the pairs with |x_i − y_j| ≤ T.
 
-    The permutation found for a class is where the next evaluation starts from: between two steps of an
-    optimiser the order hardly changes, and insertion sort mends it in about linear time.
+    T is :func:`melc.sums.bounds.discarding_threshold` of V and ``eps``. The points are sorted, and a window of
+    half-width T slides along them. Each class keeps its sorting permutation: between two steps of an optimiser the
+    order hardly changes, and insertion sort updates the permutation in about linear time.
     """
 
     def __init__(self, eps: float) -> None:
@@ -47,7 +48,7 @@ class Discard:
 
 
 def sorted_order(values: Floats, previous: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The permutation that sorts ``values``, found from the previous one where there is one."""
+    """Return the permutation that sorts ``values``, shape (n,), starting from the previous one if there is one."""
     if previous is not None and len(previous) == len(values):
         order = previous.copy()
         budget = _MOVES_PER_POINT * len(values)

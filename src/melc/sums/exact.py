@@ -1,4 +1,4 @@
-"""The double sum over all pairs, in memory proportional to the points."""
+"""The double sum over all pairs, with memory proportional to the number of points."""
 
 import math
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.sums.base import DoubleSum, Side
 
-# Pairs that one compiled call sums: some tenths of a second.
+# Pairs summed by one compiled call, which takes some tenths of a second.
 _PAIRS_AT_ONCE = 200_000_000
 
 
 class Exact:
-    """Every pair, once: S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V)."""
+    """S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V) over all pairs."""
 
     def prepare(self, values: Floats, weights: Floats, label: int) -> Side:
         return Side(values, weights)
@@ -29,7 +29,7 @@ class Exact:
 
 
 def sum_within(x: Side, variance: float, reach: float = math.inf) -> DoubleSum:
-    """The pairs of one class that lie within ``reach`` (sorted values, unless it is infinite)."""
+    """Return the sum over the pairs of one class at most ``reach`` apart. If it is finite, x must be sorted."""
     dx, place = np.zeros(len(x.values)), np.zeros(2, dtype=np.int64)
     total, count = _stretch_by_stretch(
         place, len(dx), lambda: kernels.add_self_pairs(x.values, x.weights, variance, reach, place, _PAIRS_AT_ONCE, dx)
@@ -39,7 +39,10 @@ def sum_within(x: Side, variance: float, reach: float = math.inf) -> DoubleSum:
 
 
 def sum_across(x: Side, y: Side, variance: float, nearest: float, reach: float = math.inf) -> DoubleSum:
-    """The pairs of two classes within ``reach``; ``nearest`` is the smallest distance of any pair."""
+    """Return the sum over the pairs of two classes at most ``reach`` apart. If it is finite, x and y must be sorted.
+
+    ``nearest`` is the smallest distance of any pair; its exponent is taken out of the sum to avoid underflow.
+    """
     dx, dy, place = np.empty(len(x.values)), np.zeros(len(y.values)), np.zeros(3, dtype=np.int64)
     sides = x.values, x.weights, y.values, y.weights
     total, count = _stretch_by_stretch(
@@ -56,7 +59,10 @@ def sum_across(x: Side, y: Side, variance: float, nearest: float, reach: float =
 def _stretch_by_stretch(
     place: NDArray[np.int64], end: int, advance: Callable[[], tuple[float, int]]
 ) -> tuple[float, int]:
-    """Sum and exponentials of all stretches; between two of them Python hears of an interrupt."""
+    """Call ``advance`` until ``place[0]`` reaches ``end``. Return the total of its sums and of its exponentials.
+
+    Between two compiled calls Python can react to Ctrl-C.
+    """
     total, count = 0.0, 0
     while place[0] < end:
         value, spent = advance()

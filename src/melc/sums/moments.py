@@ -1,11 +1,11 @@
-"""Moment bins: the double sum in linear time, with a certified error.
+"""The double sum by moment bins: in linear time, with a certified error.
 
-Points of a bin are replaced by P charges at its Chebyshev nodes that reproduce their first P moments. The
-sum over pairs of points becomes a sum over pairs of neighbouring bins, whose coupling depends on their distance
-only. Within a bin the potential of all others is a polynomial of degree P − 1; its derivative is the exact gradient of
-the sum as computed, so an optimiser sees one consistent function.
+The points of each bin are replaced by P charges at its Chebyshev nodes that have the same first P moments. The sum over
+pairs of points becomes a sum over pairs of nearby bins, whose coupling depends only on their distance. Within a bin the
+potential of all others is a polynomial of degree P − 1. Its derivative is the exact gradient of the sum as computed, so
+value and gradient that an optimiser sees are consistent.
 
-The error of every sum is bounded from the bins themselves (:func:`melc.sums.bounds.moment_bin_error`).
+The error of each sum is bounded by :func:`melc.sums.bounds.moment_bin_error`, added up over the pairs of bins.
 """
 
 import functools
@@ -26,11 +26,12 @@ from melc.sums.exact import Exact
 
 @dataclass(frozen=True)
 class BinnedSum:
-    """A sum over pairs in bins, and its certificate.
+    """log S over pairs of points in bins, its derivatives and its certified error.
 
-    ``log_value`` is log S and ``slope`` its derivative by V. ``polynomials`` hold ∂ log S/∂z for a point of weight one
-    as a polynomial in u, one row for every bin (one table within a class, two across). ``log_value`` is off by at most
-    ``error``, which is infinite where nothing can be said.
+    ``log_value`` is log S and ``slope`` its derivative by V. ``polynomials`` are tables of shape (n_bins, P): row k
+    holds the coefficients of ∂ log S/∂z, for a point of weight one in bin k, as a polynomial in u. There is one table
+    for a sum within a class and two for a sum across classes. The error of ``log_value`` is at most ``error``, which
+    is infinite if no bound is known.
     """
 
     log_value: float
@@ -42,10 +43,11 @@ class BinnedSum:
 
 @functools.cache
 def _tables(order: int) -> tuple[Floats, Floats, Floats, float, float]:
-    """What the kernels know of P Chebyshev nodes on [−1, 1].
+    """Return the constants for P = ``order`` Chebyshev nodes on [−1, 1] that the kernels need.
 
-    Row a of the first table holds the monomial coefficients of the polynomial that is one at node a and zero at the
-    others, the second half the differences of nodes; then the constants of :func:`bounds.moment_bin_error`.
+    Row a of the first table, shape (P, P), holds the monomial coefficients of the polynomial that is one at node a and
+    zero at the other nodes. The second, shape (P, P), holds half the differences of the nodes. The others are
+    :func:`bounds.moment_bin_constants`.
     """
     points = np.cos((2 * np.arange(order) + 1) * np.pi / (2 * order))
     lagrange = np.ascontiguousarray(np.linalg.inv(np.vander(points, increasing=True)).T)
@@ -53,16 +55,16 @@ def _tables(order: int) -> tuple[Floats, Floats, Floats, float, float]:
 
 
 def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
-    """Return the sum over all pairs of one class."""
-    # S is at least the square of all mass over the bins, so what lies beyond adds less than eps/100 of it.
+    """Return the sum over all pairs of points of one class."""
+    # S is of the order of (total mass)²/n_bins or larger, so the pairs left out are less than about eps/100 of it.
     return _sum(bins, bins, True, variance, math.log(100 * len(bins.keys) / eps))
 
 
 def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
-    """Return the sum over the pairs of two classes, whose bins have the same width and origin."""
-    # Where classes overlap the sum is seldom smaller than all mass spread evenly over the bins.
+    """Return the sum over all pairs of points of two classes, whose bins have the same width and origin."""
+    # If the classes overlap, the sum is seldom smaller than with the mass spread evenly over the bins.
     likely = _sum(x, y, False, variance, math.log(len(x.keys) * len(y.keys) * 100 / eps))
-    if likely.error <= eps / 4:  # as D, which has it twice, can use it
+    if likely.error <= eps / 4:  # small enough for D, which contains this sum twice
         return likely
     return _sum(x, y, False, variance, log_pairs(x, y) + math.log(100 / eps))
 
@@ -73,22 +75,23 @@ def _sum(x: Bins, y: Bins, within: bool, variance: float, exponents: float) -> B
         x.keys, x.moments, y.keys, y.moments, within, x.width, variance, exponents, *tables
     )
     polynomials = (first,) if within else (first, second)
-    if not error < value < math.inf:  # the sum may be anything; bins this wide do not tell
+    if not error < value < math.inf:  # the error is as large as the sum: the bins are too wide for a bound
         return BinnedSum(-math.inf, 0.0, polynomials, math.inf, count)
     return BinnedSum(math.log(value) - log_factor, slope / value, polynomials, -math.log1p(-error / value), count)
 
 
 def log_pairs(x: Bins, y: Bins) -> float:
-    """Return log of all pairs over the lightest pair of bins, which could stand alone at the gap between classes."""
+    """Return log(mass of all pairs of bins / mass of the lightest pair), which may be the only pair near the gap."""
     mass_x, mass_y = x.moments[:, 0], y.moments[:, 0]
     return math.log(mass_x.sum() / mass_x.min()) + math.log(mass_y.sum() / mass_y.min())
 
 
 class Moments:
-    """Moment bins behind the interface of the other methods, for points that lie in one place.
+    """S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V) by moment bins, for points in memory.
 
-    ``eps`` bounds the error of log S, so it is relative to S and free of scale. Where bins cannot keep it (few
-    points, classes far apart, or points so far from zero that a bin is lost in their rounding) all pairs are summed.
+    ``eps`` bounds the error of log S, so it does not depend on the scale of the points. If the bins cannot guarantee
+    it, all pairs are summed. This happens with few points, with classes far apart, and with points so far from zero
+    that their rounding is not small compared with a bin.
     """
 
     def __init__(self, eps: float) -> None:
@@ -128,7 +131,7 @@ class _BinnedSide:
     weights: Floats
 
     def per_point(self, polynomials: Floats) -> Floats:
-        """The polynomial of its bin at every point, times its weight."""
+        """Return weight · p(u) for each point, shape (n,), with p the polynomial of its bin."""
         values = np.polynomial.polynomial.polyval(self.local, polynomials[self.members].T, tensor=False)
         return np.asarray(self.weights * values)
 
@@ -144,5 +147,5 @@ def _bin_side(side: Side, width: float) -> _BinnedSide:
 
 
 def _lost(side: Side, width: float) -> bool:
-    """Whether the numbers of bins leave no digits for places within them."""
+    """Return whether the points are so far from zero that too few digits are left for their place within a bin."""
     return bool(np.abs(side.values).max() > 2.0**40 * width)

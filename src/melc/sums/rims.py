@@ -1,12 +1,14 @@
-"""The rims of a gap between two classes: narrow bins for the few points that decide a sum across the gap.
+"""The rims of a gap between two classes: narrow bins for the few points next to the gap that determine the sum across.
 
-A Gaussian falls so fast far out that bins of about a bandwidth keep no relative error of a sum that is all tail. The
-points that count lie next to the gap, and there narrow bins are few: the wider the gap, the narrower the bins have to
-be, and in the same proportion fewer points matter.
+If two classes are far apart, all terms of the sum across them are in the tail of the Gaussian. The tail falls so fast
+that bins of about a bandwidth cannot guarantee a small relative error. Only the points next to the gap matter there;
+the bins that hold them are called its rims. The wider the gap, the narrower the bins have to be, but the range of the
+points that matter shrinks in the same proportion, so the number of narrow bins stays small.
 
-A narrow bin is one of 2ˡ parts of an ordinary one. Deep within an ordinary bin, farther than ``depth`` narrow bins
-behind the first and the last that hold a point, nothing matters: on whichever side the other class lies, a point of
-the same bin is so much nearer to it. (Where the other class may lie in the middle of a bin, no depth is left out.)
+A narrow bin is one of the 2ˡ parts of an ordinary bin. Narrow bins deep inside an ordinary bin, more than ``depth``
+narrow bins from the first and from the last that holds a point, are left out: on whichever side the other class lies,
+another point of the same ordinary bin is so much nearer to it that they do not matter. (If the other class may lie in
+the middle of an ordinary bin, ``depth`` is so large that nothing is left out.)
 """
 
 from dataclasses import dataclass
@@ -23,31 +25,34 @@ _LONGEST_TABLE = 1 << 16
 
 @dataclass(frozen=True)
 class Rims:
-    """Ordinary bins next to a gap (``chosen``, see :meth:`melc.sums.bins.Layout.among`), and how they are divided."""
+    """The ordinary bins next to a gap, and how they are divided into narrow bins.
+
+    ``chosen``, of shape (n_bins + 1,), marks the ordinary bins: see :meth:`melc.sums.bins.Layout.among`.
+    """
 
     chosen: NDArray[np.bool_]
     origin: float
-    width: float
-    levels: tuple[int, int]  # a bin of class c has 2**levels[c] narrow ones, or is a part of one
-    depth: int
-    to_the_digit: bool  # whether the last digit of a projection is wider than the bins should be
+    width: float  # of a narrow bin
+    levels: tuple[int, int]  # a bin of class c has 2**levels[c] narrow bins; if negative, it is a part of one
+    depth: int  # in narrow bins
+    to_the_digit: bool  # whether the bins should be narrower than the spacing of the floats next to the projections
 
     def locate(self, z: Floats) -> tuple[Keys, Floats]:
-        """Return the narrow bins of points, and their coordinates in [−1, 1) there."""
+        """Return the narrow bin and the local coordinate in [−1, 1) of each point, both of shape (n,)."""
         position = (z - self.origin) * (1 / self.width)
         floor = np.floor(position)
         return floor.astype(np.int64), 2 * (position - floor) - 1
 
 
 class RimBins:
-    """Narrow bins that hold points: for either class their numbers in ascending order, and their moments."""
+    """The occupied narrow bins of each class: ``keys[c]``, ascending, and ``moments[c]``, of shape (n_bins, P)."""
 
     def __init__(self) -> None:
         self.keys: list[Keys] = [np.empty(0, dtype=np.int64) for _ in range(2)]
         self.moments: list[Floats] = [np.empty((0, kernels.ORDER)) for _ in range(2)]
 
     def add(self, rims: Rims, z: Floats, codes: NDArray[np.int8], weights: Floats) -> None:
-        """Add points one by one in their order, so that the bits are the same however the points are divided up."""
+        """Add points. They are added one by one, so the result does not depend on how they are divided into calls."""
         keys, local = rims.locate(z)
         for c in (0, 1):
             mine = np.flatnonzero(codes == c)
@@ -56,7 +61,11 @@ class RimBins:
         self.crop(rims)
 
     def crop(self, rims: Rims) -> None:
-        """Leave out what is too deep. What is kept has never missed a point: the ends of a bin only move outwards."""
+        """Remove narrow bins deeper than ``depth``.
+
+        A bin that is kept has all its points: more points can only move the ends outwards, so a bin that was removed
+        once is never needed again.
+        """
         for c, keys in enumerate(self.keys):
             bins = keys >> max(0, rims.levels[c])
             first = np.searchsorted(bins, bins, side="left")
@@ -72,7 +81,7 @@ class RimBins:
         return self
 
     def _rows_of(self, c: int, wanted: Keys) -> Keys:
-        """Return the rows of bins in the table of a class, after making room for new ones."""
+        """Return the table rows of the wanted bins of class c, shape (n,), after adding rows for new bins."""
         keys = self.keys[c]
         self.keys[c] = np.union1d(keys, _distinct(wanted))
         if len(self.keys[c]) > len(keys):
@@ -82,14 +91,17 @@ class RimBins:
 
 @dataclass(frozen=True)
 class RimSlopes:
-    """What points at the rims add to their weight in a gradient: for either class, a polynomial for every bin."""
+    """Gradient weights of points at the rims, to be added to those of the ordinary bins.
+
+    For class c, ``polynomials[c]``, of shape (n_bins, P), holds a polynomial for each narrow bin in ``keys[c]``.
+    """
 
     rims: Rims
     keys: tuple[Keys, Keys]
     polynomials: tuple[Floats, Floats]
 
     def at(self, z: Floats, codes: NDArray[np.int8]) -> Floats:
-        """Return the polynomials' values at points; zero at points in no such bin."""
+        """Return the value of its bin's polynomial for each point, shape (n,); zero for points in none of the bins."""
         values = np.zeros(len(z))
         for c, known in enumerate(self.keys):
             mine = np.flatnonzero(codes == c)
@@ -102,14 +114,14 @@ class RimSlopes:
 
 
 def spread_out(values: Floats, rows: NDArray[np.integer], n_rows: int) -> Floats:
-    """Return a table of ``n_rows`` rows with the values in the given rows, and zero in all others."""
+    """Return a table of shape (n_rows, …) with the values in the given rows and zeros in all others."""
     table = np.zeros((n_rows, *values.shape[1:]))
     table[rows] = values
     return table
 
 
 def _distinct(keys: Keys) -> Keys:
-    """The different keys in ascending order."""
+    """Return the distinct keys in ascending order."""
     if not _table_pays(keys, len(keys)):
         return np.unique(keys)
     low = keys.min()
@@ -117,7 +129,7 @@ def _distinct(keys: Keys) -> Keys:
 
 
 def _positions(keys: Keys, wanted: Keys) -> Keys:
-    """Where the wanted keys stand among distinct ones in ascending order; anywhere if they are not there."""
+    """Return the index of each wanted key in ``keys`` (distinct, ascending); an arbitrary index for a missing key."""
     if not _table_pays(keys, len(wanted)):
         return np.minimum(keys.searchsorted(wanted), max(len(keys) - 1, 0))
     places = keys.searchsorted(np.arange(keys[0], keys[-1] + 1))
@@ -125,8 +137,8 @@ def _positions(keys: Keys, wanted: Keys) -> Keys:
 
 
 def _table_pays(keys: Keys, n: int) -> bool:
-    """Whether a table of all numbers between the least and the largest is short compared with the n look-ups.
+    """Return whether a look-up table over the range of the keys is short compared with n look-ups.
 
-    A table is then faster than searching and sorting.
+    The table is then faster than sorting or binary search.
     """
     return n > 0 and len(keys) > 0 and keys.max() - keys.min() < min(4 * n, _LONGEST_TABLE)

@@ -86,7 +86,9 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
     if format == MODEL_FORMAT:
         return _of_plain_model(from_document(reader))
     if format != FORMAT:
-        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r} or {MODEL_FORMAT!r}, found {format!r}.")
+        raise ValueError(
+            f"Not a melc model: its 'format' should be {FORMAT!r} or {MODEL_FORMAT!r}, found {format!r:.60}."
+        )
     check_version(reader, VERSION)
     fields = reader.fields(["format", "version", "target", "columns", "model"])
     encoding, model = encoding_in(fields["columns"]), from_document(fields["model"])

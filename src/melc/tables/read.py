@@ -39,7 +39,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """Path and format of a table. The path "-" means standard input; the format "auto" is detected from the content."""
+    """Path and format of a table. The path "-" means standard input; the format "auto" means that it is detected."""
 
     path: str
     format: Format = "auto"
@@ -105,7 +105,7 @@ def _errors_of(source: Source) -> Iterator[None]:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[tuple[Any, Format]]:
-    """Yield the decompressed bytes of a source as a stream, and the format, detected from the first bytes if "auto"."""
+    """Yield the decompressed bytes of a source as a stream, and its format."""
     raw = sys.stdin.buffer if source.path == "-" else open(source.path, "rb")  # noqa: SIM115
     try:
         stream: Any = _Peekable(raw)

@@ -1,1 +1,1 @@
-"""Rows in Dask collections: the only room that imports Dask."""
+"""Rows in Dask collections. No other package imports Dask."""

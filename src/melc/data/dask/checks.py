@@ -1,4 +1,4 @@
-"""What is to be known of Dask collections before any of their rows is read. Nothing here imports Dask."""
+"""Checks of Dask collections that need none of their rows. Nothing here imports Dask."""
 
 from typing import Any
 
@@ -23,12 +23,12 @@ def dtype_of(X: Any) -> Any:
 
 
 def check_alike(X: Any, y: Any, sample_weight: Any) -> None:
-    """Partitions of all collections must hold the same rows."""
+    """Raise an error unless X, y and sample_weight are Dask collections divided into partitions in the same way."""
     for name, each in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         if each is not None and not (is_array(each) or is_frame(each)):
             raise TypeError(
                 f"{name} is a {type(each).__name__}, but X, y and sample_weight must all be Dask arrays, dataframes or "
-                f"series where one of them is. {_in_dask(name, X, each)}"
+                f"series if one of them is. {_in_dask(name, X, each)}"
             )
     if is_array(X):
         check_chunks(X)
@@ -41,33 +41,34 @@ def check_alike(X: Any, y: Any, sample_weight: Any) -> None:
 
 def _in_dask(name: str, X: Any, each: Any) -> str:
     if name == "X":
-        return "Bring the others into memory: y = y.compute()"
+        return "Load the others into memory: y = y.compute()"
     chunks = "X.chunks[0]" if is_array(X) else "..."
-    return f"Cut it like X: {name} = da.from_array({name}, chunks={chunks})"
+    return f"Use the chunks of X: {name} = da.from_array({name}, chunks={chunks})"
 
 
 def check_chunks(X: Any, known: bool = True) -> None:
-    """An array of rows with all their features, and of known length where that is needed."""
+    """Raise an error unless X has two dimensions and whole rows in its chunks, of known size if ``known``."""
     if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions, not 2. Make rows of it: X = X.reshape(-1, n_features)")
+        raise ValueError(f"X has {X.ndim} dimensions, not 2. Reshape it: X = X.reshape(-1, n_features)")
     if X.numblocks[1] > 1:
         raise ValueError(
-            f"X is cut into {X.numblocks[1]} chunks of columns, but a row is needed whole: X = X.rechunk({{1: -1}})"
+            f"X has {X.numblocks[1]} chunks along the columns, but each chunk must hold whole rows: "
+            "X = X.rechunk({1: -1})"
         )
     if known and np.isnan(X.chunks[0]).any():
-        raise ValueError("X has chunks of unknown size. Have them counted: X = X.compute_chunk_sizes()")
+        raise ValueError("X has chunks of unknown size. Compute the sizes: X = X.compute_chunk_sizes()")
 
 
 def _check_same_partitions(X: Any, name: str, other: Any) -> None:
     if is_array(X) and is_array(other):
         if np.isnan(other.chunks[0]).any():
             line = f"{name} = {name}.compute_chunk_sizes()"
-            raise ValueError(f"{name} has chunks of unknown size. Have them counted: {line}")
+            raise ValueError(f"{name} has chunks of unknown size. Compute the sizes: {line}")
         if X.shape[0] != other.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and {name} has {other.shape[0]}.")
         if X.chunks[0] != other.chunks[0]:
             line = f"{name} = {name}.rechunk({{0: X.chunks[0]}})"
-            raise ValueError(f"X and {name} are cut at different rows. Cut {name} like X: {line}")
+            raise ValueError(f"X and {name} have different chunks along the rows. Use the chunks of X: {line}")
     elif X.npartitions != other.npartitions:
         raise ValueError(
             f"X has {X.npartitions} partitions and {name} has {other.npartitions}. Take both from the same dataframe: "

@@ -1,4 +1,4 @@
-"""The door to Dask: who needs it is seen here, and only then is it imported. Prediction on its collections."""
+"""Detection of Dask collections, the import of Dask when one is found, and prediction on Dask collections."""
 
 import copy
 import functools
@@ -13,12 +13,12 @@ from melc.data.dask.checks import check_chunks, is_array
 
 
 def is_lazy(*collections: Any) -> bool:
-    """Whether any is a Dask collection, which scikit-learn would quietly pull into memory."""
+    """Return whether any of the arguments is a Dask collection. scikit-learn would silently load it into memory."""
     return any(hasattr(collection, "__dask_graph__") for collection in collections)
 
 
 def dask_room() -> Any:
-    """The one file that knows Dask."""
+    """Return the module :mod:`melc.data.dask.rows`, which imports Dask."""
     try:
         from melc.data.dask import rows as dask_rows
     except ImportError as error:
@@ -27,12 +27,12 @@ def dask_room() -> Any:
 
 
 def check_features(model: Any, X: Any, reset: bool) -> None:
-    """Names and number of features of a collection, without a look at its rows."""
+    """Check (or if ``reset``, store) the names and number of features of a collection, without computing its rows."""
     validate_data(model, X._meta if hasattr(X, "columns") else X, reset=reset, skip_check_array=True)
 
 
 def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method work on Dask collections too: partition by partition, once its result is asked for."""
+    """Decorate a prediction method so that it accepts Dask collections, for which it returns a lazy Dask collection."""
 
     @functools.wraps(method)
     def now_or_later(self: Any, X: Any) -> Any:
@@ -46,17 +46,18 @@ def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
-    """A method of a fitted model on every partition, once somebody asks for it.
+    """Return a method of a fitted model, applied lazily to each partition of X.
 
-    Arrays give arrays. Dataframes give series, or dataframes where there are several columns, with their index.
+    The result for an array is an array. The result for a dataframe is a series, or a dataframe if it has several
+    columns, with the same index.
     """
     model = copy.copy(model)
-    model.n_jobs = 1  # partitions are what runs side by side
+    model.n_jobs = 1  # Dask runs the partitions in parallel
     if not is_array(X):
         empty = _on_frame(X._meta, model, method)
         return X.map_partitions(_on_frame, model, method, meta=empty)
     check_chunks(X, known=False)
-    vars(model).pop("feature_names_in_", None)  # blocks have no names, which has been told already
+    vars(model).pop("feature_names_in_", None)  # blocks have no names; check_features has warned of that already
     meta = _on_block(np.empty((0, X.shape[1])), model, method)
     if meta.ndim == 1:
         return X.map_blocks(_on_block, model, method, drop_axis=1, dtype=meta.dtype, meta=meta)
@@ -64,7 +65,7 @@ def lazily(model: Any, method: str, X: Any) -> Any:
 
 
 def _on_block(X: Any, model: Any, method: str) -> NDArray[Any]:
-    some = X if X.shape[0] else np.zeros((1, X.shape[1]))  # an empty block has a result too: its type
+    some = X if X.shape[0] else np.zeros((1, X.shape[1]))  # an empty block still needs a result of the right type
     return np.asarray(getattr(model, method)(some))[: X.shape[0]]
 
 

@@ -1,9 +1,9 @@
-"""Partitions, wherever Dask keeps them, and rounds over them.
+"""Partitions of Dask collections, and rounds over them.
 
-A round asks every partition for something that adds up: the moments of its points, its part of a gradient. A worker
-keeps nothing between rounds but its partitions, and everything that it needs to know is sent by value, so that it may
-die, or another join, at any time. What partitions return is added in pairs that depend on their numbers only: the
-result is the same bits wherever they are.
+A round calls a function on each partition and adds up the results: moments of points, parts of a gradient. Between
+rounds a worker stores only its partitions, and all other data are sent by value, so workers may die or join at any
+time. Results are added in pairs that depend only on the numbers of the partitions, so the sum is the same to the last
+bit wherever the partitions are.
 """
 
 import functools
@@ -17,16 +17,16 @@ import numpy as np
 
 from melc.data.dask.worker import Call, Part, Place, Sums, added, checked, work
 
-# Partitions are held in memory where they fill no more than this part of it.
+# Partitions are held in memory if they fill at most this fraction of it.
 _MEMORY_TO_FILL = 0.5
-# Seconds until the workers are asked again who holds which partition, and results are let go.
+# Seconds after which the scheduler is asked again which worker holds which partition, and old results are released.
 _KNOWN_FOR = 1.0
 
 
 def _work(
     numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[Place], parts: Sequence[Part]
 ) -> Sums:
-    """One task of a round, with the threads of the worker that it runs on."""
+    """Run one task of a round, with as many threads as its worker has."""
     return work(numbers, n, calls, places, parts, _threads_here())
 
 
@@ -35,13 +35,13 @@ def _call(task: Callable[..., Sums], parts: Sequence[Part]) -> Sums:
 
 
 def _checked(number: int, *given: Any) -> Part:
-    """A partition of features, labels and perhaps weights, be they in a tuple."""
+    """Return the checked partition. ``given`` is X, y and perhaps weights, or one tuple of these."""
     X, y, *weights = given[0] if len(given) == 1 else given
     return checked(number, X, y, weights[0] if weights else None)
 
 
 def checked_at(workers: list[str], number: int, given: tuple[Any, ...]) -> Any:
-    """A partition, checked there if all goes well: the scheduler may choose another worker."""
+    """Return a delayed checked partition, preferably on one of ``workers``; the scheduler may choose another."""
     if not workers:
         return dask.delayed(_checked)(number, *given)
     with dask.annotate(workers=workers, allow_other_workers=True):
@@ -49,27 +49,28 @@ def checked_at(workers: list[str], number: int, given: tuple[Any, ...]) -> Any:
 
 
 def _threads_here() -> int:
-    """Those of the worker that this runs on."""
+    """Return the number of threads of the Dask worker that this runs on."""
     from distributed import get_worker
 
     try:
         return int(get_worker().state.nthreads)
-    except ValueError:  # no worker, but a thread of Dask's own scheduler, which has others
+    except ValueError:  # not on a worker, but in a thread of Dask's local scheduler, which runs others in parallel
         return 1
 
 
 class Partitions:
-    """Partitions, wherever Dask keeps them, and rounds over them.
+    """Partitions of Dask collections, and rounds over them.
 
-    With a client and room they are futures, and a round is one task a worker over those that it holds. The workers
-    named are a wish: the scheduler may choose others, and computes anew what was lost. Otherwise a round is one task a
-    partition, which is read again wherever there is no room to keep it.
+    If there is a client and enough memory (``held``), the partitions are futures, and a round is one task for each
+    worker over the partitions that it holds. The scheduler may choose other workers, and it computes lost partitions
+    again. Otherwise a round is one task for each partition, and partitions that do not fit in memory are read again in
+    each round.
     """
 
     def __init__(self, parts: list[Any], held: bool) -> None:
         self._client = active_client()
         self._futures: list[Any] = []
-        self._done: list[Any] = []  # futures of past rounds: a message to let them go would keep the next round waiting
+        self._done: list[Any] = []  # futures of past rounds; releasing them at once would delay the next round
         self._groups: list[tuple[str, list[int]]] = []
         self._in_place = False  # whether every worker holds the partitions of its group
         self._grouped_at = -math.inf
@@ -83,21 +84,22 @@ class Partitions:
         return len(self._parts)
 
     def mapped(self, function: Callable[..., Any], held: bool) -> "Partitions":
+        """Return the partitions ``function(partition)``."""
         return Partitions([dask.delayed(function)(part) for part in self._futures or self._parts], held)
 
     def only(self, chosen: Iterable[int]) -> "Partitions":
-        """Some of the partitions."""
+        """Keep only the chosen partitions, and return self."""
         self._parts = [self._parts[i] for i in chosen]
         self._futures = [self._futures[i] for i in chosen] if self._futures else []
         return self
 
     def compute(self, function: Callable[..., Any]) -> list[Any]:
-        """function(number, partition) of every partition."""
+        """Return the list of ``function(number, partition)`` for all partitions."""
         parts = self._futures or self._parts
         return list(dask.compute(*[dask.delayed(function)(i, part) for i, part in enumerate(parts)]))
 
     def round(self, calls: list[Call], places: list[Place]) -> list[Any]:
-        """Make the calls on every partition; what they return is added up."""
+        """Make the calls on each partition. Return, for each call, the sum of its results over the partitions."""
         n = len(self)
         groups = self._grouped() if self._futures else [("", [i]) for i in range(n)]
         tasks = [functools.partial(_work, mine, n, calls, [places[i] for i in mine]) for _, mine in groups]
@@ -114,10 +116,10 @@ class Partitions:
         return total
 
     def _sent(self, tasks: Sequence[Callable[..., Sums]], groups: list[tuple[str, list[int]]]) -> list[Sums]:
-        """One task a worker; what it returns."""
+        """Run one task on each worker and return the results."""
         assert self._client is not None
         parts = [[self._futures[i] for i in mine] for _, mine in groups]
-        if self._in_place:  # a task goes to its partitions unasked, and one message takes all
+        if self._in_place:  # the scheduler sends each task to its partitions by itself; map submits all in one message
             futures = self._client.map(_call, tasks, parts, pure=False)
         else:
             options = {"allow_other_workers": True, "pure": False}
@@ -128,15 +130,15 @@ class Partitions:
         self._done += futures
         try:
             return list(self._client.gather(futures))
-        except BaseException:  # also somebody's Ctrl-C
+        except BaseException:  # includes KeyboardInterrupt
             self._client.cancel(futures)
             raise
 
     def _grouped(self) -> list[tuple[str, list[int]]]:
-        """Workers and the partitions that each shall work on: its own, as far as that is fair."""
+        """Return pairs of a worker and the partitions it works on: those it holds, unless it holds more than others."""
         if time.monotonic() - self._grouped_at > _KNOWN_FOR:
             assert self._client is not None
-            _wait(self._futures)  # what is being made has no holder yet, and would be sent anywhere
+            _wait(self._futures)  # a partition that is still being computed has no holder yet
             holders = self._client.who_has(self._futures)
             workers = self._client.nthreads()
             held_by = [holders.get(future.key, ()) for future in self._futures]
@@ -154,14 +156,20 @@ def _wait(futures: list[Any]) -> None:
 
 
 def side_by_side(n: int, workers: dict[str, int]) -> list[str]:
-    """A worker for each of n partitions, in proportion to its threads, and neighbours with the same: it can then add
-    up what they return. Empty if there are no workers yet."""
+    """Return a worker for each of n partitions, or an empty list if there are no workers yet.
+
+    Workers get partitions in proportion to their threads. Neighbouring partitions go to the same worker, which can then
+    add up their results.
+    """
     shares = np.cumsum([0, *workers.values()]) * n // max(1, sum(workers.values()))
     return [worker for worker, count in zip(workers, np.diff(shares), strict=True) for _ in range(count)]
 
 
 def share_out(held_by: list[Sequence[str]], workers: dict[str, int]) -> dict[str, list[int]]:
-    """Numbers of partitions for every worker, in proportion to its threads; whoever holds one has the first claim."""
+    """Return the numbers of the partitions that each worker works on, in proportion to its threads.
+
+    ``held_by[i]`` are the workers that hold partition i. They are preferred, up to their fair share.
+    """
     shares: dict[str, list[int]] = {worker: [] for worker in workers}
     threads = sum(workers.values())
     fair = {w: math.ceil(len(held_by) * n / threads) for w, n in workers.items()}
@@ -188,7 +196,7 @@ def active_client() -> Any:
 
 
 def fits_in_memory(n_bytes: float) -> bool:
-    """Whether partitions can be held in memory, with room to work in."""
+    """Return whether partitions of this total size can be held in memory, with room left to work in."""
     from distributed.system import MEMORY_LIMIT
     from psutil import virtual_memory
 
@@ -196,7 +204,7 @@ def fits_in_memory(n_bytes: float) -> bool:
     if client is None:
         return n_bytes <= _MEMORY_TO_FILL * min(MEMORY_LIMIT, virtual_memory().available)
     some = client.scheduler_info()["workers"].values()
-    if not some:  # workers will come when there is work
+    if not some:  # a cluster that starts its workers when there is work
         return True
     room = np.mean([worker["memory_limit"] or math.inf for worker in some]) * len(client.nthreads())
     return bool(n_bytes <= _MEMORY_TO_FILL * room)

@@ -1,4 +1,4 @@
-"""Rows in Dask collections: :class:`melc.data.source.Rows` in rounds over the partitions."""
+"""Rows in Dask collections: :class:`melc.data.source.Rows` implemented by rounds over the partitions."""
 
 import functools
 from collections.abc import Callable
@@ -23,18 +23,20 @@ from melc.kernels import ORDER
 from melc.sums.bins import Layout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
-# Bytes of features that may be moved once so that neighbours lie together, and all rounds have less to send.
+# Up to this many bytes of features are moved once, so that neighbouring partitions are on the same worker. Each round
+# then has less to send.
 _LITTLE_TO_MOVE = 1 << 28
-# Numbers that a table of binned features may have to save a round: as many as the cache of a core holds; and those of
-# all partitions together, which are sent where no worker has neighbours to add up.
+# Moments of the features save a round. They are computed if their table has at most this many elements, which fit in
+# the cache of a core, and the tables of all partitions together at most this many. (If no worker holds neighbouring
+# partitions, all of these tables are sent.)
 _MOST_TO_ADD = 1 << 16
 _MOST_TO_SEND = 1 << 20
-# Threads for samples, which are small.
+# Number of threads for samples, which are small.
 _SAMPLE_THREADS = 1
 
 
 class _Wanted:
-    """A call that waits for its round."""
+    """A call that waits for its round. ``results`` is None until the round is made."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -42,9 +44,10 @@ class _Wanted:
 
 
 class DaskRows:
-    """Labelled rows in partitions. Only sums over them, and some rows by their ranks, ever reach this process.
+    """Labelled rows in partitions of Dask collections. A pass is a round over the partitions.
 
-    The methods are those of :class:`melc.data.source.Rows`, where they are described; a pass is a round.
+    The methods are described in :class:`melc.data.source.Rows`. This process receives only sums over rows, points that
+    are asked for, and samples of rows.
     """
 
     def __init__(
@@ -83,10 +86,10 @@ class DaskRows:
         return _rest_and_one(self._classes.lightest, self._code, np.min, float)
 
     def bin(self, v: Floats, layout: Layout) -> Binned:
-        """Bin the projections; the features too, where that spares a round and is no more than a round costs."""
+        """Return the moments of the projections, and those of the features where they save more than they cost."""
         numbers = layout.n_bins * (ORDER - 1) * self.n_features
         problems = 1 if self._code is None else len(self._classes.labels)
-        # Nothing counts but the chunks, so that the same ones give the same bits wherever they are.
+        # The choice depends on the chunks only, so that equal chunks give the same bits wherever they are.
         few = numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND
         return self._round("bin", v, layout, few and not self._is_sparse)
 
@@ -130,10 +133,10 @@ class DaskRows:
         return other
 
     def close(self) -> None:
-        """Nothing to close: partitions are let go with the last rows that know them."""
+        """Do nothing: partitions are released with the last object that refers to them."""
 
     def _round(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the rows of every partition, and return the sum of what they return."""
+        """Call a method on the rows of each partition, and return the sum of the results."""
         wanted = _Wanted(Call(method, arguments, self._code, self.centre))
         if self.together is not None:
             return self.together.run(wanted, self._make)
@@ -141,7 +144,7 @@ class DaskRows:
         return wanted.results
 
     def _make(self, wanted: list[_Wanted]) -> None:
-        """One round for all calls that wait."""
+        """Make one round for all waiting calls and set their results."""
         results = self._partitions.round([each.call for each in wanted], self._places)
         for each, result in zip(wanted, results, strict=True):
             each.results = result
@@ -149,7 +152,7 @@ class DaskRows:
 
 @dataclass(frozen=True)
 class _Classes:
-    """Labels in ascending order; rows, weight and smallest weight of each."""
+    """The labels in ascending order, and the number of rows, total weight and smallest weight of each; shape (n,)."""
 
     labels: NDArray[Any]
     counts: NDArray[np.int64]
@@ -158,7 +161,7 @@ class _Classes:
 
 
 def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
-    """Two values: those of two classes, or that of all but one class and of that class."""
+    """Return the values of the two classes, or, given a ``code``, that of ``over`` all other classes and its own."""
     if code is None:
         return kind(values[0]), kind(values[1])
     return kind(over(np.delete(values, code))), kind(values[code])
@@ -181,17 +184,20 @@ def _classes_of(reports: list[Report]) -> _Classes:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a fit needs of collections: rows whose codes are numbers of classes, and what is known of the classes."""
+    """Rows whose codes are class numbers, and the labels, row counts and total weights of the classes."""
 
     rows: DaskRows
     classes: NDArray[Any]
     counts: NDArray[np.int64]
     totals: Floats
-    varies: bool  # whether any feature does
+    varies: bool  # whether any feature varies
 
 
 def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:
-    """Read the partitions once and hold them where there is room; None if they are ``few(n_rows, n_features)``."""
+    """Read and check the partitions, and hold them in memory if there is room.
+
+    Returns None if ``few(n_rows, n_features)``: the data are then better fitted in this process.
+    """
     check_alike(X, y, sample_weight)
     n_features, client = n_features_of(X), active_client()
     warming_up = functools.partial(warm_up, dtype_of(X), n_features)
@@ -206,7 +212,7 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     reports = raw.compute(reported)
     del warming
     classes = _classes_of(reports)
-    check_classification_targets(np.repeat(classes.labels, 3))  # more rows than labels, which is all that is known
+    check_classification_targets(np.repeat(classes.labels, 3))  # repeated, since it warns if each label is unique
     if few(int(classes.counts.sum()), n_features):
         return None
     filled = [i for i, report in enumerate(reports) if report.first is not None]
@@ -222,13 +228,13 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
 
 
 def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """The collections in memory."""
+    """Return the collections loaded into memory."""
     X, y, sample_weight = dask.compute(X, y, sample_weight)
     return X, y, sample_weight
 
 
 def _bytes_of(X: Any) -> float:
-    """Of all features as numbers; those of a dataframe by the length of some of its partitions."""
+    """Return the size of all features in bytes; for a dataframe, estimated from the lengths of some partitions."""
     if is_array(X):
         return float(X.nbytes)
     some = sorted({0, X.npartitions // 2, X.npartitions - 1})
@@ -237,10 +243,10 @@ def _bytes_of(X: Any) -> float:
 
 
 def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
-    """Features, labels and weights (or None) of every partition, each as one thing or by itself.
+    """Return the features, labels and weights of each partition: a tuple of delayed objects, or of one for all of them.
 
-    Dataframes are taken together: each by itself, Dask would read a file once for each, and join partitions of those
-    that have few columns.
+    Dataframes are taken together as one delayed object. Otherwise Dask would read a file once for each of them, and
+    would merge partitions of those that have few columns.
     """
     given = [each for each in (X, y, sample_weight) if each is not None]
     if not any(is_array(each) for each in given):

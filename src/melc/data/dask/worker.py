@@ -1,4 +1,4 @@
-"""A partition of rows on a worker: the checks of it, and what it is asked for in a round. Nothing here imports Dask."""
+"""What a worker does with its partitions: checks and the calls of a round. Nothing here imports Dask."""
 
 import contextlib
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from melc.kernels import ORDER
 from melc.sums.bins import Layout
 from melc.sums.rims import Rims, RimSlopes
 
-# A partition with more labels than this holds no classes.
+# With more distinct labels than this in a partition, y cannot be class labels.
 _MOST_LABELS = 10_000
 
 
 @dataclass(frozen=True)
 class Part:
-    """A partition: features, labels (later their numbers) and weights or None."""
+    """A partition: features, labels (later replaced by class numbers), and weights or None."""
 
     X: Any
     y: NDArray[Any]
@@ -33,20 +33,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be known of a partition before the first round."""
+    """What is known of a partition before the first round."""
 
     labels: NDArray[Any]
-    counts: NDArray[np.int64]  # rows of each label
-    totals: Floats  # their weight
-    lightest: Floats
-    first: Floats | None  # the first row
-    varies: bool
+    counts: NDArray[np.int64]  # number of rows of each label
+    totals: Floats  # total weight of each label
+    lightest: Floats  # smallest weight of each label
+    first: Floats | None  # the first row; None if there are no rows
+    varies: bool  # whether any feature varies
     is_sparse: bool
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a partition stands among all: how many rows there are before it, and how many of each class."""
+    """The position of a partition: the number of rows before it, in total and of each class."""
 
     first_row: int
     counts_before: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Call:
-    """A method of :class:`PartitionRows` and its arguments, for class ``code`` against the rest if there are more."""
+    """A method of :class:`PartitionRows` and its arguments; if ``code`` is given, for that class against the rest."""
 
     method: str
     arguments: tuple[Any, ...]
@@ -62,13 +62,13 @@ class Call:
     centre: Floats | None
 
     def on(self, part: Part, place: Place, n_threads: int) -> Any:
-        """Make the call on a partition."""
+        """Make the call on a partition and return its result."""
         with contextlib.closing(PartitionRows(part, place, self.code, self.centre, n_threads)) as rows:
             return getattr(rows, self.method)(*self.arguments)
 
 
 class PartitionRows(MemoryRows):
-    """The rows of a partition, which know where they stand among all."""
+    """The rows of a partition, with their position among the rows of all partitions."""
 
     def __init__(self, part: Part, place: Place, code: int | None, centre: Floats | None, n_threads: int) -> None:
         codes = part.y if code is None else (part.y == code).view(np.int8)
@@ -77,7 +77,7 @@ class PartitionRows(MemoryRows):
         self._before = before if code is None else np.array([before.sum() - before[code], before[code]])
 
     def take_by_ranks_among_all(self, ranks: Ranks) -> "Taken":
-        """Return the rows of this partition that have some ranks among the rows of all partitions."""
+        """Return the rows of this partition whose rank in their class, counted over all partitions, is in ``ranks``."""
         mine = [
             wanted[slice(*np.searchsorted(wanted, (first, first + count)))] - first
             for wanted, first, count in zip(ranks, self._before, self.counts, strict=True)
@@ -88,7 +88,7 @@ class PartitionRows(MemoryRows):
 
 @dataclass
 class Taken:
-    """Some rows of a partition, or of several one after the other."""
+    """Selected rows of a partition, or of several partitions concatenated."""
 
     X: Any
     codes: NDArray[np.int8]
@@ -103,12 +103,12 @@ class Taken:
         return self
 
 
-# Results of calls by level and number: see added.
+# Sums of results by (level, number): see added.
 Sums = dict[tuple[int, int], list[Any]]
 
 
 def checked(number: int, X: Any, y: Any, weights: Any) -> Part:
-    """A partition as arrays; an error names the partition and the line that mends it."""
+    """Return the partition as arrays, without rows of weight zero. Errors name the partition and give a remedy."""
     try:
         features = check_array(
             X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0
@@ -136,7 +136,7 @@ def _check_partition(number: int, given: Any, X: Any, y: NDArray[Any], weights: 
             )
     if weights is not None and len(weights) and weights.min() < 0:
         raise ValueError(
-            f"Partition {number} holds the weight {weights.min():g}. Weights count rows: "
+            f"Partition {number} holds the weight {weights.min():g}. Weights must not be negative: "
             "sample_weight = sample_weight.clip(0)"
         )
     values = X.data if sparse.issparse(X) else X
@@ -147,12 +147,13 @@ def _check_partition(number: int, given: Any, X: Any, y: NDArray[Any], weights: 
         feature = repr(given.columns[column]) if frame else column
         line = "X.replace([np.inf, -np.inf], np.nan).fillna(0)" if frame else "da.where(da.isfinite(X), X, 0)"
         raise ValueError(
-            f"Partition {number} of X holds {dense[row, column]} (its row {row}, feature {feature}). Put a number in "
-            f"place: X = {line}; or leave such rows out, of X, y and sample_weight alike."
+            f"Partition {number} of X holds {dense[row, column]} (its row {row}, feature {feature}). Replace it by a "
+            f"number: X = {line}; or remove such rows from X, y and sample_weight."
         )
 
 
 def reported(number: int, part: Part) -> Report:
+    """Return the report of a partition."""
     try:
         labels, index = np.unique(part.y, return_inverse=True)
     except TypeError as error:
@@ -183,7 +184,7 @@ def _varies(X: Any, first: Floats) -> bool:
 
 
 def numbered(classes: NDArray[Any], part: Part) -> Part:
-    """The partition with numbers in place of labels."""
+    """Return the partition with class numbers in place of labels."""
     dtype = np.int8 if len(classes) < 128 else np.int32
     return Part(part.X, np.searchsorted(classes, part.y).astype(dtype), part.weights)
 
@@ -196,7 +197,7 @@ def work(
     parts: Sequence[Part],
     n_threads: int,
 ) -> Sums:
-    """Make the calls on some of n partitions; results are added up as far as neighbours are here."""
+    """Make the calls on some of n partitions. Return their results, added up where neighbours are among them."""
 
     def make(place: Place, part: Part) -> list[Any]:
         return [call.on(part, place, max(1, n_threads // len(parts))) for call in calls]
@@ -210,9 +211,10 @@ def work(
 
 
 def added(sums: Sums, n: int) -> Sums:
-    """Add neighbours in pairs, then pairs of pairs, as far as they are here.
+    """Add neighbours in pairs, then pairs of pairs and so on, where both are in ``sums``; return the remaining sums.
 
-    Sum i of level l is that of the partitions from 2ˡ i on. Pairs are always the same, whoever adds them.
+    Sum (l, i) is over the 2ˡ partitions from number 2ˡ i on. The pairs depend only on these numbers, so the order of
+    additions is the same wherever they are made.
     """
     level = 0
     while n > 1:
@@ -227,7 +229,7 @@ def added(sums: Sums, n: int) -> Sums:
 
 
 def warm_up(dtype: Any, n_features: int) -> None:
-    """Compile, or load, what the rounds will call."""
+    """Compile the kernels that the rounds will call, or load them from the cache."""
     rows = MemoryRows(np.ones((8, n_features), dtype), np.arange(8, dtype=np.int8) % 2, keep=False)
     v = np.ones(n_features)
     layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2)

@@ -1,4 +1,4 @@
-"""Moment bins one by one: every bound attacked, merging exact, sums against their slow twins and another library."""
+"""Sums over moment bins: every bound attacked, and sums compared with their slow twins and with another library."""
 
 import math
 
@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import naive
 from melc import bounds, information_potential, kernels
-from melc.kernels import ORDERS
 from melc.sums import SUMS, Exact, Moments, Side
-from melc.sums.moments import Bins, merge, sum_across, sum_blocks_across, sum_within
+from melc.sums.bins import Bins
+from melc.sums.moments import sum_across, sum_within
 
+ORDERS = (6, kernels.ORDER)  # the formulas hold for any number of moments
 EPS = (1e-3, 1e-5, 1e-7, 1e-9)
 GRID = np.linspace(-1, 1, 41)
 
@@ -105,45 +106,6 @@ def test_width_spends_a_quarter_of_eps_on_the_nearest_pairs(order, eps):
     assert bounds.moment_bin_width(order, 2.5e12, eps) == pytest.approx(1e6 * width)
 
 
-# -------------------------------------------------------------------------------------------------- merging
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    level=st.integers(0, 12),
-    order=st.sampled_from(ORDERS),
-    spread=st.sampled_from([0.1, 3.0, 100.0]),
-)
-def test_merged_moments_are_those_of_wider_bins(seed, level, order, spread):
-    rng = np.random.default_rng(seed)
-    z, weights = spread * rng.normal(size=50), rng.exponential(size=50)
-    fine, _, _ = binned(z, weights, 0.125, order)
-    merged = merge(fine, 0.125 * 2**level).bins
-    direct = naive.bin_moments(z, weights, 0.125 * 2**level, order)
-    assert merged.keys.tolist() == sorted(direct)
-    for key, moments in zip(merged.keys, merged.moments, strict=True):
-        np.testing.assert_allclose(moments, direct[key], rtol=0, atol=1e-13 * weights.sum())
-
-
-@given(seed=st.integers(0, 10_000), level=st.integers(0, 12), order=st.sampled_from(ORDERS))
-def test_polynomials_carried_back_have_the_same_values(seed, level, order):
-    rng = np.random.default_rng(seed)
-    z = 4 * rng.normal(size=40)
-    fine, members, u = binned(z, np.ones(40), 0.25, order)
-    merged = merge(fine, 0.25 * 2**level)
-    wide, wide_members, wide_u = binned(z, np.ones(40), 0.25 * 2**level, order)
-    coefficients = rng.normal(size=wide.moments.shape)
-    carried = merged.carry_back(coefficients)
-    value = np.polynomial.polynomial.polyval
-    expected = value(wide_u, coefficients[wide_members].T, tensor=False)
-    np.testing.assert_allclose(value(u, carried[members].T, tensor=False), expected, rtol=0, atol=1e-13 * order**2)
-
-
-def test_bins_are_not_merged_into_narrower_ones():
-    fine, _, _ = binned(np.linspace(0, 1, 9), np.ones(9), 0.25, 4)
-    assert merge(fine, 0.125).bins is fine
-
-
 # ----------------------------------------------------------------------------------------------------- sums
 
 
@@ -157,7 +119,18 @@ def test_sums_are_those_of_the_interpolated_kernel(order):
     charges = naive.moment_sum(x, a, y, b, width, variance, order)
     least = int(kernels.nearest_distance(bins_x.keys, bins_y.keys))
     assert least <= 1  # no exponent is taken out
-    value, _, error, _ = sum_blocks_across(bins_x, bins_y, variance, least, 30)
+    value, _, error, log_factor, *_ = kernels.sum_bins(
+        bins_x.keys,
+        bins_x.moments,
+        bins_y.keys,
+        bins_y.moments,
+        False,
+        width,
+        variance,
+        40.0,
+        *naive.node_tables(order),
+    )
+    assert log_factor == 0
     assert value == pytest.approx(charges, rel=1e-12)
     exact = math.exp(naive.log_sum(x, y, variance, a, b))
     assert abs(charges - exact) > 1e-6 * exact

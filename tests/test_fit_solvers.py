@@ -8,9 +8,8 @@ import pytest
 
 import naive
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import feature_scale
+from melc.fit.coordinates import Coordinates
 from melc.fit.solvers import best_of, maximise, sharpen
-from melc.fit.starts import starting_directions
 from melc.objective import Objective
 from melc.objective.base import Evaluation
 
@@ -188,72 +187,6 @@ def test_a_flat_objective_ends_at_once():
         assert result.n_iter == 0
 
 
-# --------------------------------------------------------------------------------------------------- starts
-
-
-def test_starts_depend_on_the_seed_alone():
-    rows = make(2)
-    scale = feature_scale(rows)
-    one, two, other = (starting_directions(rows, 5, scale, np.random.RandomState(s)) for s in (3, 3, 4))
-    assert len(one) == 5
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(one[0], other[0])  # the discriminant
-    assert not np.allclose(one[1:], other[1:])
-    np.testing.assert_allclose(np.linalg.norm(one, axis=1), 1)
-
-
-def test_more_starts_begin_with_the_fewer():
-    rows = make(2)
-    scale = feature_scale(rows)
-    few, many = (starting_directions(rows, n, scale, np.random.RandomState(0)) for n in (3, 6))
-    np.testing.assert_array_equal(few, many[:3])
-
-
-def discriminant(rows, scale):
-    return starting_directions(rows, 1, scale, np.random.RandomState(0))[0]
-
-
-def test_the_discriminant_is_fishers():
-    rng = np.random.default_rng(5)
-    codes = (np.arange(4000) % 2).astype(np.int8)
-    spread = np.array([[2.0, 0.8], [0.8, 0.5]])
-    X = rng.multivariate_normal([0, 0], spread, size=4000) + codes[:, None] * [1.0, -0.5]
-    rows = MemoryRows(X, codes)
-    fisher = np.linalg.solve(spread, [1.0, -0.5])
-    found = discriminant(rows, feature_scale(rows))
-    assert abs(found @ fisher) / np.linalg.norm(fisher) > 0.995
-    assert found @ [1.0, -0.5] > 0
-
-
-def test_starts_follow_the_units_of_the_features():
-    rows = make(2)
-    units = np.array([1e-4, 1.0, 30.0, 1e3, 1e6])
-    scaled = MemoryRows(rows.X * units, rows.codes)
-    plain = starting_directions(rows, 3, feature_scale(rows), np.random.RandomState(0))
-    other = starting_directions(scaled, 3, feature_scale(scaled), np.random.RandomState(0))
-    for u, v in zip(plain, other, strict=True):
-        w = v * units
-        np.testing.assert_allclose(w / np.linalg.norm(w), u, rtol=1e-7, atol=1e-9)
-
-
-def test_weights_count_as_copies_in_scale_and_discriminant():
-    rows = make(6)
-    copies = np.random.default_rng(0).integers(1, 4, size=rows.n_rows)
-    weighted = MemoryRows(rows.X, rows.codes, copies * 1.0)
-    repeated = MemoryRows(np.repeat(rows.X, copies, axis=0), np.repeat(rows.codes, copies))
-    scales = feature_scale(weighted), feature_scale(repeated)
-    np.testing.assert_allclose(*scales, rtol=1e-12)
-    np.testing.assert_allclose(discriminant(weighted, scales[0]), discriminant(repeated, scales[0]), rtol=1e-9)
-
-
-def test_a_constant_feature_takes_no_part_and_one_of_a_sample_counts_by_its_size():
-    X = np.column_stack([np.full(50, 0.1), np.full(50, -1e8), np.arange(50.0), np.zeros(50)])
-    rows = MemoryRows(X, (np.arange(50) % 2).astype(np.int8))
-    spread = np.std(np.arange(50.0))
-    np.testing.assert_allclose(feature_scale(rows), [np.inf, np.inf, spread, np.inf])
-    np.testing.assert_allclose(feature_scale(rows, is_all=False), [0.1, 1e8, spread, 1])
-
-
 # ------------------------------------------------------------------------------------------ to more digits
 
 
@@ -261,7 +194,7 @@ def test_a_constant_feature_takes_no_part_and_one_of_a_sample_counts_by_its_size
 def long_run():
     """The objective, and a run of many iterations that ends somewhere within a loose tolerance."""
     rows = make(seed=2, n=400, d=60)
-    objective = Objective(rows, scale=feature_scale(rows))
+    objective = Objective(rows, scale=Coordinates(rows).scale)
     return objective, maximise(objective, random_starts(60, 1)[0], max_iter=1000, tol=1e-4, progress=0.0)
 
 

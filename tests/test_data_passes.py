@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from melc import MELC, classifier
-from melc.data.memory import MemoryRows
-from melc.data.together import Together, solve_together
+from melc import MELC
+from melc.data.passes import Passes, Together, solve_together
+from melc.fit import projection
 
 
 def make(n, d=7):
@@ -21,15 +21,15 @@ def make(n, d=7):
 def passes(monkeypatch):
     """How many passes over all rows were made, however many problems shared each."""
     made = []
-    make_passes = MemoryRows._make
+    make_passes = Passes._make
 
-    def counted(self, wishes):
-        if self.n_rows > classifier._WORTH_TOGETHER:
-            made.append(len(wishes))
-        make_passes(self, wishes)
+    def counted(self, wanted):
+        if self.n_rows > projection._WORTH_TOGETHER:
+            made.append(len(wanted))
+        make_passes(self, wanted)
 
-    monkeypatch.setattr(MemoryRows, "_make", counted)
-    monkeypatch.setattr(classifier, "_WORTH_TOGETHER", 30_000)
+    monkeypatch.setattr(Passes, "_make", counted)
+    monkeypatch.setattr(projection, "_WORTH_TOGETHER", 30_000)
     return made
 
 
@@ -38,8 +38,8 @@ def both_ways(X, y, passes, monkeypatch, **options):
     together = MELC(n_init=1, random_state=0, **options).fit(X, y)
     shared = list(passes)
     passes.clear()
-    monkeypatch.setattr(classifier, "Together", lambda n: None)
-    monkeypatch.setattr(classifier, "solve_together", lambda problems, _: [problem() for problem in problems])
+    monkeypatch.setattr(projection, "Together", lambda n: None)
+    monkeypatch.setattr(projection, "solve_together", lambda problems, _: [problem() for problem in problems])
     return together, MELC(n_init=1, random_state=0, **options).fit(X, y), shared, list(passes)
 
 

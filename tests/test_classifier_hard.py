@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
@@ -12,8 +11,6 @@ import naive
 from melc import MELC, cauchy_schwarz_divergence
 from melc.arrays import unit
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import feature_scale, mean_and_deviation, span_projection
-from melc.fit.starts import starting_directions
 from melc.objective import Objective
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import ExactDivergence
@@ -117,35 +114,6 @@ def test_the_floor_is_the_stated_part_of_the_variance_of_all_rows():
         [float(v) for v in naive.kernel_variances(X[:, 0], np.array([0, 0, 1, 1]), 1.0)], rel=1e-6
     )
     assert np.isfinite(value)
-
-
-@pytest.mark.parametrize("as_sparse", [False, True])
-@pytest.mark.parametrize(("n", "d"), [(30, 6), (20, 40), (40, 700), (1100, 1200)])
-def test_starts_lie_in_the_span_of_the_rows(n, d, as_sparse):
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)) if n > 20 else rng.normal(size=(n, d))
-    rows = MemoryRows(sparse.csr_matrix(X) if as_sparse else X, (np.arange(n) % 2).astype(np.int8))
-    scale = feature_scale(rows)
-    _, sizes, basis = np.linalg.svd((X[:20] - X.mean(axis=0)) / scale, full_matrices=False)  # as many as span all
-    basis = basis[sizes > 1e-9 * sizes[0]]
-    for start in starting_directions(rows, 3, scale, np.random.RandomState(0)):
-        u = unit(start * scale)
-        np.testing.assert_allclose(u, basis.T @ (basis @ u), atol=1e-6)
-
-
-def test_data_of_full_rank_keep_their_starts():
-    X, y = overlapping()
-    rows = MemoryRows(X, y.astype(np.int8))
-    u = np.array([1.0, -2.0, 3.0, 0.5])
-    np.testing.assert_array_equal(span_projection(rows, feature_scale(rows))(u), u)
-
-
-def test_the_nearest_point_of_the_span_is_taken():
-    X, y = overlapping()
-    doubled = np.column_stack([X, X[:, 0]])
-    rows = MemoryRows(doubled, y.astype(np.int8))
-    projected = span_projection(rows, feature_scale(rows))(np.array([1.0, 2.0, 3.0, 4.0, 0.0]))
-    np.testing.assert_allclose(projected, [0.5, 2, 3, 4, 0.5], atol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------- scales
@@ -263,18 +231,6 @@ def test_a_spread_below_rounding_is_refused():
     assert len(np.unique(X)) == 2
     with pytest.raises(ValueError, match=r"rounding.*Subtract a common offset"):
         MELC().fit(X, np.arange(20) % 2)
-
-
-@pytest.mark.parametrize("size", [1e-160, 1.0, 1e160])
-def test_deviations_do_not_overflow(size):
-    X, _ = overlapping()
-    weights = np.random.default_rng(0).uniform(1, 3, size=len(X))
-    mean, deviation = mean_and_deviation(X * size, weights)
-    np.testing.assert_allclose(mean / size, np.average(X, axis=0, weights=weights), rtol=1e-12, atol=1e-15)
-    expected = np.sqrt(np.average((X - mean / size) ** 2, axis=0, weights=weights))
-    np.testing.assert_allclose(deviation / size, expected, rtol=1e-12)
-    of_sparse = mean_and_deviation(sparse.csr_matrix(X * size), weights)
-    np.testing.assert_allclose(of_sparse[1] / size, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("listing", list_datasets(), ids=lambda listing: listing.entry.name)
@@ -439,7 +395,7 @@ def test_a_class_whose_rows_are_all_the_same(n, rare):
     y = (np.arange(n) % (n // 3) == 1) if rare else np.arange(n) % 2 == 1
     X = rng.normal(size=(n, 3))
     X[y] = 6.0, 1.0, 2.0
-    model = MELC(random_state=0, n_init=2, max_iter=20).fit(X, y)
+    model = MELC(random_state=0, n_init=2, max_iter=50).fit(X, y)
     assert np.isfinite(model.divergence_)
     np.testing.assert_array_equal(model.predict(X[y]), True)
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc import MELC, binned, objective, sketch
+from melc import MELC
 from melc.data.memory import MemoryRows
-from melc.kernels import ORDERS
+from melc.kernels import ORDER
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import ExactDivergence
 from melc.sums.bins import Layout
-from melc.sums.rims import Rims, Slopes
 
 FORMS = {
     "rows": np.ascontiguousarray,
@@ -53,70 +52,33 @@ def test_bins_on_every_form_of_rows(form, offset):
     assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), exact, 1e-6)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["overlapping", "apart", "outlier", "heavy"])
-def test_bins_of_every_order(order, kind):
+def test_bins_of_points_of_every_kind(kind):
     X, codes = few_rows(kind)
-    rows = MemoryRows(X, codes)
-    binned = MomentsDivergence(rows, 1.0, 1e-4)
-    binned.order = order
-    v = np.array([0.6, 0.8])
-    assert_same(binned.evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
+    rows, v = MemoryRows(X, codes), np.array([0.6, 0.8])
+    assert_same(MomentsDivergence(rows, 1.0, 1e-4).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_features_in_bins(order, weighted):
+def test_features_in_bins(weighted):
     X, codes = few_rows()
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
-    layout = Layout(0.0, (0.5, 0.25), (-2, -4), (4, 8), order)  # too short for some
+    layout = Layout(0.0, (0.5, 0.25), (-2, -4), (4, 8))  # too short for some
     binned = rows.bin(v, layout, with_features=True)
     assert len(binned.outside)
-    table = np.random.default_rng(2).normal(size=(layout.n_bins, order - 1))
+    table = np.random.default_rng(2).normal(size=(layout.n_bins, ORDER - 1))
     found = np.tensordot(table, binned.features, axes=([0, 1], [0, 2]))
     np.testing.assert_allclose(found, rows.pull_back_binned(v, layout, table, None), rtol=1e-12)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_features_at_the_rims_of_a_gap(order, weighted):
-    X, codes = few_rows("apart")
-    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
-    rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
-    layout = Layout(0.0, (4.0, 4.0), (-2, -2), (40, 40), order)
-    rims = Rims(np.append(np.arange(80) % 40 > 1, False), 0.0, 0.25, (4, 4), 8, False, with_features=True)
-    found = rows.bin(v, layout, False, rims).at_rims
-    polynomials = tuple(np.random.default_rng(2).normal(size=(len(keys), order - 1)) for keys in found.keys)
-    slopes = Slopes(rims.chosen, 0.0, (0.25, 0.25), tuple(found.keys), polynomials)
-    expected = rows.pull_back_binned(v, layout, np.zeros((80, order - 1)), None, [slopes])
-    pulled = sum(np.tensordot(p, f, axes=([0, 1], [0, 2])) for p, f in zip(polynomials, found.features, strict=True))
-    np.testing.assert_allclose(pulled, expected, rtol=1e-11)
-    assert np.all(expected != 0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["heavy", "apart"])
 def test_points_beyond_the_table(kind, weighted, monkeypatch):
-    monkeypatch.setattr(binned, "_MOST_BINS", 8)
+    monkeypatch.setattr("melc.sums.bins._MOST_BINS", 8)
     X, codes = few_rows(kind)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
-    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
-
-
-class _Sketched(MemoryRows):
-    remembers, sketches = False, True
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["heavy", "apart", "overlapping"])
-def test_rows_that_are_sketched(kind, weighted, monkeypatch):
-    monkeypatch.setattr(binned, "_MOST_BINS", 8)
-    monkeypatch.setattr(sketch, "_FEW_POINTS", 10)
-    X, codes = few_rows(kind)
-    weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
-    rows, v = _Sketched(X, codes, weights), np.array([0.6, 0.8])
     assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
 
 
@@ -146,7 +108,7 @@ def test_wide_and_narrow_classes():
 @pytest.mark.parametrize("method", ["moments", "exact", "discard", "bin"])
 @pytest.mark.parametrize("shrinkage", [None, 0.2])
 def test_a_fit_by_every_method(method, shrinkage, monkeypatch):
-    monkeypatch.setattr(objective, "_FEW_ROWS", 0)
+    monkeypatch.setattr("melc.objective.penalised._FEW_ROWS", 0)
     X, codes = few_rows()
     X[:, 0] += 2 * codes
     model = MELC(

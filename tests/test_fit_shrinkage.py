@@ -10,9 +10,10 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 import naive
 from melc import MELC
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import feature_scale, gram
-from melc.fit.shrinkage import Shrinkage, estimate_shrinkage, ledoit_wolf
+from melc.fit.coordinates import Coordinates, gram
+from melc.fit.shrinkage import estimate_shrinkage, ledoit_wolf
 from melc.objective import Objective
+from melc.objective.shrinkage import Shrinkage
 
 
 def make(seed, n=60, d=4):
@@ -137,7 +138,7 @@ def test_no_shrinkage_and_one_of_zero_are_the_same():
 def test_full_shrinkage_leaves_the_mean_variance_of_the_class():
     X, codes, rng = make(8)
     rows = MemoryRows(X, codes)
-    scale = feature_scale(rows)
+    scale = Coordinates(rows).scale
     shrinkage = estimate_shrinkage(rows, 1.0, scale)
     v = rng.normal(size=4)
     expected = [np.mean(np.var(X[codes == c] / scale, axis=0)) * np.sum((scale * v) ** 2) for c in (0, 1)]
@@ -152,7 +153,8 @@ def test_features_without_spread_count_for_nothing():
     plain, other = (MELC(shrinkage="auto", random_state=0, n_init=1).fit(data, codes) for data in (X, wider))
     assert other.coef_[0, 4] == 0
     np.testing.assert_allclose(other.coef_[0, :4], plain.coef_[0], atol=1e-6)
-    found = [estimate_shrinkage(MemoryRows(data, codes), "auto", feature_scale(MemoryRows(data, codes))) for data in (X, wider)]
+    both = [MemoryRows(data, codes) for data in (X, wider)]
+    found = [estimate_shrinkage(rows, "auto", Coordinates(rows).scale) for rows in both]
     np.testing.assert_allclose(found[1].intensities, found[0].intensities, rtol=1e-9)
     np.testing.assert_allclose(found[1].targets, found[0].targets, rtol=1e-9)
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 
 import naive
-from melc import MELC, classifier
+from melc import MELC
 from melc.model.decision import decide
 from melc.model.density import Density
 
@@ -237,7 +237,9 @@ def test_empirical_priors_count_weights():
 )
 def test_bad_priors_are_refused(priors):
     X, y = make(n_classes=2)
-    with pytest.raises(ValueError, match=r"priors=.*one positive number a class.*2 labels.*'ant', 'bee'"):
+    with pytest.raises(
+        ValueError, match=r"priors=.*must be positive numbers, one for each class.*2 labels.*'ant', 'bee'"
+    ):
         settle(priors=priors).fit(X, y)
 
 
@@ -354,7 +356,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(when, monkeypatch):
 
     other, error = (X[:, :2], np.zeros(len(X))), ValueError
     if when == "broken off":
-        monkeypatch.setattr(classifier, "learn_projection", interrupted)
+        monkeypatch.setattr("melc.fit.projection.learn_projection", interrupted)
         other, error = (X[:, :2], np.arange(len(X)) % 2), KeyboardInterrupt
     for each in (model, fresh):
         with pytest.raises(error):

@@ -10,14 +10,15 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 import naive
-from melc import MELC, binned, kernels
-from melc.data.memory import MemoryRows, _add_up
+from melc import MELC, kernels
+from melc.data.memory import MemoryRows
 from melc.data.points import Binned, Points
+from melc.data.sample import spread_samples
 from melc.fit.solvers import maximise
-from melc.kernels import ORDERS
 from melc.objective import Objective
-from melc.objective.moments import MomentsDivergence, _cheapest_order
+from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import ExactDivergence
+from melc.sums import bins
 
 EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 SCALES = (1e-6, 1.0, 1e6)
@@ -142,10 +143,8 @@ def _draw(character, seed, n):
     return z, codes, weights, float(rng.choice([0.3, 1.0, 3.0]))
 
 
-def _evaluate(z, codes, weights, gamma, eps, order=None):
-    divergence = MomentsDivergence(MemoryRows(z[:, None].copy(), codes, weights), gamma, eps)
-    divergence.order = divergence.order if order is None else order
-    return divergence.evaluate(np.ones(1))
+def _evaluate(z, codes, weights, gamma, eps):
+    return MomentsDivergence(MemoryRows(z[:, None].copy(), codes, weights), gamma, eps).evaluate(np.ones(1))
 
 
 def _rounding(z, codes, weights, gamma, value):
@@ -170,22 +169,6 @@ def test_error_is_within_the_certificate_and_the_certificate_within_eps(characte
             assert error <= eps + ROUNDING * max(1, abs(exact)), (seed, eps)
             assert error <= found.error + rounding, (seed, eps)
             assert found.error <= eps, (seed, eps)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("character", CHARACTERS)
-def test_every_order_keeps_eps(character, order):
-    for seed in range(20, 24):
-        z, codes, weights, gamma = _draw(character, seed, n=80)
-        exact = naive.divergence(z[:, None], codes, np.ones(1), gamma, weights)
-        for eps in (1e-3, 1e-6, 1e-9):
-            found = _evaluate(z, codes, weights, gamma, eps, order)
-            assert abs(found.divergence - exact) <= eps + ROUNDING * max(1, abs(exact)), (seed, eps)
-
-
-def test_every_order_is_the_cheapest_somewhere():
-    chosen = {_cheapest_order(n, 1.0, eps) for n in (1000, 10**5, 10**7, 10**9) for eps in EPS}
-    assert chosen == set(ORDERS)
 
 
 def test_first_layout_seldom_fails_on_ordinary_data(monkeypatch):
@@ -234,51 +217,24 @@ def test_features_far_from_zero_do_not_multiply_the_error(offset):
     assert np.abs(far.gradient - exact.gradient).max() <= 3 * error + 1e-15 * offset**2
 
 
-class _ReadOnce(MemoryRows):
-    """Rows that bin their features as well."""
+class _WithFeatures(MemoryRows):
+    """Rows that bin their features as well, as those of Dask may."""
 
-    def spares_a_pass(self, layout, again=False):
-        return True
-
-
-class _ReadTwice(MemoryRows):
-    """Rows for which every pass is a dear one, and that bin their features rather than make a third."""
-
-    remembers = False
-
-    def spares_a_pass(self, layout, again=False):
-        return again
+    def bin(self, v, layout):
+        return super().bin(v, layout, with_features=True)
 
 
-class _Sketched(MemoryRows):
-    """Rows in three parts, for which every pass is a dear one, and that cannot bin their features."""
-
-    remembers, sketches = False, True
-
-    def sketch(self, v, demand):
-        parts = np.array_split(np.arange(self.n_rows), 3)
-        each = [MemoryRows(self.X[i], self.codes[i], None if self.weights is None else self.weights[i]) for i in parts]
-        return _add_up(MemoryRows.sketch(rows, v, demand) for rows in each)
-
-
-KINDS = [MemoryRows, _ReadOnce, _ReadTwice, _Sketched]
+KINDS = [MemoryRows, _WithFeatures]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("character", ["normal", "weighted", "separated", "outliers"])
-def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order, kind, monkeypatch):
+def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, kind, monkeypatch):
     """Bins so wide that the computed function is not the divergence: the gradient must be its own."""
     X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
     divergence = MomentsDivergence(kind(X, codes, weights), 1.0, 0.3)
-    divergence.order = order
-    layout, rims = divergence._guess(v, kernels.AS_THEY_ARE)
-
-    def moved(v, shrunk):
-        origin = float(v @ divergence._centre)
-        return replace(layout, origin=origin), rims and replace(rims, origin=origin)
-
-    monkeypatch.setattr(divergence, "_guess", moved)
+    layout = divergence._guess(v, kernels.AS_THEY_ARE)
+    monkeypatch.setattr(divergence, "_guess", lambda v, shrunk: replace(layout, origin=float(v @ divergence._centre)))
     found = divergence.evaluate(v)
     h = 1e-6
     differences = [
@@ -287,22 +243,25 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, order,
     ]
     size = max(1, np.abs(found.gradient).max())
     np.testing.assert_allclose(found.gradient, differences, rtol=0, atol=3e-7 * size)
-    if character in ("normal", "weighted") and order == ORDERS[0]:
+    if character in ("normal", "weighted"):
         exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v).gradient
         assert np.abs(found.gradient - exact).max() > 1e-5 * size  # so the test above could fail
 
 
 @pytest.mark.parametrize("character", CHARACTERS)
 def test_binned_features_give_the_gradient_of_a_second_pass(character, monkeypatch):
-    passes = _recorded(monkeypatch, "pull_back_binned")
+    """They spare that pass, unless the weights of points at a gap are not those of their bins."""
+    passes = _recorded(monkeypatch, "bin_at_rims", "pull_back_binned")
     for seed, centre in ((0, None), (1, np.array([1.0, -2.0, 0.5, 3.0]))):
         X, codes, weights, v = _rows_of_character(character, seed, n=3000)
-        both = [kind(X, codes, weights, centre=centre) for kind in (MemoryRows, _ReadOnce)]
+        both = [kind(X, codes, weights, centre=centre) for kind in KINDS]
         twice, once = (MomentsDivergence(rows, 1.0, 1e-6).evaluate(v) for rows in both)
         assert once.divergence == twice.divergence
         size = max(np.abs(twice.gradient).max(), 1.0)
         np.testing.assert_allclose(once.gradient, twice.gradient, rtol=0, atol=1e-11 * size)
-    assert len(passes) == 2
+    names = [name for name, *_ in passes]
+    n_gaps = names.count("bin_at_rims") // 2  # either kind of rows met each of them
+    assert names.count("pull_back_binned") == 2 + n_gaps
 
 
 def _recorded(monkeypatch, *names):
@@ -310,34 +269,45 @@ def _recorded(monkeypatch, *names):
     calls = []
     for name in names:
         method = getattr(MemoryRows, name)
-        monkeypatch.setattr(
-            MemoryRows, name, lambda *given, name=name, method=method: calls.append((name, *given[1:])) or method(*given)
-        )
+
+        def recorded(*given, name=name, method=method, **options):
+            calls.append((name, *given[1:]))
+            return method(*given, **options)
+
+        monkeypatch.setattr(MemoryRows, name, recorded)
     return calls
 
 
-@pytest.mark.parametrize("kind", [_ReadTwice, _Sketched])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("character", CHARACTERS)
-def test_an_evaluation_is_two_passes_at_most_and_the_same_as_where_passes_cost_little(character, kind, monkeypatch):
-    """A sample may mislead, of bandwidths and of gaps; the second pass then makes good for it, and brings it all, or
-    the first one has brought all that it may take."""
-    monkeypatch.setattr("melc.objective.sketch._FEW_POINTS", 1000)
+def test_an_evaluation_takes_two_passes_as_a_rule_and_three_at_most(character, kind, monkeypatch):
+    """One fewer where the features come along; one more where a sample misled, or where the classes lie apart."""
     passes = _recorded(monkeypatch, "bin", "bin_at_rims", "pull_back_binned")
+    counts = []
     for seed in range(6):
         X, codes, weights, v = _rows_of_character(character, seed, n=6000)
-        expected = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
         passes.clear()
-        found = MomentsDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
-        assert len(passes) <= (1 if kind is _Sketched else 2), [name for name, *_ in passes]
-        # A sketch may bridge with narrower bins what takes a look at the rims of a gap elsewhere.
-        close = 1e-10 if kind is _Sketched else 1e-12
-        assert found.divergence == pytest.approx(expected.divergence, rel=close, abs=close)
-        size = max(np.abs(expected.gradient).max(), 1.0)
-        np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=100 * close * size)
+        MomentsDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        counts.append(len(passes))
+    assert max(counts) <= 3, counts
+    if character in ("tied", "weighted", "log_normal"):
+        assert set(counts) == {2 if kind is MemoryRows else 1}
 
 
-def test_a_sample_that_misleads_of_bandwidths_and_of_the_gap_costs_no_third_pass(monkeypatch):
-    monkeypatch.setattr(binned, "_GUESS_ROWS", 4)
+@pytest.mark.parametrize(("kind", "n_passes"), [(MemoryRows, 2), (_WithFeatures, 1)])
+def test_ordinary_rows_take_no_more_passes_than_the_rule(kind, n_passes, monkeypatch):
+    passes = _recorded(monkeypatch, "bin", "bin_at_rims", "pull_back_binned")
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 2000).astype(np.int8)
+    for _ in range(50):
+        X = rng.normal(size=(4000, 3)) + codes[:, None] * rng.uniform(0, 3)
+        MomentsDivergence(kind(X, codes), 1.0, 1e-6).evaluate(np.eye(3)[0])
+    assert 50 * n_passes <= len(passes) <= 50 * n_passes + 2
+
+
+def test_a_sample_that_misleads_of_bandwidths_and_of_the_gap_is_made_good(monkeypatch):
+    """Both at once, which no rows but such as these bring about, cost a fourth pass."""
+    monkeypatch.setattr("melc.objective.moments._GUESS_ROWS", 4)
     passes = _recorded(monkeypatch, "bin", "bin_at_rims", "pull_back_binned")
     rng = np.random.default_rng(8)
     codes = np.repeat([0, 1], 1500).astype(np.int8)
@@ -346,30 +316,30 @@ def test_a_sample_that_misleads_of_bandwidths_and_of_the_gap_costs_no_third_pass
     X[seen] = 30 * rng.normal(size=(8, 3))  # these alone
     weights = np.where(np.isin(np.arange(3000), seen), 1e-13, 1.0)
     v = np.array([1.0, 0.3, 0.2])
-    expected = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
+    found = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     assert [name for name, *_ in passes] == ["bin", "bin", "bin_at_rims", "pull_back_binned"]
-    passes.clear()
-    found = MomentsDivergence(_ReadTwice(X, codes, weights), 1.0, 1e-6).evaluate(v)
-    assert [name for name, *_ in passes] == ["bin", "bin"]
-    assert found.divergence == pytest.approx(expected.divergence, rel=1e-12)
-    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-9)
+    exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
+    assert found.divergence == pytest.approx(exact.divergence, abs=1e-6)
+    size = np.abs(exact.gradient).max()
+    np.testing.assert_allclose(found.gradient, exact.gradient, rtol=0, atol=1e-6 * size)
 
 
 @pytest.mark.parametrize("character", ["normal", "separated"])
 def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, monkeypatch):
     passes = _recorded(monkeypatch, "pull_back_binned")
-    monkeypatch.setattr(binned, "_MOST_BINS", 16)
+    monkeypatch.setattr("melc.sums.bins._MOST_BINS", 16)
     X, codes, weights, v = _rows_of_character(character, 0, n=3000)
     expected = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     size = max(np.abs(expected.gradient).max(), 1.0)
-    # Of classes that lie apart the rows are binned again, with all that there is to know of these.
-    for few, n_passes in ((1 << 20, 1), (100, 1 if character == "separated" else 2)):
+    passes.clear()
+    for few, n_passes in ((1 << 20, 1 if character == "separated" else 0), (100, 1)):
         monkeypatch.setattr("melc.data.memory._FEW_NUMBERS", few)
-        found = MomentsDivergence(_ReadOnce(X, codes, weights), 1.0, 1e-6).evaluate(v)
+        passes.clear()
+        found = MomentsDivergence(_WithFeatures(X, codes, weights), 1.0, 1e-6).evaluate(v)
         assert found.divergence == expected.divergence
         np.testing.assert_allclose(found.gradient, expected.gradient, rtol=0, atol=1e-11 * size)
         assert len(passes) == n_passes
-    assert all(len(extra.rows) > 100 for _, _, _, _, extra, _ in passes[1:])
+        assert all(len(extra.rows) > 100 for _, _, _, _, extra, _ in passes)
 
 
 # ------------------------------------------------------------------------------------------------ hard layouts
@@ -377,12 +347,8 @@ def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, mon
 
 def _recording(monkeypatch):
     """What every evaluation found."""
-    seen = []
-    for way in ("_by_bins", "_by_sketch"):
-        original = getattr(MomentsDivergence, way)
-        monkeypatch.setattr(
-            MomentsDivergence, way, lambda *given, original=original: seen.append(original(*given)) or seen[-1]
-        )
+    seen, original = [], MomentsDivergence._look
+    monkeypatch.setattr(MomentsDivergence, "_look", lambda *given: seen.append(original(*given)) or seen[-1])
     return seen
 
 
@@ -393,14 +359,11 @@ def test_points_outside_the_table_count_as_in_a_wider_table(character, kind, mon
     X, codes, _, v = _rows_of_character(character, 2, n=2000)
     weights = np.random.default_rng(0).exponential(size=2000)
     wide = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
-    monkeypatch.setattr(binned, "_MOST_BINS", 16)
+    monkeypatch.setattr("melc.sums.bins._MOST_BINS", 16)
     narrow = MomentsDivergence(kind(X, codes, weights), 1.0, 1e-6).evaluate(v)
-    assert len(seen[0].binned.outside) == 0
-    if kind is _Sketched:
-        assert sum(len(side.beyond) for side in seen[-1].classes) > 3
-    else:
-        assert len(seen[-1].binned.outside) > 100
-    if character == "separated" and kind is not _Sketched:
+    assert seen[0].binned.outside is None
+    assert len(seen[-1].binned.outside) > 100
+    if character == "separated":
         z = X @ v * np.sign(v.sum())  # class 0 below
         assert np.argmax(np.where(codes == 0, z, -np.inf)) in seen[-1].binned.outside.rows  # an outlier that decides
     assert narrow.divergence == pytest.approx(wide.divergence, rel=1e-13)
@@ -415,9 +378,9 @@ def test_outliers_a_million_bandwidths_away_cost_a_bin_each(monkeypatch):
     weights = np.where(np.arange(3000) < 5, 1e-14, 1.0)  # too light to widen the kernels
     found = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     layout, outside, sums = seen[-1].layout, seen[-1].binned.outside, seen[-1].sums
-    assert layout.n_bins <= 2 * binned._MOST_BINS
+    assert layout.n_bins <= 2 * bins._MOST_BINS
     assert 0 < len(outside) <= 5  # the others have their table
-    assert all(len(merged.bins.keys) < 3000 for merged in sums.merged)
+    assert all(len(merged.bins.keys) < 3000 for merged in sums.within + sums.across)
     exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
     assert abs(found.divergence - exact.divergence) <= 1e-6
 
@@ -428,7 +391,7 @@ def test_classes_far_apart_are_summed_at_the_rims_of_the_gap(monkeypatch):
     found = _evaluate(z, codes, None, 1.0, 1e-6)
     sums = seen[-1].sums
     assert len(seen) == 1
-    assert 0 < sum(m[:, 0].sum() for m in sums.at_rims.bins.moments) < 1500  # most points are too far to matter
+    assert 0 < sum(m[:, 0].sum() for m in sums.rimmed.bins.moments) < 1500  # most points are too far to matter
     exact = naive.divergence(z[:, None], codes, np.ones(1))
     assert abs(found.divergence - exact) <= 1e-6 + ROUNDING * abs(exact)
 
@@ -474,9 +437,31 @@ def test_nothing_varies_though_the_means_of_weighted_rows_are_rounded():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         X = np.column_stack([np.full(300, rng.normal()), np.zeros(300)])
-        rows = _Sketched(X, codes, rng.exponential(size=300))
+        rows = MemoryRows(X, codes, rng.exponential(size=300))
         found = MomentsDivergence(rows, 1.0, 1e-6).evaluate(np.array([1.0, 0.0]))
         assert (found.divergence, found.floored) == (0.0, True)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+def test_rows_that_differ_by_little_more_than_the_rounding_of_their_mean(offset):
+    """The sample alone could not tell how wide they are."""
+    rng = np.random.default_rng(1)
+    codes = np.repeat([0, 1], 3000).astype(np.int8)
+    z = offset * (1 + 1e-13 * np.round(rng.normal(size=6000) + codes, 1))
+    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1)).divergence
+    found = _evaluate(z, codes, None, 1.0, 1e-6)
+    assert abs(found.divergence - exact) <= 1e-6 + 1e-9 * abs(exact)
+
+
+@pytest.mark.parametrize("few", [0, 5])
+def test_a_sample_in_which_nothing_varies_though_something_does(few):
+    codes = np.tile(np.array([0, 1], dtype=np.int8), 3000)
+    z = np.full(6000, 2.5)
+    seen = {i for X, _ in spread_samples(MemoryRows(np.arange(6000.0)[:, None], codes), 1024) for i in X[:, 0]}
+    unseen = np.array([i for i in range(6000) if i not in seen])
+    z[unseen[:few]] += np.linspace(1, 2, few)
+    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1)).divergence
+    assert _evaluate(z, codes, None, 1.0, 1e-6).divergence == pytest.approx(exact, abs=1e-6)
 
 
 @pytest.mark.filterwarnings("error")
@@ -501,7 +486,7 @@ def test_a_feature_that_is_the_class_itself():
     for slant in (1e-3, 1e-6, 1e-9, 0.0):
         v = np.array([slant, 1.0])
         exact = ExactDivergence(MemoryRows(X, codes), 1.0).evaluate(v)
-        for kind in (MemoryRows, _ReadOnce, _ReadTwice):
+        for kind in KINDS:
             found = MomentsDivergence(kind(X, codes), 1.0, 1e-6).evaluate(v)
             assert found.divergence == pytest.approx(exact.divergence, rel=1e-9)
             assert found.floored == exact.floored
@@ -512,7 +497,7 @@ def test_a_feature_that_is_the_class_itself():
 
 def test_a_wrong_guess_of_the_widths_is_mended(monkeypatch):
     """The rows that the widths are guessed from show nothing of the spike that the others form."""
-    monkeypatch.setattr(binned, "_GUESS_ROWS", 2)
+    monkeypatch.setattr("melc.objective.moments._GUESS_ROWS", 2)
     rng = np.random.default_rng(5)
     codes = np.tile(np.array([0, 1], dtype=np.int8), 500)
     z = 1e-3 * rng.normal(size=1000)
@@ -547,7 +532,7 @@ def test_any_number_of_threads_gives_the_same_bits(many_rows, weighted, order):
     results = []
     for n_threads in (1, 2, 4):
         rows = MemoryRows(order(X), codes, weights if weighted else None, n_threads)
-        assert len(rows._segments()) > 3
+        assert len(rows._passes._segments()) > 3
         results.append(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v))
         rows.close()
     for other in results[1:]:
@@ -588,7 +573,9 @@ def test_a_weight_of_k_is_k_rows():
     X, codes, _, v = _rows_of_character("normal", 7, n=900)
     counts = np.random.default_rng(0).integers(1, 5, 900)
     weighted = MomentsDivergence(MemoryRows(X, codes, counts.astype(float)), 1.0, 1e-9).evaluate(v)
-    repeated = MomentsDivergence(MemoryRows(np.repeat(X, counts, axis=0), np.repeat(codes, counts)), 1.0, 1e-9).evaluate(v)
+    repeated = MomentsDivergence(
+        MemoryRows(np.repeat(X, counts, axis=0), np.repeat(codes, counts)), 1.0, 1e-9
+    ).evaluate(v)
     assert abs(weighted.divergence - repeated.divergence) <= 2e-9
     np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=0, atol=1e-7)
 

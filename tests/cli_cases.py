@@ -1,0 +1,40 @@
+"""A table, a model of it and calls of the command line, shared by the tests of melc.cli."""
+
+import numpy as np
+import pandas as pd
+from typer.testing import CliRunner
+
+from melc.cli.commands import app
+
+
+def patients(n=200, seed=0):
+    """Return a table of numbers and text in which a medium dose makes patients well."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{k}" for k in range(n)],
+            "dose": rng.normal(size=n),
+            "age": rng.normal(50, 9, n).round(1),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    level = frame["dose"] + 0.6 * (frame["sex"] == "m")
+    return frame.assign(outcome=np.where(np.abs(level) < 0.7, "well", "ill"))
+
+
+def call(*arguments):
+    """Run a command in this process, which saves the time of starting Python."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def fit_patients(folder, *options):
+    """Run ``melc fit`` on the table in the folder."""
+    return call("fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", *options)
+
+
+def folder_with_model(folder):
+    """Write the table and a model of it, fitted by the command line, to a folder and return the folder."""
+    patients().to_csv(folder / "patients.csv", index=False)
+    fitted = fit_patients(folder, "--n-init", 2, "--no-cv", "-o", folder / "model.json")
+    assert fitted.exit_code == 0, fitted.output
+    return folder

@@ -1,0 +1,127 @@
+"""Errors of the command line are one line with an exit code; also its help and version."""
+
+import errno
+import json
+import sys
+
+import pandas as pd
+import pytest
+
+from cli_cases import call, folder_with_model, patients
+from melc.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return folder_with_model(tmp_path_factory.mktemp("cli"))
+
+
+BAD_INPUT = {
+    "no such file": (["predict", "MODEL", "nowhere.csv"], "nowhere.csv: No such file"),
+    "no such model": (["predict", "nowhere.json", "DATA"], "nowhere.json: No such file"),
+    "a model that is none": (["explain", "DATA"], "Not a melc model"),
+    "folder as data": (["predict", "MODEL", "."], "Is a directory"),
+    "missing target": (["fit", "DATA", "-t", "nope", "-o", "NEW"], "no column 'nope'"),
+    "no target": (["fit", "DATA", "-o", "NEW"], "--target"),
+    "wrong delimiter": (["fit", "DATA", "-t", "outcome", "--delimiter", ";", "-o", "NEW"], "no column 'outcome'"),
+    "identifier column": (["fit", "MANY", "-t", "outcome", "-o", "NEW"], "'id' has 1200 different text values"),
+    "one class": (["fit", "ONE", "-t", "outcome", "-o", "NEW"], "one class only"),
+    "output in no folder": (
+        ["fit", "DATA", "-t", "outcome", "-o", "no/such/folder/m.json"],
+        "no/such/folder does not exist",
+    ),
+    "output is a folder": (["fit", "DATA", "-t", "outcome", "--force", "-o", "."], "is a folder"),
+    "header only": (["predict", "MODEL", "HEADER"], "no rows"),
+    "empty": (["fit", "EMPTY", "-t", "outcome", "-o", "NEW"], "the file is empty"),
+    "newer model": (["explain", "NEWER"], "Upgrade melc"),
+    "missing column": (["predict", "MODEL", "ONE"], "'sex'"),
+    "class that is none": (
+        ["plot", "MODEL", "--class", "dead", "-o", "NEW.png"],
+        "--class dead is not a class",
+    ),
+    "senseless shrinkage": (
+        ["fit", "DATA", "-t", "outcome", "--shrinkage", "much", "-o", "NEW"],
+        "--shrinkage must be auto or a number from 0 to 1; got much",
+    ),
+    "too many folds": (["evaluate", "DATA", "-t", "outcome", "--drop", "id", "--cv", "150"], "too few for 150 folds"),
+}
+
+WRONG_USE = {
+    "unknown option": ["fit", "DATA", "--bogus"],
+    "unknown command": ["guess"],
+    "no output": ["fit", "DATA", "-t", "outcome"],
+    "unknown method": ["fit", "DATA", "-t", "outcome", "--method", "magic", "-o", "NEW"],
+    "no number": ["fit", "DATA", "-t", "outcome", "--gamma", "wide", "-o", "NEW"],
+    "long delimiter": ["fit", "DATA", "-t", "outcome", "--delimiter", "ab", "-o", "NEW"],
+}
+
+
+@pytest.fixture(scope="module")
+def stand_ins(folder):
+    """Return the files named in the tables of errors."""
+    document = json.loads((folder / "model.json").read_text())
+    (folder / "newer.json").write_text(json.dumps(document | {"version": 99}))
+    (folder / "empty.csv").touch()
+    (folder / "header.csv").write_text("id,dose,age,sex\n")
+    pd.DataFrame({"dose": [1, 2, 3], "age": [4, 5, 7], "outcome": "same"}).to_csv(folder / "one.csv", index=False)
+    patients(1200).to_csv(folder / "many.csv", index=False)
+    names = {"MODEL": "model.json", "DATA": "patients.csv", "NEWER": "newer.json", "EMPTY": "empty.csv"}
+    names |= {"HEADER": "header.csv", "ONE": "one.csv", "MANY": "many.csv", "NEW": "new", "NEW.png": "new.png"}
+    return {role: folder / name for role, name in names.items()}
+
+
+class TestFaults:
+    @pytest.mark.parametrize("name", BAD_INPUT)
+    def test_bad_input_is_one_line_and_exit_code_one(self, stand_ins, name):
+        arguments, message = BAD_INPUT[name]
+        before = sorted(stand_ins["DATA"].parent.iterdir())
+        done = call(*(stand_ins.get(argument, argument) for argument in arguments))
+        assert done.exit_code == 1, done.output
+        assert message in done.stderr
+        assert done.stderr.startswith("melc: ")
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert done.stdout == ""
+        assert sorted(stand_ins["DATA"].parent.iterdir()) == before
+
+    @pytest.mark.parametrize("name", WRONG_USE)
+    def test_wrong_use_is_exit_code_two(self, stand_ins, name):
+        done = call(*(stand_ins.get(argument, argument) for argument in WRONG_USE[name]))
+        assert done.exit_code == 2, done.output
+        assert "Traceback" not in done.output
+
+    def test_no_permission_to_write(self, stand_ins, monkeypatch):
+        def refuse(*_, **__):
+            raise PermissionError(errno.EACCES, "Permission denied", "out")
+
+        monkeypatch.setattr("tempfile.mkstemp", refuse)
+        done = call("predict", stand_ins["MODEL"], stand_ins["DATA"], "-o", stand_ins["NEW"])
+        assert (done.exit_code, done.stderr) == (1, "melc: out: Permission denied\n")
+
+    def test_debug_shows_where(self, stand_ins):
+        done = call("fit", stand_ins["EMPTY"], "-t", "outcome", "-o", stand_ins["NEW"], "--debug")
+        assert isinstance(done.exception, ValueError)
+
+    def test_every_command_has_help_with_an_example(self):
+        listing = call("--help").stdout
+        for command in ("fit", "predict", "explain", "plot", "evaluate", "demo", "datasets", "reproduce"):
+            assert command in listing
+            text = call(command, "--help").stdout
+            assert f"melc {command}" in text.split("Example:")[1]
+
+    def test_data_sets_of_the_paper(self):
+        pytest.importorskip("melc.paper", reason="the paper's evaluation is not part of this checkout")
+        listed = json.loads(call("datasets", "--json").stdout)
+        assert len(listed) == 10
+        assert {"name", "rows", "features", "classes", "source", "at_hand", "where"} == set(listed[0])
+        assert "splice" in call("datasets").stdout
+
+    def test_version(self):
+        from melc import __version__
+
+        assert call("--version").stdout == f"melc {__version__}\n"
+
+    def test_without_typer_the_error_has_the_remedy(self, monkeypatch):
+        monkeypatch.delitem(sys.modules, "melc.cli.commands")
+        monkeypatch.setitem(sys.modules, "typer", None)
+        with pytest.raises(SystemExit, match=r"needs typer: pip install 'melc\[cli\]'"):
+            main()

@@ -1,0 +1,54 @@
+"""Rows in memory, and in files that are mapped into it: what a fit keeps of them beside themselves."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+OUT_OF_CORE = """
+import ctypes, re, sys, threading, time
+import numpy as np
+from pathlib import Path
+from melc import MELC
+from melc.data import memory
+
+def anonymous():
+    return 1024 * int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
+
+X, y = np.load(sys.argv[1] + "/X.npy", mmap_mode="r"), np.load(sys.argv[1] + "/y.npy", mmap_mode="r")
+memory._MOST_KEPT = 1 << 17  # as if there were hundreds of millions
+MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)  # what is compiled now need not be compiled later
+ctypes.CDLL(None).malloc_trim(0)
+before, peak, done = anonymous(), [0], []
+
+def watch():
+    while not done:
+        peak[0] = max(peak[0], anonymous())
+        time.sleep(0.002)
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+model = MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)
+done.append(1)
+watcher.join()
+print(peak[0] - before, model.divergence_)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="anonymous memory is read from /proc")
+def test_a_memory_map_is_trained_in_blocks(tmp_path):
+    """Beyond the file itself, which the system may drop from memory, a fit holds next to nothing a row."""
+    rng = np.random.default_rng(0)
+    n = 2_000_000
+    X = rng.normal(size=(n, 10)).astype(np.float32)
+    y = (np.abs(X[:, 0] + 0.5 * rng.normal(size=n)) > 1).astype(np.int8)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    found = subprocess.run(
+        [sys.executable, "-c", OUT_OF_CORE, str(tmp_path)], capture_output=True, text=True, timeout=55, check=True
+    )
+    beyond, divergence = map(float, found.stdout.split())
+    assert beyond < 40e6, f"{beyond / 1e6:.0f} MB beside {X.nbytes / 1e6:.0f} MB"  # samples and some bytes a row
+    assert 0.5 < divergence < 5

@@ -1,0 +1,88 @@
+"""What a finished fit warns of: with the remedy, the features by name, and a line of the user's own."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from melc import MELC
+
+DEGENERATE = "A class does not vary along the direction found"
+
+
+def make(n=60, d=3, n_classes=2):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n, d)) + y[:, None], y
+
+
+def short(**options):
+    """A search that ends at its limit."""
+    return MELC(max_iter=1, tol=0, n_init=1, random_state=0, **options)
+
+
+ESTIMATORS = {
+    "alone": short,
+    "in a pipeline": lambda: make_pipeline(StandardScaler(), short()),
+    "in a pipeline in a pipeline": lambda: make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), short())),
+    "exact": lambda: short(method="exact"),
+}
+
+
+def caught_in(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return caught
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_warnings_point_at_the_line_that_called_fit(estimator):
+    model = ESTIMATORS[estimator]()
+    X, y = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        line = inspect.currentframe().f_lineno + 1
+        model.fit(X, y)
+    (warning,) = caught
+    assert warning.category is ConvergenceWarning
+    assert (warning.filename, warning.lineno) == (__file__, line)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_function_of_the_users_is_where_its_fit_is(n_classes):
+    X, y = make(n_classes=n_classes)
+
+    def train():
+        return make_pipeline(StandardScaler(), short()).fit(X, y)
+
+    caught = caught_in(train)
+    assert len(caught) == (1 if n_classes == 2 else n_classes)
+    first = inspect.getsourcelines(train)[1]
+    assert {(each.filename, each.lineno) for each in caught} == {(__file__, first + 1)}
+
+
+def test_fit_transform_points_at_its_caller_too():
+    X, y = make()
+    (warning,) = caught_in(lambda: short().fit_transform(X, y))
+    assert warning.filename == __file__
+
+
+def test_a_warning_names_the_features_and_no_more_than_a_few():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(10, 30)), np.arange(10) % 2
+    (warning,) = [
+        each
+        for each in caught_in(lambda: MELC(n_init=1, random_state=0).fit(X, y))
+        if each.category is not ConvergenceWarning
+    ]
+    message = str(warning.message)
+    assert message.startswith(f"{DEGENERATE}, which rests on the features 'x")
+    assert message.count("'x") == 5
+    assert " more: its density is a spike" in message
+    assert 'Set shrinkage="auto"' in message
+    assert warning.filename == __file__
