@@ -92,6 +92,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats:
             f"sample_weight holds {weights.min():g}. A weight counts as that many rows: pass numbers that are not "
             "negative."
         )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; some rows need a positive weight.")
     return np.asarray(weights)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
@@ -17,26 +16,21 @@ from melc._sklearn import (
     CallbackSupportMixin,
     Interval,
     StrOptions,
-    check_weights,
     fit_context,
     n_threads_for,
     with_callbacks,
 )
 from melc.arrays import Floats
-from melc.data.dask.door import check_features, dask_room, is_lazy, lazy_on_dask
-from melc.data.memory import MemoryRows
+from melc.data.dask.door import lazy_on_dask
 from melc.data.products import project_on
-from melc.data.source import Rows
-from melc.fit import validation
 from melc.fit.advice import warn_of
+from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, Settings, learn_projections
-from melc.fit.search import WORTH_SAMPLES
-from melc.fit.solvers import SOLVERS, Result
+from melc.fit.run import Result
+from melc.fit.solvers import SOLVERS
+from melc.fit.validation import log_prior_ratios
 from melc.objective import METHODS
-
-# Rows whose codes are class numbers, the labels of the classes, and the total weight of each class.
-_Labelled = tuple[Rows, NDArray[Any], Floats]
 
 
 class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -210,8 +204,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         """
         with _as_it_was_if_refused(self):
             given = X, y, sample_weight
-            rows, classes, totals = self._collected(*given) if is_lazy(*given) else self._validated(*given)
-            ratios = validation.log_prior_ratios(self.priors, classes, totals)
+            rows, classes, totals = labelled_rows(self, *given)
+            ratios = log_prior_ratios(self.priors, classes, totals)
             known = self._known_directions(classes, rows.n_features)
             n_runs = len(ratios) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
@@ -220,43 +214,6 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             self._store(classes, learn_projections(parts, self._settings(), ratios, rng, known, heard))
             progress.fit_ended()
         return self
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
-        """Check data in memory. Return the rows, the class labels and the total weight of each class."""
-        X, y = validate_data(
-            self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
-        weights = None
-        if sample_weight is not None:
-            X, y, weights = validation.drop_weightless(X, y, check_weights(sample_weight, X.shape[0]))
-        classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
-        index = validation.numbers_of(y, classes)
-        validation.check_classes(classes, *validation.counts_and_totals(index, weights, len(classes)))
-        validation.check_varies(validation.varies(X), *X.shape)
-        X, index, weights = validation.canonical(X, index, weights)
-        # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
-        _, totals = validation.counts_and_totals(index, weights, len(classes))
-        return MemoryRows(X, index, weights, n_threads_for(self.n_jobs)), classes, totals
-
-    def _collected(self, X: Any, y: Any, sample_weight: Any) -> _Labelled:
-        """Check Dask collections. Return the rows, the class labels and the total weight of each class.
-
-        Small data are gathered in memory.
-        """
-        check_features(self, X, reset=True)
-        data = dask_room().collect(X, y, sample_weight, few=_belong_in_memory)
-        if data is None:
-            return self._validated(*dask_room().gather(X, y, sample_weight))
-        if self.method != "moments":
-            raise ValueError(
-                f'method={self.method!r} needs all projections in one place. Use method="moments", or bring the data '
-                "into memory: X, y = dask.compute(X, y)"
-            )
-        n_rows = int(data.counts.sum())
-        validation.check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
-        validation.check_classes(data.classes, data.counts, data.totals)
-        validation.check_varies(data.varies, n_rows, data.rows.n_features)
-        return data.rows, data.classes, data.totals
 
     def _settings(self) -> Settings:
         return Settings(
@@ -407,8 +364,3 @@ def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
             delattr(model, name)
         model.__dict__.update(before)
         raise
-
-
-def _belong_in_memory(n_rows: int, n_features: int) -> bool:
-    """Return whether the data are so small that fitting them in memory is faster than on a cluster."""
-    return n_rows <= WORTH_SAMPLES or n_rows * n_features <= validation.MOST_SORTED_NUMBERS

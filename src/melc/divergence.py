@@ -74,9 +74,9 @@ def cauchy_schwarz_divergence(
         time and with a certified error; up to 700 rows, over all pairs. "discard": without pairs that are far apart
         (Theorem 1 of the paper). "bin": with the points of each bin replaced by their mean (Theorem 2).
     eps : float, default=None
-        Accepted error, required by all methods except "exact". For "moments" it bounds the error of D itself, whatever
-        the scale of the data. For "discard" and "bin" it is the paper's absolute error on each information potential,
-        which depends on the units of X and on the length of v.
+        Accepted error, required by "discard" and "bin". For "moments" it is 1e-6 by default and bounds the error of D
+        itself, whatever the scale of the data. For "discard" and "bin" it is the paper's absolute error on each
+        information potential, which depends on the units of X and on the length of v.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. A row of weight k counts as k copies of it.
     return_gradient : bool, default=False
@@ -104,7 +104,9 @@ def cauchy_schwarz_divergence(
     _check_choice(method, eps, gamma)
     rows = _labelled_rows(X, y, sample_weight)
     direction = _direction(v, rows.n_features)
-    objective = Objective(rows, gamma=gamma, method=method, eps=eps, scale=_size(rows, direction, method))
+    objective = Objective(
+        rows, gamma=gamma, method=method, eps=_accepted(method, eps), scale=_size(rows, direction, method)
+    )
     evaluation = objective.evaluate(direction)
     return (evaluation.divergence, evaluation.gradient) if return_gradient else evaluation.divergence
 
@@ -127,9 +129,9 @@ def information_potential(x: Any, y: Any, variance: float, *, method: str = "exa
         certified error. "discard": without pairs that are far apart (Theorem 1 of the paper). "bin": with the points
         of each bin replaced by their mean (Theorem 2).
     eps : float, default=None
-        Accepted error, required by all methods except "exact". For "moments" it bounds the error of log ip (about the
-        relative error of ip), whatever the scale of the points. For "discard" and "bin" it is the paper's absolute
-        error of ip.
+        Accepted error, required by "discard" and "bin". For "moments" it is 1e-6 by default and bounds the error of
+        log ip (about the relative error of ip), whatever the scale of the points. For "discard" and "bin" it is the
+        paper's absolute error of ip.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def information_potential(x: Any, y: Any, variance: float, *, method: str = "exa
     _check_choice(method, eps)
     if not (variance > 0 and math.isfinite(variance)):
         raise ValueError(f"variance={variance!r} must be a positive finite number.")
-    chosen = SUMS[method](math.nan if eps is None else eps)
+    chosen = SUMS[method](_accepted(method, eps))
     sides = [_points(points, name) for points, name in ((x, "x"), (y, "y"))]
     first, second = (chosen.prepare(side, np.ones(len(side)), label) for label, side in enumerate(sides))
     log_sum = chosen.across(first, second, variance).log_value
@@ -156,12 +158,18 @@ def information_potential(x: Any, y: Any, variance: float, *, method: str = "exa
 def _check_choice(method: str, eps: float | None, gamma: float = 1.0) -> None:
     if method not in METHODS:
         raise ValueError(f"method={method!r} is not known; choose one of {sorted(METHODS)}.")
-    if method != "exact" and eps is None:
+    if eps is None and SUMS[method].default_eps is None:
         raise ValueError(f"method={method!r} needs eps, the accepted error, for example eps=0.01.")
     if eps is not None and not eps > 0:
         raise ValueError(f"eps={eps!r} must be positive.")
     if not (gamma > 0 and math.isfinite(gamma)):
         raise ValueError(f"gamma={gamma!r} must be a positive finite number; 1.0 is Silverman's rule.")
+
+
+def _accepted(method: str, eps: float | None) -> float:
+    """Return the accepted error: the method's own where none is given."""
+    default = SUMS[method].default_eps
+    return eps if eps is not None else 0.0 if default is None else default
 
 
 def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> MemoryRows:
@@ -195,7 +203,7 @@ def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     It keeps the squares of projections from overflow and underflow. It is a power of two, so dividing by it is exact.
     "discard" and "bin" use the projections unscaled, because their eps is absolute.
     """
-    if method in ("discard", "bin"):
+    if SUMS[method].default_eps is None:
         return None
     _, exponent = np.frexp(np.max(np.abs(rows.project(direction))))
     return np.full(rows.n_features, np.ldexp(1.0, exponent))

@@ -10,6 +10,7 @@ import typer
 from melc import __version__
 from melc.cli.console import Reporter, guarded
 from melc.cli.files import check_output, load_model, read_data, table_source, write_file
+from melc.cli.formats import AS_TEXT, FORMATS, RuleFormat, Wanted
 from melc.cli.options import (
     AsJson,
     Data,
@@ -20,11 +21,9 @@ from melc.cli.options import (
     Format,
     Gamma,
     Impute,
-    Method,
     ModelFile,
     Positive,
     Quiet,
-    RuleFormat,
     Seed,
     Shrinkage,
     Standardize,
@@ -62,7 +61,7 @@ def fit(
     target: Target = None,
     gamma: Gamma = 1.0,
     shrinkage: Shrinkage = None,
-    method: SumMethod = Method.moments,
+    method: SumMethod = "moments",
     n_init: Starts = 10,
     drop: Drop = None,
     weights: Weights = None,
@@ -84,13 +83,12 @@ def fit(
 
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
     """
-    from melc.classifier import MELC
     from melc.fit.progress import counting_runs
     from melc.tables.fit import Roles, fit_table, problem_of
 
     report = Reporter(quiet)
     check_output(output, force)
-    model = MELC(gamma=gamma, method=method.value, n_init=n_init, shrinkage=_shrinkage(shrinkage), random_state=seed)
+    model = _model(gamma, method, n_init, shrinkage, seed)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     with report.progress(f"reading {data}"):
         problem, name = problem_of(read_data(data, format, delimiter), roles)
@@ -154,7 +152,7 @@ def predict(
 @guarded
 def explain(
     model: ModelFile,
-    format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = RuleFormat.text,
+    format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = AS_TEXT,
     digits: Annotated[int, typer.Option(min=1, help="Significant digits in the text; 17 shows numbers in full.")] = 5,
     odds: Annotated[
         bool, typer.Option("--odds", help="With more than two classes, add the numbers and formulas of the odds.")
@@ -173,7 +171,7 @@ def explain(
     fitted = load_model(model)
     if output is not None:
         check_output(output, force)
-    content = _explanation(fitted, format, digits, odds, table)
+    content = FORMATS[format.value](fitted, Wanted(digits, odds, table))
     if output is not None:
         write_file(output, content)
     elif isinstance(content, bytes):
@@ -224,7 +222,7 @@ def evaluate(
     ] = False,
     gamma: Gamma = 1.0,
     shrinkage: Shrinkage = None,
-    method: SumMethod = Method.moments,
+    method: SumMethod = "moments",
     n_init: Starts = 10,
     drop: Drop = None,
     weights: Weights = None,
@@ -241,12 +239,11 @@ def evaluate(
 
     Example: [bold]melc evaluate patients.csv --target outcome --compare[/bold]
     """
-    from melc.classifier import MELC
     from melc.tables.assess import competitors, summarise
     from melc.tables.fit import Roles, problem_of
 
     report = Reporter(quiet)
-    model = MELC(gamma=gamma, method=method.value, n_init=n_init, shrinkage=_shrinkage(shrinkage), random_state=seed)
+    model = _model(gamma, method, n_init, shrinkage, seed)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     problem, _ = problem_of(read_data(data, format, delimiter), roles)
     models = {"MELC": model, **(competitors() if compare else {})}
@@ -315,6 +312,16 @@ def reproduce(
         typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")
 
 
+def _model(gamma: float, method: str, n_init: int, shrinkage: str | None, seed: int) -> Any:
+    """Return an unfitted model; options that it would refuse are refused here, before any work."""
+    from melc.classifier import MELC
+    from melc.objective import METHODS
+
+    if method not in METHODS:
+        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}.", param_hint="--method")
+    return MELC(gamma=gamma, method=method, n_init=n_init, shrinkage=_shrinkage(shrinkage), random_state=seed)
+
+
 def _shrinkage(given: str | None) -> float | str | None:
     """Return the value of ``--shrinkage`` as ``MELC`` takes it."""
     if given is None or given == "auto":
@@ -326,19 +333,6 @@ def _shrinkage(given: str | None) -> float | str | None:
     if not 0 <= number <= 1:
         raise ValueError(f"--shrinkage must be auto or a number from 0 to 1; got {given}.")
     return number
-
-
-def _explanation(fitted: Any, format: RuleFormat, digits: int, odds: bool, table: str) -> str | bytes:
-    """Return the model in the chosen format: bytes for ONNX, a string otherwise."""
-    from melc.export.onnx_graph import to_onnx
-
-    if format is RuleFormat.text:
-        return str(fitted.to_text(digits=digits, odds=odds))
-    if format is RuleFormat.json:
-        return str(fitted.to_json(indent=2))
-    if format is RuleFormat.sql:
-        return str(fitted.to_sql(table))
-    return bytes(to_onnx(fitted.model).SerializeToString())
 
 
 def _cross_validated_accuracy(problem: Any, model: Any, seed: int, report: Reporter) -> tuple[float, float, int] | None:

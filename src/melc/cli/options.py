@@ -15,20 +15,6 @@ class TableFormat(StrEnum):
     libsvm = "libsvm"
 
 
-class Method(StrEnum):
-    moments = "moments"
-    exact = "exact"
-    discard = "discard"
-    bin = "bin"
-
-
-class RuleFormat(StrEnum):
-    text = "text"
-    json = "json"
-    sql = "sql"
-    onnx = "onnx"
-
-
 class Imputation(StrEnum):
     median = "median"
 
@@ -50,7 +36,9 @@ Shrinkage = Annotated[
     str | None,
     typer.Option("--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1."),
 ]
-SumMethod = Annotated[Method, typer.Option("--method", help="How the sums over pairs of rows are computed.")]
+SumMethod = Annotated[
+    str, typer.Option("--method", help="How the sums over pairs of rows are computed: moments, exact, discard or bin.")
+]
 Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of starts of the search.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]

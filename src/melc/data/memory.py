@@ -80,6 +80,10 @@ class MemoryRows:
         self._passes.together = together
 
     @property
+    def n_threads(self) -> int:
+        return self._passes.n_threads
+
+    @property
     def divisible(self) -> bool:
         return self._products.block_rows > 0
 
@@ -279,7 +283,7 @@ class MemoryRows:
     def take(self, ranks: Ranks) -> "MemoryRows":
         chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        drawn = MemoryRows(self.X[chosen], self.codes[chosen], weights, self._passes.n_threads, self.centre)
+        drawn = MemoryRows(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
         return drawn.ending_with(self.together)
 
     def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -305,12 +309,13 @@ class MemoryRows:
         return self
 
     def around(self, centre: Floats) -> "MemoryRows":
-        moved = MemoryRows(self.X, self.codes, self.weights, self._passes.n_threads, centre)
+        moved = MemoryRows(self.X, self.codes, self.weights, self.n_threads, centre, self.first_row, self._keep)
         moved.together = self.together
         return moved
 
     def against_rest(self, k: int) -> "MemoryRows":
-        return MemoryRows(self.X, (self.codes == k).view(np.int8), self.weights, self._passes.n_threads)
+        codes = (self.codes == k).view(np.int8)
+        return MemoryRows(self.X, codes, self.weights, self.n_threads, self.centre, self.first_row, self._keep)
 
     def close(self) -> None:
         self._passes.close()

@@ -6,7 +6,8 @@ The protocol is implemented by rows in memory (:mod:`melc.data.memory`) and in D
 (:mod:`melc.data.dask.rows`). A new kind of storage has to implement the same methods.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,3 +117,14 @@ class Rows(Protocol):
     def close(self) -> None:
         """Release threads and other resources."""
         ...
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Rows whose codes are class numbers, and the labels, row counts and total weights of the classes."""
+
+    rows: Rows
+    classes: NDArray[Any]
+    counts: NDArray[np.int64]
+    totals: Floats
+    varies: bool  # whether any feature varies

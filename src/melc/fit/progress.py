@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from melc._sklearn import HAS_CALLBACKS, callback_context
-from melc.fit.solvers import Result
+from melc.fit.run import Result
 
 
 class RunCounter:

@@ -13,21 +13,20 @@ from melc.data.passes import Together, solve_together
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.coordinates import Coordinates
+from melc.fit.run import Result
 from melc.fit.search import Problem, search
 from melc.fit.shrinkage import estimate_shrinkage
-from melc.fit.solvers import Result, best_of
+from melc.fit.solvers import best_of
 from melc.kernels import AS_THEY_ARE, is_floored, kernel_variances, shrunk_variances, total_variance
 from melc.model.condensing import densities_along
 from melc.model.decision import Decision, decide
 from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.shrinkage import Shrinkage
+from melc.sums import SUMS
 
 # Number of rows from which scales and starting directions are estimated.
 _SAMPLE_ROWS = 10_000
-
-# Methods whose objective is smooth. That of the paper's two approximations has jumps.
-_SMOOTH = ("moments", "exact")
 
 # If Coordinates.variance_left is below this, the features of a class cancel each other and the class hardly varies. It
 # is about one for random directions, and a hundredth or more for directions found on real data.
@@ -64,7 +63,7 @@ class Settings:
             scale = coordinates.scale
             return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale, shrinkage=shrinkage)
 
-        smooth, white = self.method in _SMOOTH, coordinates.whitening()
+        smooth, white = SUMS[self.method].smooth, coordinates.whitening()
         return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, white)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from melc.arrays import Floats
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.solvers import SCIPY_PROGRESS, Result, best_of, maximise, sharpen
+from melc.fit.run import SCIPY_PROGRESS, Result
+from melc.fit.solvers import best_of, maximise, sharpen
 from melc.objective import Objective
 
 _COARSE_ROWS = 5_000

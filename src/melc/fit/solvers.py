@@ -1,16 +1,14 @@
 """The solvers, and the result of a run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from melc.arrays import Floats
+from melc.fit.run import BY_GRADIENT, BY_PROGRESS, SCIPY_PROGRESS, STALLED, Result, Trace, limit_reached
 from melc.objective import Objective
-
-# Smallest relative change of the objective that counts as progress (SciPy's default for L-BFGS-B).
-SCIPY_PROGRESS = 2.2e-9
 
 # Runs whose divergences differ by less than this, relatively, are taken to have reached the same optimum.
 _SAME_OPTIMUM = 5e-10
@@ -26,107 +24,34 @@ _SHARPER = 1e-4
 _DIFFERENCE = 1e-5
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of one run of a solver from one start.
-
-    ``direction``, of shape (n_features,), has length one in the units of the features. ``norm`` is the length of the
-    final u in the coordinates of the optimiser. ``history`` is the best divergence after each iteration, and ``reason``
-    says why the run ended.
-    """
-
-    direction: Floats
-    divergence: float
-    norm: float
-    n_iter: int
-    n_evaluations: int
-    n_exponentials: int
-    converged: bool
-    reason: str
-    history: tuple[float, ...]
-
-
-class _Trace:
-    """The function that a solver minimises. It records the best point, which is the result even if a line search fails.
-
-    With a ``curvature`` matrix R, of shape (d, d), the solver works in coordinates p with u = origin + R p.
-    """
-
-    def __init__(self, objective: Objective, start: Floats, curvature: Floats | None = None) -> None:
-        self.objective = objective
-        self.curvature = curvature
-        self.origin = start
-        self.best_value = -np.inf
-        self.best_u = np.empty(0)
-        self.best_divergence = -np.inf
-        self.history: list[float] = []
-        self._evaluations_before = objective.n_evaluations
-        self._exponentials_before = objective.n_exponentials
-
-    @property
-    def start(self) -> Floats:
-        return self.origin if self.curvature is None else np.zeros(len(self.origin))
-
-    def __call__(self, p: Floats) -> tuple[float, Floats]:
-        """Return the negated objective and its gradient with respect to p, shape (d,)."""
-        u = p if self.curvature is None else self.origin + self.curvature @ p
-        evaluation = self.objective.evaluate(u)
-        value, gradient = self.objective.penalise(u, evaluation)
-        if value > self.best_value:
-            self.best_value, self.best_u, self.best_divergence = value, u.copy(), evaluation.divergence
-        return -value, -gradient if self.curvature is None else -(self.curvature.T @ gradient)
-
-    def note_iteration(self, _: object) -> None:
-        self.history.append(self.best_divergence)
-
-    def has_settled(self) -> bool:
-        """Return whether the last iteration increased the divergence by less than SciPy counts as progress."""
-        if len(self.history) < 2:
-            return False
-        gain = self.history[-1] - self.history[-2]
-        return gain <= SCIPY_PROGRESS * max(abs(self.history[-1]), 1.0)
-
-    def result(self, n_iter: int, converged: bool, reason: str) -> Result:
-        return Result(
-            direction=self.objective.direction_of(self.best_u),
-            divergence=self.best_divergence,
-            norm=float(np.linalg.norm(self.best_u)),
-            n_iter=n_iter,
-            n_evaluations=self.objective.n_evaluations - self._evaluations_before,
-            n_exponentials=self.objective.n_exponentials - self._exponentials_before,
-            converged=converged,
-            reason=reason,
-            history=tuple(self.history),
-        )
-
-
-def _lbfgs(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+def _lbfgs(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Run SciPy's L-BFGS-B, without bounds."""
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": progress}
     found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
     if found.status == 1 and trace.has_settled():  # the limit was reached, but by SciPy's default it has converged
-        return trace.result(int(found.nit), True, "converged: the divergence no longer changes")
-    reason = {0: f"converged: {_plain(found.message)}", 1: _limit(max_iter)}.get(found.status, _STALLED)
+        return trace.result(int(found.nit), True, BY_PROGRESS)
+    reason = {0: _plain(found.message), 1: limit_reached(max_iter)}.get(found.status, STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
-def _cg(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+def _cg(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Run SciPy's nonlinear conjugate gradients, which stop by the gradient only and ignore ``progress``."""
     options = {"maxiter": max_iter, "gtol": tol}
     found = minimize(trace, trace.start, jac=True, method="CG", callback=trace.note_iteration, options=options)
-    reason = {0: "converged: the gradient is below tol", 1: _limit(max_iter)}.get(found.status, _STALLED)
+    reason = {0: BY_GRADIENT, 1: limit_reached(max_iter)}.get(found.status, STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
-def _sphere(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result:
+def _sphere(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Run gradient ascent on the unit sphere, with backtracking until Armijo's condition holds."""
+    trace.curvature = None  # only in the original coordinates the constraint is a sphere
     u = trace.start
     value, gradient = trace(u)
     step = 1.0
     for n_iter in range(max_iter):
         tangent = gradient - (gradient @ u) * u
         if np.max(np.abs(tangent)) <= tol:
-            return trace.result(n_iter, True, "converged: the gradient is below tol")
+            return trace.result(n_iter, True, BY_GRADIENT)
         slope = float(tangent @ tangent)
         for _ in range(_MOST_HALVINGS):
             candidate = u - step * tangent
@@ -136,33 +61,28 @@ def _sphere(trace: _Trace, max_iter: int, tol: float, progress: float) -> Result
                 break
             step /= 2
         else:
-            return trace.result(n_iter, False, _STALLED)
+            return trace.result(n_iter, False, STALLED)
         gain = value - new_value
         u, value, gradient = candidate, new_value, new_gradient
         trace.note_iteration(None)
         if gain <= progress * max(abs(value), 1.0):
-            return trace.result(n_iter + 1, True, "converged: the divergence no longer changes")
+            return trace.result(n_iter + 1, True, BY_PROGRESS)
         step *= 2
-    return trace.result(max_iter, False, _limit(max_iter))
+    return trace.result(max_iter, False, limit_reached(max_iter))
 
 
-SOLVERS: dict[str, Callable[[_Trace, int, float, float], Result]] = {
+# Every solver by its name, which ``MELC(solver=...)`` takes.
+SOLVERS: dict[str, Callable[[Trace, int, float, float], Result]] = {
     "lbfgs": _lbfgs,
     "cg": _cg,
     "sphere": _sphere,
 }
 
-_STALLED = "stalled: the line search found no better point"
-
-
-def _limit(max_iter: int) -> str:
-    return f"stopped: the limit of {max_iter} iterations was reached"
-
 
 def _plain(message: object) -> str:
     """Return which of the two tests of convergence was passed, in words, from SciPy's message."""
     gradient = "PROJECTED GRADIENT" in str(message).upper()
-    return "the gradient is below tol" if gradient else "the divergence no longer changes"
+    return BY_GRADIENT if gradient else BY_PROGRESS
 
 
 def maximise(
@@ -195,9 +115,7 @@ def maximise(
     >>> result.converged, bool(abs(result.direction[0]) > 0.9)
     (True, True)
     """
-    # "sphere" needs the original coordinates, in which the constraint is a sphere.
-    trace = _Trace(objective, objective.searched_from(start), None if solver == "sphere" else curvature)
-    return SOLVERS[solver](trace, max_iter, tol, progress)
+    return SOLVERS[solver](Trace(objective, objective.searched_from(start), curvature), max_iter, tol, progress)
 
 
 def sharpen(objective: Objective, found: Result) -> Result:

@@ -25,7 +25,9 @@ from melc.objective.base import Divergence, Evaluation
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import ExactDivergence, PairwiseDivergence
 from melc.objective.shrinkage import Shrinkage
-from melc.sums import Bin, Discard, Exact
+from melc.sums import SUMS, Exact
+
+Make = Callable[[Rows, float, float, Shrinkage | None], Divergence]
 
 # Up to this many rows the sum over all pairs is faster than moment bins.
 _FEW_ROWS = 700
@@ -33,20 +35,25 @@ _FEW_ROWS = 700
 # that Python can react to Ctrl-C.
 _A_MOMENT = 20_000
 
-METHODS: dict[str, Callable[[Rows, float, float, Shrinkage | None], Divergence]] = {
-    "moments": lambda rows, gamma, eps, shrinkage: (
-        ExactDivergence(rows, gamma, shrinkage)
-        if rows.n_rows <= _FEW_ROWS
-        else MomentsDivergence(rows, gamma, eps, shrinkage)
-    ),
-    "exact": lambda rows, gamma, eps, shrinkage: (
-        ExactDivergence(rows, gamma, shrinkage)
-        if rows.n_rows <= _A_MOMENT
-        else PairwiseDivergence(rows, gamma, Exact(), shrinkage)
-    ),
-    "discard": lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, Discard(eps), shrinkage),
-    "bin": lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, Bin(eps), shrinkage),
-}
+
+def _pairwise(name: str) -> Make:
+    return lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, SUMS[name](eps), shrinkage)
+
+
+def _exact(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
+    if rows.n_rows <= _A_MOMENT:
+        return ExactDivergence(rows, gamma, shrinkage)
+    return PairwiseDivergence(rows, gamma, Exact(), shrinkage)
+
+
+def _moments(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
+    if rows.n_rows <= _FEW_ROWS:
+        return ExactDivergence(rows, gamma, shrinkage)
+    return MomentsDivergence(rows, gamma, eps, shrinkage)
+
+
+# The divergence by every method of the double sum, and two that have a faster way than the sums alone.
+METHODS: dict[str, Make] = {**{name: _pairwise(name) for name in SUMS}, "exact": _exact, "moments": _moments}
 
 
 class Objective:

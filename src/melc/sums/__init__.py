@@ -1,15 +1,14 @@
 """The Gaussian double sum: one module for each method, all with the interface of :class:`melc.sums.base.Method`."""
 
-from collections.abc import Callable
-
 from melc.sums.base import DoubleSum, Method, Side
 from melc.sums.bin import Bin
 from melc.sums.discard import Discard
 from melc.sums.exact import Exact
 from melc.sums.moments import Moments
 
-SUMS: dict[str, Callable[[float], Method]] = {
-    "exact": lambda eps: Exact(),
+# Every method by its name, which ``MELC(method=...)`` and the public functions take.
+SUMS: dict[str, type[Method]] = {
+    "exact": Exact,
     "discard": Discard,
     "bin": Bin,
     "moments": Moments,

@@ -1,7 +1,7 @@
 """The interface that all methods of the Gaussian double sum share."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,16 @@ class DoubleSum:
 
 
 class Method(Protocol):
-    """A way to compute the double sum."""
+    """A way to compute the double sum.
+
+    ``smooth`` says whether the sum is a smooth function of the points, so that its curvature means something.
+    ``default_eps`` is the error that is accepted where the user names none; None if the user has to.
+    """
+
+    smooth: ClassVar[bool]
+    default_eps: ClassVar[float | None]
+
+    def __init__(self, eps: float) -> None: ...
 
     def prepare(self, values: Floats, weights: Floats, label: int) -> Side:
         """Return the points of class ``label`` prepared for the sums; called once for each class and evaluation."""

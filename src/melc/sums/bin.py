@@ -1,6 +1,7 @@
 """The double sum by binning: the points of each bin are replaced by their mean. Theorem 2 gives the bin width."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ class Bin:
     The bins have the width of :func:`melc.sums.bounds.bin_width`, so the error of each information potential is at most
     ``eps``. The derivatives are exact for points that stay in their bins.
     """
+
+    smooth: ClassVar[bool] = False
+    default_eps: ClassVar[float | None] = None
 
     def __init__(self, eps: float) -> None:
         self.eps = eps

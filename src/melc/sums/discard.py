@@ -1,6 +1,7 @@
 """The double sum by sort and discard: pairs farther apart than the threshold of Theorem 1 are left out."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ class Discard:
     half-width T slides along them. Each class keeps its sorting permutation: between two steps of an optimiser the
     order hardly changes, and insertion sort updates the permutation in about linear time.
     """
+
+    smooth: ClassVar[bool] = False
+    default_eps: ClassVar[float | None] = None
 
     def __init__(self, eps: float) -> None:
         self.eps = eps

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,13 @@ _PAIRS_AT_ONCE = 200_000_000
 
 
 class Exact:
-    """S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V) over all pairs."""
+    """S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V) over all pairs. There is no error to accept: ``eps`` is ignored."""
+
+    smooth: ClassVar[bool] = True
+    default_eps: ClassVar[float | None] = 0.0
+
+    def __init__(self, eps: float = 0.0) -> None:
+        pass
 
     def prepare(self, values: Floats, weights: Floats, label: int) -> Side:
         return Side(values, weights)

@@ -11,6 +11,7 @@ The error of each sum is bounded by :func:`melc.sums.bounds.moment_bin_error`, a
 import functools
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,9 @@ class Moments:
     it, all pairs are summed. This happens with few points, with classes far apart, and with points so far from zero
     that their rounding is not small compared with a bin.
     """
+
+    smooth: ClassVar[bool] = True
+    default_eps: ClassVar[float | None] = 1e-06
 
     def __init__(self, eps: float) -> None:
         self.eps = eps

@@ -26,6 +26,18 @@ def dask_room() -> Any:
     return dask_rows
 
 
+def collect(model: Any, X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Any:
+    """Return :func:`melc.data.dask.rows.collect` of collections whose features fit the model."""
+    check_features(model, X, reset=True)
+    return dask_room().collect(X, y, sample_weight, few)
+
+
+def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return the collections in memory."""
+    X, y, sample_weight = dask_room().gather(X, y, sample_weight)
+    return X, y, sample_weight
+
+
 def check_features(model: Any, X: Any, reset: bool) -> None:
     """Check (or if ``reset``, store) the names and number of features of a collection, without computing its rows."""
     validate_data(model, X._meta if hasattr(X, "columns") else X, reset=reset, skip_check_array=True)

@@ -17,7 +17,7 @@ from melc.data.dask.worker import Call, Place, Report, numbered, reported, warm_
 from melc.data.memory import MemoryRows
 from melc.data.passes import Together
 from melc.data.points import Binned, Extra, Points
-from melc.data.source import Limits, Ranks
+from melc.data.source import Collected, Limits, Ranks
 from melc.data.summary import Summary
 from melc.kernels import ORDER
 from melc.sums.bins import Layout
@@ -180,17 +180,6 @@ def _classes_of(reports: list[Report]) -> _Classes:
 
 
 # --------------------------------------------------------------------------------------------- from collections
-
-
-@dataclass(frozen=True)
-class Collected:
-    """Rows whose codes are class numbers, and the labels, row counts and total weights of the classes."""
-
-    rows: DaskRows
-    classes: NDArray[Any]
-    counts: NDArray[np.int64]
-    totals: Floats
-    varies: bool  # whether any feature varies
 
 
 def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:

@@ -1,0 +1,88 @@
+"""Data of a user to labelled rows: what holds them is recognised here, and checked.
+
+Data in memory are the general case. Any other storage is an entry of ``STORAGES``: how its data are recognised, and how
+they become rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from melc._sklearn import check_weights, n_threads_for
+from melc.arrays import Floats
+from melc.data.dask import door
+from melc.data.memory import MemoryRows
+from melc.data.source import Collected, Rows
+from melc.fit import validation
+from melc.fit.search import WORTH_SAMPLES
+
+# Rows with class numbers as codes, the labels, and the total weight of each class.
+Labelled = tuple[Rows, NDArray[Any], Floats]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Data that are not in memory.
+
+    ``holds(X, y, sample_weight)`` recognises them. ``collect(model, X, y, sample_weight, few)`` returns the rows and
+    their classes, or None if ``few(n_rows, n_features)`` says that they belong in memory; ``gather(X, y,
+    sample_weight)`` then brings them there.
+    """
+
+    holds: Callable[..., bool]
+    collect: Callable[..., Collected | None]
+    gather: Callable[..., tuple[Any, Any, Any]]
+
+
+STORAGES = [Storage(door.is_lazy, door.collect, door.gather)]
+
+
+def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
+    """Return the checked rows, the class labels and the total weight of each class, wherever the data are."""
+    for storage in STORAGES:
+        if storage.holds(X, y, sample_weight):
+            data = storage.collect(model, X, y, sample_weight, _belong_in_memory)
+            if data is not None:
+                return _checked(model, data)
+            X, y, sample_weight = storage.gather(X, y, sample_weight)
+    return _in_memory(model, X, y, sample_weight)
+
+
+def _belong_in_memory(n_rows: int, n_features: int) -> bool:
+    """Whether data are so small that a cluster could only slow them down."""
+    return n_rows <= WORTH_SAMPLES or n_rows * n_features <= validation.MOST_SORTED_NUMBERS
+
+
+def _checked(model: Any, data: Collected) -> Labelled:
+    if model.method != "moments":
+        raise ValueError(
+            f'method={model.method!r} needs all projections in one place. Use method="moments", or bring the data '
+            "into memory: X, y = dask.compute(X, y)"
+        )
+    n_rows = int(data.counts.sum())
+    validation.check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
+    validation.check_classes(data.classes, data.counts, data.totals)
+    validation.check_varies(data.varies, n_rows, data.rows.n_features)
+    return data.rows, data.classes, data.totals
+
+
+def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
+    X, y = validate_data(
+        model, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
+    )
+    weights = None
+    if sample_weight is not None:
+        X, y, weights = validation.drop_weightless(X, y, check_weights(sample_weight, X.shape[0]))
+    classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
+    index = validation.numbers_of(y, classes)
+    validation.check_classes(classes, *validation.counts_and_totals(index, weights, len(classes)))
+    validation.check_varies(validation.varies(X), *X.shape)
+    X, index, weights = validation.canonical(X, index, weights)
+    # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
+    _, totals = validation.counts_and_totals(index, weights, len(classes))
+    return MemoryRows(X, index, weights, n_threads_for(model.n_jobs)), classes, totals
