@@ -123,8 +123,18 @@ def fitted(case: Case) -> Fit:
         searches.append(arguments)
         return search(*arguments)
 
-    search = projection.search
-    with mock.patch.object(projection, "search", recorded):
+    search, on_grid = projection.search, projection.search_on_grid
+
+    def recorded_on_grid(*arguments: Any) -> Any:
+        rows, problem, coordinates, n_starts, *_ = arguments
+        starts = coordinates.starting_directions(n_starts, np.random.RandomState(0))
+        searches.append((rows, problem, starts))
+        return on_grid(*arguments)
+
+    with (
+        mock.patch.object(projection, "search", recorded),
+        mock.patch.object(projection, "search_on_grid", recorded_on_grid),
+    ):
         model = MELC(**case.settings).fit(case.features(), case.y, case.weights)
     return Fit(model, searches)
 

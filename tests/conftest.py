@@ -6,6 +6,7 @@ A shell that runs tests in the background has them ignore interrupts, and the pr
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -14,3 +15,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def general_way(monkeypatch):
+    """Fits search as they do where the grid cannot: with certified sums throughout, and sparse rows as they are."""
+    monkeypatch.setattr("melc.fit.projection.Settings.suits_a_grid", False)
+    monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)

@@ -369,3 +369,181 @@ def log_odds(t, classes, variances, log_prior_ratio=0.0):
 def dot(a, b):
     """Σ a_i b_i, one by one."""
     return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+# ---------------------------------------------------------------------------------------- the grid of the search
+
+
+def spline_charges(z, weights, origin, width, n_nodes):
+    """Points to charges at nodes: a point at u in cell k gives its weight to k … k + 3 by the cubic B-spline."""
+    cells = np.floor((z - origin) / width).astype(int)
+    u = (z - origin) / width - cells
+    shares = (1 - u) ** 3, 4 - 6 * u**2 + 3 * u**3, 1 + 3 * u + 3 * u**2 - 3 * u**3, u**3
+    charges = np.zeros(n_nodes)
+    for j, share in enumerate(shares):
+        np.add.at(charges, cells + j, weights * share / 6)
+    return charges
+
+
+def node_kernel(t, variance, width):
+    """K(t) with spline ∗ K ∗ spline = exp(−t²/2V) + O(h⁶)."""
+    inner = variance - 2 * width**2 / 3
+    x = t / math.sqrt(inner)
+    hermite = x**4 - 6 * x**2 + 3
+    return math.sqrt(variance / inner) * np.exp(-(x**2) / 2) * (1 + width**4 / (360 * inner**2) * hermite)
+
+
+def pair_sum(charges, others, variance, width):
+    """Σ q_k q′_l K((k − l) h) over all pairs of nodes that have charges."""
+    k, l = np.flatnonzero(charges), np.flatnonzero(others)  # noqa: E741
+    return float(charges[k] @ node_kernel(width * np.subtract.outer(k, l), variance, width) @ others[l])
+
+
+@dataclass
+class GridDivergence:
+    """D on a uniform grid, over all pairs of nodes. The grid stays that of the points it is made for."""
+
+    z: np.ndarray
+    codes: np.ndarray
+    gamma: float = 1.0
+    weights: np.ndarray | None = None
+
+    def __post_init__(self):
+        """The width of the cells: by how much the classes overlap. No width where a grid does not do."""
+        self.w = np.ones(len(self.z)) if self.weights is None else np.asarray(self.weights, dtype=float)
+        least = float(min(self._variances(self.z)))
+        self.width = None
+        for cells, overlap in ((0.5, 2e-2), (0.3, 1e-3), (0.2, 1e-4), (0.1, 0.0)):
+            width = cells * math.sqrt(2 * least)
+            if not (least > 0 and np.ptp(self.z) / width + 3 < 2048):
+                break
+            self.origin, self.n_nodes = self.z.min() - width / 2, int(np.ptp(self.z) / width) + 6
+            found = self._sums(self.z, width)[1] / (self.w[self.codes == 0].sum() * self.w[self.codes == 1].sum())
+            if not found > 1e-7:
+                break
+            if found >= overlap:
+                self.width = width
+                break
+
+    def _variances(self, z):
+        found = []
+        for c in (0, 1):
+            w, mine = self.w[self.codes == c], z[self.codes == c]
+            variance = np.sum(w * (mine - np.sum(w * mine) / w.sum()) ** 2) / w.sum()
+            found.append((self.gamma * (4 / (3 * w.sum())) ** 0.2) ** 2 * variance)
+        return found
+
+    def _sums(self, z, width):
+        """log S_xx + log S_yy − 2 log S_xy, S_xy, and the three variances."""
+        vx, vy = self._variances(z)
+        q, r = (
+            spline_charges(z[self.codes == c], self.w[self.codes == c], self.origin, width, self.n_nodes)
+            for c in (0, 1)
+        )
+        xx, yy, xy = (pair_sum(a, b, V, width) for a, b, V in ((q, q, 2 * vx), (r, r, 2 * vy), (q, r, vx + vy)))
+        logs = math.log(xx) + math.log(yy) - 2 * math.log(xy) if min(xx, yy, xy) > 0 else math.nan
+        return logs, xy, (2 * vx, 2 * vy, vx + vy)
+
+    def __call__(self, z):
+        if self.width is None:
+            return math.nan
+        logs, _, (xx, yy, xy) = self._sums(z, self.width)
+        return logs + math.log(xy) - (math.log(xx) + math.log(yy)) / 2
+
+    def slope(self, i, step=1e-3):
+        """∂D/∂z_i on this grid, by central differences of fourth order; the step is in cells."""
+        h, e = step * self.width, np.eye(len(self.z))[i]
+        one, two = (self(self.z + k * h * e) - self(self.z - k * h * e) for k in (1, 2))
+        return (8 * one - two) / (12 * h)
+
+
+# --------------------------------------------------------------------------------------------- along the sphere
+
+
+def _two_loops(gradient, pairs):
+    """L-BFGS: the direction of ascent by the last steps s and changes y of the negative gradient, the newest last."""
+    direction, alphas = gradient.copy(), []
+    for s, y in pairs[::-1]:
+        alphas.append(s @ direction / (s @ y))
+        direction -= alphas[-1] * y
+    if pairs:
+        s, y = pairs[-1]
+        direction *= s @ y / (y @ y)
+    else:
+        direction *= 0.2 / np.linalg.norm(gradient)
+    for (s, y), alpha in zip(pairs, alphas[::-1], strict=True):
+        direction += (alpha - y @ direction / (s @ y)) * s
+    return direction
+
+
+def sphere_ascent(f, start, tol, progress, max_iter, pairs=()):
+    """Maximise f, which gives value and gradient, along the unit sphere; the accepted points, their values, how it
+    ended, and the steps and changes that it remembers."""
+    p, pairs, idle = start / np.linalg.norm(start), list(pairs), 0
+    value, gradient = f(p)
+    gradient = gradient - gradient @ p * p
+    path, values = [p], [value]
+    while True:
+        if np.abs(gradient).max() <= tol:
+            return path, values, "converged", pairs
+        if idle == 2:
+            return path, values, "settled", pairs
+        if len(path) > max_iter:
+            return path, values, "limited", pairs
+        direction = _two_loops(gradient, pairs)
+        direction -= direction @ p * p
+        if not direction @ gradient > 0:
+            pairs, direction = [], gradient
+        slope, step = direction @ gradient, min(1.0, 0.5 / np.linalg.norm(direction))
+        for _ in range(13):
+            q = (p + step * direction) / np.linalg.norm(p + step * direction)
+            new, new_gradient = f(q)
+            if new >= value + 1e-4 * step * slope:
+                break
+            missing = 2 * (slope * step - (new - value))
+            best = slope * step**2 / missing if missing > 0 else step / 2
+            step = min(max(best, step / 10), step / 2)
+        else:
+            return path, values, "stalled", pairs
+        new_gradient = new_gradient - new_gradient @ q * q
+        s, y = q - p, gradient - new_gradient
+        if s @ y > 1e-10 * (y @ y):
+            pairs = [*pairs, (s, y)][-10:]
+        idle = idle + 1 if new - value <= progress * max(abs(new), 1) else 0
+        p, value, gradient = q, new, new_gradient
+        path.append(p)
+        values.append(value)
+
+
+# ------------------------------------------------------------------------------------------- one after the other
+
+
+def thinned(points, step):
+    """The first point, then every one that is a step or more above the last one taken; and the last."""
+    kept = [points[0]]
+    for point in points[1:]:
+        if point - kept[-1] >= step:
+            kept.append(point)
+    return np.array([*kept, points[-1]])
+
+
+def search_grid(supports, bandwidth):
+    """Where sign changes are looked for: steps of an eighth of a bandwidth, at most 64 in a gap, and longer and longer
+    ones outside."""
+    step = bandwidth / 8
+    support = np.unique(np.concatenate(supports))
+    anchors = thinned(support, step)
+    counts = np.clip(np.ceil(np.diff(anchors) / step), 1, 64).astype(int)
+    inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors[:-1], anchors[1:], counts, strict=True)]
+    tail = step * np.cumsum(1.05 ** np.arange(600))
+    return np.unique(np.concatenate([support[0] - tail, *inside, [support[-1]], support[-1] + tail]))
+
+
+def canonical(X, index, weights):
+    """Rows sorted by class and features, equal ones merged with the sum of their weights, one by one."""
+    total = {}
+    for row, c, weight in zip(X.tolist(), index.tolist(), weights.tolist(), strict=True):
+        total.setdefault((c, *row), []).append(weight)
+    keys = sorted(total)
+    rows, classes = np.array([key[1:] for key in keys]), np.array([key[0] for key in keys])
+    return rows, classes, np.array([sum(sorted(total[key])) for key in keys])

@@ -78,7 +78,7 @@ def test_sparse_and_dense_fits_agree(n, d, density, container):
 @pytest.mark.parametrize(
     ("n", "d", "density", "seed"), [(3000, 600, 0.3, 1), (2000, 1000, 0.01, 0), (483, 371, 0.3, 553)]
 )
-def test_sparse_and_dense_fits_agree_after_many_iterations(n, d, density, seed):
+def test_sparse_and_dense_fits_agree_after_many_iterations(n, d, density, seed, general_way):
     """So many that rounding would lead them to ends some 1e-6 apart."""
     X, y = make_sparse(n, d, density, seed)
     dense, *thin = (settle(n_init=1).fit(each, y) for each in (X.toarray(), X, X.tocsc()))
@@ -87,7 +87,7 @@ def test_sparse_and_dense_fits_agree_after_many_iterations(n, d, density, seed):
         assert np.linalg.norm(model.coef_ - dense.coef_) < 1e-7
 
 
-def test_sparse_and_dense_fits_agree_on_the_run_where_several_find_the_same_optimum():
+def test_sparse_and_dense_fits_agree_on_the_run_where_several_find_the_same_optimum(general_way):
     X, y = make_sparse(20_000, 100, 0.2)
     dense, *thin = (settle().fit(each, y) for each in (X.toarray(), X, X.tocsc()))
     first, second = (run.divergence for run in dense.results_)

@@ -140,7 +140,7 @@ def test_coordinates_in_which_the_covariance_within_classes_is_one(alike):
     scaled = X / coordinates.scale
     within = sum(np.cov(scaled[codes == c].T, bias=True) for c in (0, 1)) / 2
     np.testing.assert_allclose(coordinates.within_covariance, within, atol=1e-12)
-    root, largest = coordinates.whitening(), np.linalg.eigvalsh(within)[-1]
+    root, largest = coordinates.white.matrix, np.linalg.eigvalsh(within)[-1]
     if alike == 0.5:
         np.testing.assert_allclose(root.T @ within @ root, np.eye(2), atol=1e-9)
     else:

@@ -308,6 +308,12 @@ class MemoryRows:
         self._passes.watched = together
         return self
 
+    def check_going_on(self) -> None:
+        """Raise an error if the problems solved together with this one are to end."""
+        for together in (self._passes.watched, self._passes.together):
+            if together is not None:
+                together.check()
+
     def around(self, centre: Floats) -> "MemoryRows":
         moved = MemoryRows(self.X, self.codes, self.weights, self.n_threads, centre, self.first_row, self._keep)
         moved.together = self.together

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from melc.arrays import Floats, unit
 from melc.data.memory import MemoryRows
+from melc.objective.grid import Whitening
 
 # A feature whose standard deviation is below this fraction of its mean is constant up to rounding.
 _ROUNDING = 1e-12
@@ -22,7 +23,7 @@ _FAR = 1e4
 _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
 # With more features than this, computing the covariance takes longer than the iterations that it saves.
-_MOST_WHITENED_FEATURES = 200
+MOST_WHITENED_FEATURES = 200
 # In whitening, variances are taken to be at least this fraction of the largest.
 _LEAST_STRETCHED = 1e-2
 # With more features than this, the discriminant uses only the diagonal of the covariance: the full matrix would take
@@ -31,6 +32,9 @@ _FULL_COVARIANCE_FEATURES = 500
 # Ridge on the within-class covariance, relative to its mean diagonal: directions in which a class does not vary at all
 # (fewer rows than features) must not dominate the start. _LEAST_SPREAD avoids division by zero if no class varies.
 _RIDGE, _LEAST_SPREAD = 1e-3, 1e-30
+# The ridge where features are many, and a sample's covariance tells more of noise; the number of directions of a
+# subspace in which the classes differ most; and the rows for each feature that it takes to know more than the means.
+_WIDE_RIDGE, _SIGNALS, _ROWS_PER_FEATURE = 0.1, 24, 4
 # Eigenvalues of the correlation matrix below this fraction of the largest belong to directions outside the span of the
 # rows.
 _NO_VARIANCE = 1e-10
@@ -53,36 +57,93 @@ class Coordinates:
     def __init__(self, sample: MemoryRows, is_all: bool = True) -> None:
         self.sample = sample
         self._weights = sample.all_weights()
-        self._members = [sample.members(c) for c in (0, 1)]
         self.mean, deviation = mean_and_deviation(sample.X, self._weights)
         size = np.abs(self.mean)
         unknown = np.inf if is_all else np.where(size > 0, size, 1.0)
         self.scale = np.where(deviation > _ROUNDING * size, deviation, unknown)
         _check_scale(self.scale)
 
+    def scaled(self, X: Any) -> Floats:
+        """Return dense rows around the mean, in units of the scale; shape (n, d)."""
+        return np.asarray((X - self.mean) / self.scale)
+
     @functools.cached_property
     def class_statistics(self) -> list[tuple[Floats, Floats]]:
-        """For each class, the mean and standard deviation of the features, both of shape (d,)."""
-        return [mean_and_deviation(self.sample.X[m], self._weights[m]) for m in self._members]
+        """Mean, relative to that of all rows, and standard deviation of every feature within either class."""
+        found = []
+        for c in (0, 1):
+            members = self.sample.members(c)
+            mean, deviation = mean_and_deviation(self.sample.X[members], self._weights[members])
+            found.append((mean - self.mean, deviation))
+        return found
+
+    @functools.cached_property
+    def class_covariances(self) -> tuple[Floats, Floats, Floats]:
+        """Covariances of the scaled features within either class, both of shape (d, d), and the difference of means."""
+        means, covariances = [], []
+        for c in (0, 1):
+            members = self.sample.members(c)
+            share = self._weights[members] / self._weights[members].sum()
+            X = self.sample.X[members]
+            rows = self.scaled(X.toarray() if sparse.issparse(X) else X)
+            means.append(share @ rows)
+            rows -= means[-1]
+            covariances.append((rows * share[:, None]).T @ rows)
+        return covariances[0], covariances[1], means[1] - means[0]
 
     @functools.cached_property
     def within_covariance(self) -> Floats:
-        """Mean of the covariances of the scaled features within the two classes, shape (d, d)."""
-        rows = [standardised(self.sample.X[m], self._weights[m], self.scale) for m in self._members]
-        return np.asarray(0.5 * (rows[0].T @ rows[0] + rows[1].T @ rows[1]))
+        """Covariance of the scaled features within the classes, the mean of the two; shape (d, d)."""
+        first, second, _ = self.class_covariances
+        return 0.5 * (first + second)
 
     @property
     def far_centre(self) -> Floats | None:
         """The mean, shape (d,), if it is so large that products with uncentred rows would lose digits; else None."""
         return self.mean if np.any(np.abs(self.mean) > _FAR * self.scale) else None
 
-    def whitening(self) -> Floats | None:
-        """Return :func:`whitening` of the within-class covariance, shape (d, d); None for too many features."""
-        return whitening(self.within_covariance) if len(self.scale) <= _MOST_WHITENED_FEATURES else None
+    @functools.cached_property
+    def white(self) -> Whitening:
+        """Coordinates in which the classes are about round."""
+        return whitening(self.within_covariance)
+
+    @functools.cached_property
+    def ridge_white(self) -> Whitening:
+        """White coordinates for many features: by Cholesky's factor, which costs less, of a covariance with a ridge."""
+        covariance = self.within_covariance
+        ridge = _WIDE_RIDGE * max(float(np.trace(covariance)) / len(covariance), _LEAST_SPREAD)
+        lower = linalg.cholesky(covariance + ridge * np.eye(len(covariance)), lower=True)
+        return Whitening(linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T, lower.T)
+
+    def signal_subspace(self) -> Floats:
+        """Return directions in which the classes differ most, in ridge-white coordinates; shape (d, k), orthonormal.
+
+        The first is that of the means. The others are the extreme eigenvectors of the difference of the covariances,
+        if there are rows enough to tell them from noise.
+        """
+        first, second, difference = self.class_covariances
+        white = self.ridge_white.matrix
+        basis = (white.T @ _or_any(difference))[:, None]
+        n = min(_SIGNALS, len(difference) // 2) // 2
+        if self.sample.n_rows > _ROWS_PER_FEATURE * len(difference):
+            contrast = white.T @ (second - first) @ white
+            _, least = linalg.eigh(contrast, subset_by_index=[0, n - 1])
+            _, most = linalg.eigh(contrast, subset_by_index=[len(contrast) - n, len(contrast) - 1])
+            basis = np.column_stack([basis, most, least])
+        return np.linalg.qr(basis)[0]
+
+    @property
+    def finite_scale(self) -> Floats:
+        """The scale, and zero for features that take no part."""
+        return np.where(np.isfinite(self.scale), self.scale, 0.0)
+
+    def direction_of(self, u: Floats) -> Floats:
+        """Return the direction of length one, in the units of the features, at coordinates u."""
+        return unit(u / self.scale)
 
     def contributions(self, direction: Floats) -> Floats:
         """Return |v| · scale, shape (d,): the contribution of each feature to the spread of the projections."""
-        return np.abs(direction) * np.where(np.isfinite(self.scale), self.scale, 0.0)
+        return np.abs(direction) * self.finite_scale
 
     def variance_left(self, direction: Floats, variances: tuple[float, float]) -> float:
         """Return ``min_c σ_c² / Σ_j v_j² σ_cj²``, which is small if the features of a class cancel each other along v.
@@ -101,23 +162,22 @@ class Coordinates:
         They are in the units of the features and lie in the span of the rows.
         """
         into_span = self._span_projection()
-        every = [self._discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
+        every = [self.discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
         return [unit(into_span(u) / self.scale) for u in every]
 
-    def _discriminant(self) -> Floats:
+    def discriminant(self) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
 
         Σ is the within-class covariance plus a ridge.
         """
-        (mean, deviation), (other_mean, other_deviation) = self.class_statistics
-        difference = (other_mean - mean) / self.scale
-        if not np.any(difference):  # with equal means any direction will do: use a fixed random one
-            difference = np.random.RandomState(0).normal(size=len(self.scale))
         if len(self.scale) > _FULL_COVARIANCE_FEATURES:
+            (mean, deviation), (other_mean, other_deviation) = self.class_statistics
             variances = ((deviation / self.scale) ** 2 + (other_deviation / self.scale) ** 2) / 2
-            return np.asarray(difference / (variances + _ridge(variances)))
+            return np.asarray(_or_any((other_mean - mean) / self.scale) / (variances + _ridge(variances)))
         ridge = _ridge(np.diagonal(self.within_covariance)) * np.eye(len(self.scale))
-        return np.asarray(np.linalg.solve(self.within_covariance + ridge, difference), dtype=np.float64)
+        return np.asarray(
+            np.linalg.solve(self.within_covariance + ridge, _or_any(self.class_covariances[2])), np.float64
+        )
 
     def _span_projection(self) -> Callable[[Floats], Floats]:
         """Return a function that maps coordinates u, shape (d,), to the span of the rows.
@@ -128,8 +188,7 @@ class Coordinates:
         X = self.sample.X
         n_rows, n_features = X.shape
         if n_features <= _MOST_DENSE_FEATURES:
-            rows = standardised(X, self._weights, self.scale)
-            basis = _range(rows.T @ rows)[0]
+            basis = _range(self._total_covariance())[0]
             full = basis.shape[1] == np.count_nonzero(np.isfinite(self.scale))
             return _same if full else lambda u: np.asarray(basis @ (basis.T @ u))
         if n_rows > n_features:
@@ -139,6 +198,18 @@ class Coordinates:
             return lambda u: back(across(u))
         vectors, values = _range(gram(X, self._weights, self.scale))
         return lambda u: back(vectors @ ((vectors.T @ across(u)) / values))
+
+    def _total_covariance(self) -> Floats:
+        """Covariance of the scaled features of all rows: that within the classes and that of their means."""
+        first, second, difference = self.class_covariances
+        total, share = float(self._weights.sum()), float(self._weights[self.sample.members(1)].sum())
+        share /= total
+        return (1 - share) * first + share * second + share * (1 - share) * np.outer(difference, difference)
+
+
+def _or_any(difference: Floats) -> Floats:
+    """A difference of means; where it is zero and tells nothing, any direction will do along which the data vary."""
+    return difference if np.any(difference) else np.random.RandomState(0).normal(size=len(difference))
 
 
 def _check_scale(scale: Floats) -> None:
@@ -197,16 +268,16 @@ def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
     return np.asarray((products - to_mean - to_mean[:, None] + share @ to_mean) * root * root[:, None])
 
 
-def whitening(covariance: Floats) -> Floats:
-    """Return R, of shape (d, d), with R Rᵀ about the inverse of a covariance matrix of shape (d, d).
+def whitening(covariance: Floats) -> Whitening:
+    """Return coordinates p, u = R p, with R Rᵀ about the inverse of a covariance: correlations are no narrow valley.
 
-    In coordinates p with u = R p, features of a class are uncorrelated and have about unit variance, which makes the
-    search better conditioned. Variances below a fraction of the largest are raised to it, which limits R.
+    Directions with next to no variance are stretched up to a limit only.
     """
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] < _ROUNDING**2:  # every class is a point
-        return np.eye(len(values))
-    return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_STRETCHED * values[-1])))
+        return Whitening(np.eye(len(values)), np.eye(len(values)))
+    roots = np.sqrt(np.maximum(values, _LEAST_STRETCHED * values[-1]))
+    return Whitening(vectors / roots, (vectors * roots).T)
 
 
 def _ridge(variances: Floats) -> float:

@@ -21,6 +21,9 @@ from melc.data.source import Collected, Rows
 from melc.fit import validation
 from melc.fit.search import WORTH_SAMPLES
 
+# Matrices with up to this many elements are made dense, and stored row by row.
+_WORTH_DENSE = 1 << 22
+
 # Rows with class numbers as codes, the labels, and the total weight of each class.
 Labelled = tuple[Rows, NDArray[Any], Floats]
 
@@ -78,6 +81,8 @@ def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
     weights = None
     if sample_weight is not None:
         X, y, weights = validation.drop_weightless(X, y, check_weights(sample_weight, X.shape[0]))
+    if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one way to lie in memory, so that the bits of the fit are the same
+        X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
     classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
     index = validation.numbers_of(y, classes)
     validation.check_classes(classes, *validation.counts_and_totals(index, weights, len(classes)))

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.passes import Together, solve_together
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.coordinates import Coordinates
+from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
+from melc.fit.grid_search import search_on_grid
+from melc.fit.problem import Problem
 from melc.fit.run import Result
-from melc.fit.search import Problem, search
+from melc.fit.search import search
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
 from melc.kernels import AS_THEY_ARE, is_floored, kernel_variances, shrunk_variances, total_variance
@@ -55,6 +58,11 @@ class Settings:
     tol: float
     shrinkage: float | str | None = None
 
+    @property
+    def suits_a_grid(self) -> bool:
+        """Whether starts may be searched on a grid. The paper's methods and solvers are taken at their word."""
+        return self.method == "moments" and self.solver == "lbfgs"
+
     def problem(self, coordinates: Coordinates, shrinkage: Shrinkage | None) -> Problem:
         """Return the search problem with these settings."""
 
@@ -63,7 +71,8 @@ class Settings:
             scale = coordinates.scale
             return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale, shrinkage=shrinkage)
 
-        smooth, white = SUMS[self.method].smooth, coordinates.whitening()
+        smooth = SUMS[self.method].smooth
+        white = coordinates.white.matrix if len(coordinates.scale) <= MOST_WHITENED_FEATURES else None
         return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, white)
 
 
@@ -135,7 +144,6 @@ def learn_projection(
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
-    starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
     centre = coordinates.far_centre
     finished: list[Result] = []
 
@@ -150,7 +158,12 @@ def learn_projection(
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
-        found = search(near, settings.problem(coordinates, shrinkage), starts, rng, heard)
+        problem = settings.problem(coordinates, shrinkage)
+        if known is None and shrinkage is None and settings.suits_a_grid and not sparse.issparse(sample.X):
+            found = search_on_grid(near, problem, coordinates, settings.n_init, rng, heard)
+        else:
+            starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
+            found = search(near, problem, starts, rng, heard)
     return projection(*found)
 
 

@@ -7,15 +7,15 @@ Hessian on a sample, from differences of the gradient, and so takes a few Newton
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from melc.arrays import Floats
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.run import SCIPY_PROGRESS, Result
-from melc.fit.solvers import best_of, maximise, sharpen
+from melc.fit.problem import COARSE_EPS, Problem
+from melc.fit.run import Result
+from melc.fit.solvers import best_of
 from melc.objective import Objective
 
 _COARSE_ROWS = 5_000
@@ -30,57 +30,14 @@ _WORTH_CURVATURE = 160_000
 _WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
 # Two directions whose absolute cosine, in the optimiser's coordinates, is at least this count as one.
 _SAME = 0.99
-# The optimum of a sample differs from that of the next, so neither its search nor its sums need high accuracy.
+# The optimum of a sample differs from that of the next, so its search needs no high accuracy.
 _COARSE_TOL = 1e-2
-_COARSE_EPS = 1e-3
-# Smallest relative change of a smooth objective that counts as progress, a little more than its rounding.
-_LEAST_PROGRESS = 1e-11
 # With more features than this, computing a Hessian takes longer than the iterations that it saves.
 _MOST_CURVATURE_FEATURES = 200
 _DIFFERENCE = 1e-4
 # Curvatures are taken to be at least this fraction of the largest. Smaller ones are rounding, or belong to a flat
 # direction in which a step would be too long.
 _LEAST_CURVATURE = 1e-4
-
-
-@dataclass(frozen=True)
-class Problem:
-    """How to make an objective from rows, ``objective(rows, gamma, least_eps)``, and how to maximise it."""
-
-    objective: Callable[[Rows, float, float], Objective]
-    gamma: float
-    solver: str
-    max_iter: int
-    tol: float
-    smooth: bool  # False for objectives with jumps, which have no useful curvature
-    whitening: Floats | None = None  # coordinates of the search if no curvature is known
-
-    def solve(
-        self, objective: Objective, start: Floats, tol: float | None = None, curvature: Floats | None = None
-    ) -> Result:
-        """Maximise the objective from one start, to the tolerance of the problem or to a larger ``tol``.
-
-        Without ``tol`` a smooth objective is maximised until the gradient is small enough: when its value hardly
-        changes any more, the direction can still change by 1e-5.
-        """
-        to_the_end = tol is None and self.smooth
-        return maximise(
-            objective,
-            start,
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol if tol is None else max(tol, self.tol),
-            progress=_LEAST_PROGRESS if to_the_end else SCIPY_PROGRESS,
-            curvature=self.whitening if curvature is None else curvature,
-        )
-
-    def sharpen(self, objective: Objective, best: Result) -> Result:
-        """Return the best run made more accurate by :func:`melc.fit.solvers.sharpen`, if the objective is smooth."""
-        return sharpen(objective, best) if self.smooth else best
-
-    def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:
-        """Return the objective of a sample, with ``width`` times the bandwidth of ``n_rows`` rows."""
-        return self.objective(sample, width * self.gamma * (sample.n_rows / n_rows) ** 0.2, _COARSE_EPS)
 
 
 def search(
@@ -122,7 +79,7 @@ def _coarse_to_fine(
     runs, narrow = [], []
     for start in starts:
         sample = draw_sample(rows, _COARSE_ROWS, rng)
-        runs.append(problem.solve(problem.objective(sample, problem.gamma, _COARSE_EPS), start, _COARSE_TOL))
+        runs.append(problem.solve(problem.objective(sample, problem.gamma, COARSE_EPS), start, _COARSE_TOL))
         narrow.append(problem.solve(problem.roughly(sample, rows.n_rows), start, _COARSE_TOL).direction)
         if run_ended(runs[-1]):
             break

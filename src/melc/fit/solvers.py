@@ -18,7 +18,7 @@ _MOST_HALVINGS = 40
 
 # Differences in rounding grow along a run, about tenfold in fifteen iterations. In runs shorter than this they stay
 # below 1e-10.
-_LONG_RUN = 60
+LONG_RUN = 60
 # Factor by which sharpen reduces the gradient after a long run, and the step of its finite differences.
 _SHARPER = 1e-4
 _DIFFERENCE = 1e-5
@@ -118,18 +118,20 @@ def maximise(
     return SOLVERS[solver](Trace(objective, objective.searched_from(start), curvature), max_iter, tol, progress)
 
 
-def sharpen(objective: Objective, found: Result) -> Result:
+def sharpen(objective: Objective, found: Result, shortest: int = LONG_RUN) -> Result:
     """Return the result of a long converged run, made more accurate by Newton steps; other results unchanged.
+
+    Long are runs of at least ``shortest`` iterations.
 
     A run ends anywhere within its tolerance, and after many iterations rounding decides where: the same rows, dense and
     sparse, may end 1e-5 apart. Newton steps s with −H s = g reduce the gradient to 1e-4 of its size, with about as many
     evaluations as the run had at most. They use only gradients, because the objective itself changes by less than its
     rounding. The new evaluations are added to the count, the number of iterations stays the same.
     """
-    if not found.converged or found.n_iter < _LONG_RUN:
+    if not found.converged or found.n_iter < shortest:
         return found
     before = objective.n_evaluations, objective.n_exponentials
-    last = objective.n_evaluations + found.n_evaluations
+    last = objective.n_evaluations + max(found.n_evaluations, LONG_RUN)
     u = found.norm * objective.searched_from(found.direction)
     evaluation = objective.evaluate(u)
     value, gradient = objective.penalise(u, evaluation)

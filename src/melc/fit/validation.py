@@ -92,14 +92,22 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
         return X, index, weights
     mass = np.ones(n_rows) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X
-    # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
-    order = np.lexsort([mass, *values.T[::-1], index])
-    keys = np.column_stack([index, values])[order]
-    first = np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
+    order = np.lexsort([values[:, 0], index])
+    first = np.arange(n_rows)
+    if _has_ties(values[order, 0], index[order]):
+        # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
+        order = np.lexsort([mass, *values.T[::-1], index])
+        keys = np.column_stack([index, values])[order]
+        first = np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
     chosen = X[order[first]]
     if sparse.issparse(chosen):
         chosen.sort_indices()  # sparse products are added in the order of the stored elements
     return chosen, index[order[first]], np.add.reduceat(mass[order], first)
+
+
+def _has_ties(values: Floats, index: NDArray[Any]) -> bool:
+    """Return whether neighbours agree in the first feature and the class; if none do, these two decide the order."""
+    return bool(np.any((values[1:] == values[:-1]) & (index[1:] == index[:-1])))
 
 
 def varies(X: Any) -> bool:

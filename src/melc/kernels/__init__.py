@@ -3,6 +3,7 @@
 Nothing is compiled at import: there are no eager signatures, and the machine code is cached on disk.
 """
 
+from melc.kernels.ascent import advance, choose_direction, climb, remember
 from melc.kernels.bins import (
     ORDER,
     add_point_moments,
@@ -14,6 +15,7 @@ from melc.kernels.bins import (
     split_polynomials,
     weigh_points,
 )
+from melc.kernels.certified import certified_divergence
 from melc.kernels.couplings import (
     couple_bins,
     couple_nodes,
@@ -36,6 +38,7 @@ from melc.kernels.formulas import (
     total_variance,
     variance_pull,
 )
+from melc.kernels.grid import grid_divergence
 from melc.kernels.pairs import (
     add_cross_pairs,
     add_self_pairs,
@@ -48,6 +51,7 @@ from melc.kernels.pairs import (
     log_density,
     nearest_distance,
     self_sum,
+    thinned,
 )
 from melc.kernels.passes import project_and_bin, weigh_and_pull
 from melc.kernels.rows import (

@@ -30,7 +30,7 @@ _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 
 
 @njit(inline="always")
-def _add_moments(moments, row, weight, u):
+def add_moments(moments, row, weight, u):
     """Add weight · uʲ to ``moments[row, j]`` for j < P."""
     u2 = u * u
     u3 = u2 * u
@@ -46,7 +46,7 @@ def _add_moments(moments, row, weight, u):
 
 
 @njit(inline="always")
-def _polynomial(c, row, u):
+def polynomial(c, row, u):
     """Return Σ_j c[row, j] uʲ over j < P − 1, by Horner's rule."""
     y = (c[row, _6] * u + c[row, _5]) * u + c[row, _4]
     return (((y * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
@@ -95,7 +95,7 @@ def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, mom
                 continue
             if step == 1:
                 weight = weights[np.uint64(first + position)]
-            _add_moments(moments, np.uint64(rows[i]), weight, local[i])
+            add_moments(moments, np.uint64(rows[i]), weight, local[i])
     return outside
 
 
@@ -116,7 +116,7 @@ def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, t
             if rows[i] >= 0:
                 if step == 1:
                     weight = weights[np.uint64(first + position)]
-                own = weight * _polynomial(table, np.uint64(rows[i]), local[i])
+                own = weight * polynomial(table, np.uint64(rows[i]), local[i])
             w[np.uint64(first + position)] = own
 
 

@@ -180,6 +180,20 @@ def nearest_distance(x, y):
 
 
 @njit(cache=True, nogil=True)
+def thinned(points, step):
+    """The first of sorted points, then every one that is ``step`` or more above the last one taken; and the last."""
+    taken = np.empty(len(points) + 1)
+    taken[0] = points[0]
+    n = 1
+    for i in range(1, len(points)):
+        if points[i] - taken[n - 1] >= step:
+            taken[n] = points[i]
+            n += 1
+    taken[n] = points[-1]
+    return taken[: n + 1]
+
+
+@njit(cache=True, nogil=True)
 def insertion_sort(values, order, budget):
     """Sort ``values`` in place and apply the same moves to ``order``; both have shape (n,).
 

@@ -78,11 +78,20 @@ def project_mixed(X, v, start, stop, z):
 
 @njit(**COMPILE)
 def project_columns(XT, v, start, stop, z):
-    """Write z = Xv from the transpose of X, shape (n_features, n_rows)."""
+    """Write z = Xv from the transpose of X, shape (n_features, n_rows).
+
+    Four columns are taken at a time, so that z is read and written less often.
+    """
+    fours = len(v) - len(v) % 4
     for a in range(start, stop, COLUMN_BLOCK):
         block = z[a - start : min(a + COLUMN_BLOCK, stop) - start]
         block[:] = 0.0
-        for j in range(len(v)):
+        for j in range(0, fours, 4):
+            x0, x1, x2, x3 = XT[j, a:], XT[j + 1, a:], XT[j + 2, a:], XT[j + 3, a:]
+            v0, v1, v2, v3 = v[j], v[j + 1], v[j + 2], v[j + 3]
+            for i in range(len(block)):
+                block[i] += (v0 * x0[i] + v1 * x1[i]) + (v2 * x2[i] + v3 * x3[i])
+        for j in range(fours, len(v)):
             column = XT[j, a : a + len(block)]
             vj = v[j]
             for i in range(len(block)):
@@ -147,12 +156,30 @@ def pull_centred(X, centre, w, start, stop, gradient):
 
 @njit(**COMPILE)
 def pull_columns(XT, w, start, stop, gradient):
-    """Add Xᵀw to ``gradient``, from the transpose of X, shape (n_features, n_rows)."""
+    """Add Xᵀw to ``gradient``, from the transpose of X, shape (n_features, n_rows).
+
+    Four columns are taken at a time, so that w is read less often.
+    """
+    fours = len(gradient) - len(gradient) % 4
     for a in range(start, stop, COLUMN_BLOCK):
         weights = w[a - start : min(a + COLUMN_BLOCK, stop) - start]
-        for j in range(len(gradient)):
+        for j in range(0, fours, 4):
+            x0, x1, x2, x3 = XT[j, a:], XT[j + 1, a:], XT[j + 2, a:], XT[j + 3, a:]
+            zero = weights[0] * x0[0] * 0
+            t0, t1, t2, t3 = zero, zero, zero, zero
+            for i in range(len(weights)):
+                weight = weights[i]
+                t0 += x0[i] * weight
+                t1 += x1[i] * weight
+                t2 += x2[i] * weight
+                t3 += x3[i] * weight
+            gradient[j] += t0
+            gradient[j + 1] += t1
+            gradient[j + 2] += t2
+            gradient[j + 3] += t3
+        for j in range(fours, len(gradient)):
             column = XT[j, a : a + len(weights)]
-            total = 0.0
+            total = weights[0] * column[0] * 0
             for i in range(len(weights)):
                 total += column[i] * weights[i]
             gradient[j] += total

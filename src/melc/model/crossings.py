@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 
+from melc import kernels
 from melc.arrays import Floats
 from melc.model.density import Density
 
@@ -17,7 +18,8 @@ _MOST_GRID = 1 << 24
 # Between narrow kernels the log ratio is so steep that only bisection makes progress, and Brent's method may take many
 # steps before it bisects.
 _MOST_ROOT_STEPS = 5000
-_TAIL_STEPS, _TAIL_GROWTH = 600, 1.05
+# Distances of the grid points outside the data, in steps: each step is longer than the one before.
+_TAIL = np.cumsum(1.05 ** np.arange(600))
 
 
 def find_crossings(densities: tuple[Density, Density], ratio: Ratio) -> tuple[Floats, NDArray[np.int8]]:
@@ -43,22 +45,19 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
     """
     step = min(d.bandwidth for d in densities) / _GRID_PER_BANDWIDTH
     support = np.unique(np.concatenate([d.support for d in densities]))
-    kept = [support[0]]
-    for point in support[1:]:
-        if point - kept[-1] >= step:
-            kept.append(point)
-    kept.append(support[-1])
-    anchors = np.array(kept)
-    counts = np.clip(np.ceil(np.diff(anchors) / step), 1, _MOST_STEPS_IN_A_GAP).astype(int)
+    anchors = kernels.thinned(support, step)
+    gaps = np.diff(anchors)
+    counts = np.clip(np.ceil(gaps / step), 1, _MOST_STEPS_IN_A_GAP).astype(np.int64)
     if counts.sum() > _MOST_GRID:
         raise ValueError(
             f"With a bandwidth of {step * _GRID_PER_BANDWIDTH:.3g} and projections from {support[0]:.4g} to "
             f"{support[-1]:.4g}, the search for thresholds needs a grid of {counts.sum()} points, and the model "
             f"{len(support)} support points. Raise gamma."
         )
-    inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors, anchors[1:], counts, strict=False)]
-    tail = step * np.cumsum(_TAIL_GROWTH ** np.arange(_TAIL_STEPS))
-    return np.unique(np.concatenate([support[0] - tail, *inside, [support[-1]], support[-1] + tail]))
+    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)  # of a point within its gap
+    inside = np.repeat(anchors[:-1], counts) + places * np.repeat(gaps / counts, counts)
+    tail = step * _TAIL
+    return np.unique(np.concatenate([support[0] - tail, inside, support[-1:], support[-1] + tail]))
 
 
 def _roots(ratio: Ratio, grid: Floats) -> Floats:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from melc import kernels
 from melc.arrays import Floats
@@ -91,29 +91,47 @@ def density_of_bins(ends: Atoms, moments: Floats, middles: Floats, half: float, 
 
     ``moments`` has shape (n_bins, P), ``middles`` shape (n_bins,); ``half`` is half the width of the bins.
     """
-    parts = [_gauss_nodes(each) for each in moments]
-    nodes = [middle + half * u for middle, (u, _) in zip(middles, parts, strict=True)]
-    weights = [w for _, w in parts]
-    atoms = joined(np.concatenate([ends.points, *nodes]), np.concatenate([ends.weights, *weights]))
+    bins, nodes, weights = gauss_nodes(moments)
+    points = np.concatenate([ends.points, middles[bins] + half * nodes])
+    atoms = joined(points, np.concatenate([ends.weights, weights]))
     return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 
-def _gauss_nodes(moments: Floats) -> tuple[Floats, Floats]:
-    """Return nodes in [−1, 1] and positive weights with the given moments, shape (P,), by Golub and Welsch's method.
+def gauss_nodes(moments: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Return, for all bins together, nodes in [−1, 1] and positive weights with the given moments, shape (n_bins, 8).
 
-    With the Hankel matrices G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi matrix of the
-    orthogonal polynomials of the points. Its eigenvalues are the nodes.
+    The first array tells the bin of every node. By Golub and Welsch, from moments: with the Hankel matrices
+    G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi matrix of the points' orthogonal
+    polynomials: its eigenvalues are the nodes. A bin whose points have fewer different places gets fewer nodes.
     """
+    found, left = [], np.arange(len(moments))
     for m in range(_NODES_PER_BIN, 1, -1):
+        scaled = moments[left] / moments[left, :1]
         index = np.add.outer(np.arange(m), np.arange(m))
-        hankel = moments[index] / moments[0]
-        try:
-            lower = np.linalg.cholesky(hankel)
-        except np.linalg.LinAlgError:
-            continue
-        if lower[-1, -1] ** 2 < _RANK_TOLERANCE:
-            continue
-        half = np.linalg.solve(lower, moments[index + 1] / moments[0])
-        nodes, vectors = np.linalg.eigh(np.linalg.solve(lower, half.T))
-        return np.clip(nodes, -1, 1), moments[0] * vectors[0] ** 2
-    return moments[1:2] / moments[0], moments[0:1]
+        lower, full = _cholesky(scaled[:, index])
+        chosen = left[full]
+        if len(chosen):
+            half = np.linalg.solve(lower[full], scaled[full][:, index + 1])
+            nodes, vectors = np.linalg.eigh(np.linalg.solve(lower[full], half.transpose(0, 2, 1)))
+            weights = moments[chosen, :1] * vectors[:, 0] ** 2
+            found.append((np.repeat(chosen, m), np.clip(nodes, -1, 1).ravel(), weights.ravel()))
+        left = left[~full]
+    found.append((left, moments[left, 1] / moments[left, 0], moments[left, 0]))
+    bins, nodes, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return bins, nodes, weights
+
+
+def _cholesky(matrices: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Lower factors of many matrices, and which of them are positive with room to spare.
+
+    NumPy's own would give up on all of them for one that is not.
+    """
+    size = matrices.shape[1]
+    lower, positive = np.zeros_like(matrices), np.ones(len(matrices), dtype=bool)
+    for j in range(size):
+        pivot = matrices[:, j, j] - np.sum(lower[:, j, :j] ** 2, axis=1)
+        positive &= pivot > (_RANK_TOLERANCE if j == size - 1 else 0.0)
+        root = np.sqrt(np.where(positive, pivot, 1.0))
+        below = matrices[:, j:, j] - np.einsum("nik,nk->ni", lower[:, j:, :j], lower[:, j, :j])
+        lower[:, j:, j] = below / root[:, None]
+    return lower, positive

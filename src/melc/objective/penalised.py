@@ -18,10 +18,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from melc.arrays import Floats, unit
+from melc.data.memory import MemoryRows
 from melc.data.source import Rows
 from melc.objective.base import Divergence, Evaluation
+from melc.objective.certified import CertifiedDivergence
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import ExactDivergence, PairwiseDivergence
 from melc.objective.shrinkage import Shrinkage
@@ -49,6 +52,8 @@ def _exact(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) ->
 def _moments(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
     if rows.n_rows <= _FEW_ROWS:
         return ExactDivergence(rows, gamma, shrinkage)
+    if rows.n_rows <= _A_MOMENT and isinstance(rows, MemoryRows) and not sparse.issparse(rows.X):
+        return CertifiedDivergence(rows, gamma, eps, shrinkage)
     return MomentsDivergence(rows, gamma, eps, shrinkage)
 
 

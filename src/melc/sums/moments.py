@@ -43,7 +43,7 @@ class BinnedSum:
 
 
 @functools.cache
-def _tables(order: int) -> tuple[Floats, Floats, Floats, float, float]:
+def node_tables(order: int) -> tuple[Floats, Floats, Floats, float, float]:
     """Return the constants for P = ``order`` Chebyshev nodes on [−1, 1] that the kernels need.
 
     Row a of the first table, shape (P, P), holds the monomial coefficients of the polynomial that is one at node a and
@@ -71,7 +71,7 @@ def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
 
 
 def _sum(x: Bins, y: Bins, within: bool, variance: float, exponents: float) -> BinnedSum:
-    tables = _tables(x.moments.shape[1])
+    tables = node_tables(x.moments.shape[1])
     value, slope, error, log_factor, first, second, count = kernels.sum_bins(
         x.keys, x.moments, y.keys, y.moments, within, x.width, variance, exponents, *tables
     )

@@ -1,0 +1,407 @@
+"""The fast search by whole fits: the general way's optimum, the same bits on any threads, every kind of data."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+import test_interrupts
+from melc import MELC
+from melc.data.memory import MemoryRows
+from melc.fit import grid_search, projection
+from melc.fit.coordinates import Coordinates
+from melc.fit.projection import Settings
+from melc.fit.run import Result
+from test_ecosystem import Recorder
+
+# Every way through the search: all starts on all rows, a sample first, many rows, many features, and both.
+SIZES = {
+    "few rows": (300, 10),
+    "all rows": (3_000, 20),
+    "a sample first": (9_000, 20),
+    "many rows": (30_000, 10),
+    "many features": (3_000, 100),
+    "many of both": (22_000, 80),
+}
+
+
+def two_classes(size, seed=0):
+    n, d = SIZES[size]
+    informative = min(10, d // 2 + 1)
+    return make_classification(
+        n, d, n_informative=informative, n_clusters_per_class=3, class_sep=0.7, random_state=seed
+    )
+
+
+def learn(X, y, weights=None, **options):
+    return MELC(random_state=0, **options).fit(X, y, sample_weight=weights)
+
+
+def learn_generally(X, y, weights=None, **options):
+    """As without a grid."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Settings, "suits_a_grid", False)
+        patch.setattr(projection, "search_on_grid", None)
+        return learn(X, y, weights, **options)
+
+
+def one_optimum(n=2_000, d=6, seed=0, apart=0.7):
+    """Classes that differ by their means alone, and rows whose numbers survive an offset to the last bit."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, d)) + apart * np.outer(y, np.linspace(0, 1, d))
+    return np.round(X * 2**20) / 2**20, y
+
+
+def assert_close(found, expected, tolerance=1e-8):
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(found.divergence_, expected.divergence_, rtol=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------- what it finds
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("size", [size for size in SIZES if size != "many features"])
+def test_it_finds_no_less_than_the_general_way(size, seed):
+    X, y = two_classes(size, seed)
+    found, general = learn(X, y), learn_generally(X, y)
+    assert found.divergence_ >= general.divergence_ * (1 - 1e-6)
+
+
+@pytest.mark.slow
+def test_with_many_features_it_finds_no_less_than_the_general_way_on_the_whole():
+    """There are more optima than starts: either way misses the best on some data."""
+    problems = [two_classes("many features", seed) for seed in range(6)]
+    found, general = (np.array([fit(*each).divergence_ for each in problems]) for fit in (learn, learn_generally))
+    assert found.sum() >= 0.99 * general.sum()
+    assert np.all(found >= 0.9 * general)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_result_is_an_optimum_and_its_divergence_certified(size):
+    X, y = two_classes(size)
+    model = learn(X, y)
+    objective = Settings(1.0, "moments", 1e-9, "lbfgs", 1, 10, 1e-5).problem(
+        Coordinates(MemoryRows(X, y.astype(np.int8))), None
+    ).objective(MemoryRows(X, y.astype(np.int8)), 1.0, 0.0)  # fmt: skip
+    there = objective.evaluate(objective.searched_from(model.coef_[0]))
+    assert model.divergence_ == pytest.approx(there.divergence, abs=2e-6)
+    assert np.abs(there.gradient).max() < 1e-3
+    assert model.result_.converged
+    assert np.linalg.norm(model.coef_) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_start_has_its_run(size):
+    X, y = two_classes(size)
+    model = learn(X, y, n_init=7)
+    assert len(model.results_) == 7
+    assert all(isinstance(run, Result) for run in model.results_)
+    for run in (*model.results_, model.result_):
+        assert np.linalg.norm(run.direction) == pytest.approx(1)
+        assert len(run.history) == run.n_iter
+        assert run.n_evaluations > run.n_iter
+        assert np.isfinite(run.divergence)
+    if size in ("few rows", "all rows"):  # else the runs are those on samples
+        assert any(run is model.result_ for run in model.results_)
+        assert model.result_.divergence >= max(run.divergence for run in model.results_) - 1e-3
+        assert np.all(np.diff(model.result_.history) >= -1e-3)  # from the grid to the certified value
+    assert model.n_iter_ == model.result_.n_iter
+
+
+# ------------------------------------------------------------------------------------------------- the same result
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", [size for size in SIZES if size != "few rows"])
+def test_any_number_of_threads_gives_the_same_bits(size, weighted):
+    X, y = two_classes(size)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y)) if weighted else None
+    one, two, again = (learn(X, y, weights, n_jobs=n_jobs, n_init=4) for n_jobs in (1, 2, 2))
+    for other in (two, again):
+        assert other.coef_.tobytes() == one.coef_.tobytes()
+        assert other.thresholds_.tobytes() == one.thresholds_.tobytes()
+        assert [run.divergence for run in other.results_] == [run.divergence for run in one.results_]
+
+
+@pytest.mark.parametrize(("n", "d", "tolerance"), [(600, 5, 1e-8), (7_000, 20, 2e-6), (3_000, 70, 2e-6)])
+def test_weights_count_as_repeated_rows(n, d, tolerance):
+    """The second and the third have so many numbers that equal rows are not merged before, and end as ``tol`` lets."""
+    X, y = one_optimum(n, d)
+    copies = np.random.default_rng(1).integers(1, 4, n)
+    weighted = learn(X, y, copies.astype(float))
+    repeated = learn(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    assert_close(weighted, repeated, tolerance)
+
+
+@pytest.mark.parametrize(("n", "d"), [(600, 5), (7_000, 10), (25_000, 5), (2_000, 70)])
+def test_single_precision_is_the_same_numbers(n, d):
+    X, y = one_optimum(n, d)
+    narrow = X.astype(np.float32)
+    assert_close(learn(narrow, y), learn(narrow.astype(float), y))
+
+
+@pytest.mark.parametrize(("n", "d"), [(600, 5), (7_000, 10), (25_000, 5), (2_000, 70)])
+def test_an_offset_changes_nothing(n, d):
+    X, y = one_optimum(n, d)
+    assert_close(learn(X + 2.0**20, y), learn(X, y), 1e-6)  # centred rows are rounded elsewhere in single precision
+
+
+@pytest.mark.parametrize("order", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2]])
+@pytest.mark.parametrize(("n", "d"), [(7_000, 10), (25_000, 5), (3_000, 70)])
+def test_the_layout_of_memory_changes_nothing(n, d, order):
+    X, y = one_optimum(n, d)
+    assert_close(learn(order(X), y), learn(X, y))
+
+
+# ------------------------------------------------------------------------------------------------- kinds of data
+
+
+@pytest.mark.parametrize(("n", "d"), [(600, 5), (7_000, 10), (25_000, 5), (2_000, 70)])
+def test_features_that_are_copies_or_constant(n, d):
+    X, y = one_optimum(n, d)
+    more = np.column_stack([X, X[:, d - 1], np.full(n, 7.0)])
+    found, plain = learn(more, y), learn(X, y)
+    v = found.coef_[0]
+    assert abs(v[-1]) <= (0 if n <= 10_000 else 1e-10)  # a sample does not show that no row differs
+    assert v[d - 1] == pytest.approx(v[d], abs=1e-7)
+    assert found.divergence_ == pytest.approx(plain.divergence_, rel=1e-7)
+
+
+@pytest.mark.parametrize(("n", "d"), [(400, 3), (2_000, 5), (8_000, 5), (25_000, 5), (1_500, 70)])
+def test_classes_apart_go_the_general_way(n, d):
+    """The grid hands over inside of the search."""
+    X, y = one_optimum(n, d, apart=12.0)
+    found, general = (fit(X, y, n_init=3) for fit in (learn, learn_generally))
+    assert found.divergence_ >= general.divergence_ * (1 - 1e-7)
+    assert found.score(X, y) == 1
+    assert len(found.results_) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@pytest.mark.parametrize("d", [3, 70])
+def test_a_class_that_does_not_vary_along_a_feature(d):
+    X, y = one_optimum(400, d)
+    X[y == 0, 0] = 0.5
+    found, general = (fit(X, y, n_init=2) for fit in (learn, learn_generally))
+    assert found.divergence_ >= general.divergence_ * (1 - 1e-6)
+    if d == 3:
+        assert abs(found.coef_[0, 0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("n", "d"), [(3_000, 5), (9_000, 4), (25_000, 3)])
+def test_heavy_tails(n, d):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    X = rng.standard_t(1.5, size=(n, d)) + y[:, None]
+    found, general = (fit(X, y, n_init=2) for fit in (learn, learn_generally))
+    assert found.divergence_ >= general.divergence_ * (1 - 1e-3)
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 3), (4_000, 3), (400, 70), (12_000, 3)])
+def test_classes_of_the_same_points_have_no_divergence(n, d):
+    """Values on the grid may then be a little below zero."""
+    X = np.random.default_rng(0).normal(size=(n, d))
+    model = learn(np.vstack([X, X]), np.repeat([0, 1], n), n_init=3)
+    assert model.divergence_ == pytest.approx(0, abs=1e-9)
+    assert np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_sums_beyond_single_precision():
+    """Classes that are points are very far apart in white coordinates; with weights, too far for the grid's sums."""
+    y = np.arange(1_000) % 2
+    model = learn(np.outer(y, np.linspace(1, 2, 70)), y, np.full(1_000, 1e6), n_init=2)
+    assert np.all(np.isfinite(model.coef_))
+    assert model.score(np.outer(y, np.linspace(1, 2, 70)), y) == 1
+
+
+def test_classes_of_the_same_points_in_another_order():
+    """Of which rounding makes a divergence a little below zero, and none of the runs worth polishing."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(2_600, 40))  # too many to be sorted before
+    model = learn(np.vstack([X, X[rng.permutation(2_600)]]), np.repeat([0, 1], 2_600), n_init=1)
+    assert model.divergence_ == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_more_features_than_rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = rng.normal(size=(300, 400)) + 0.2 * y[:, None]
+    model = learn(X, y, n_init=2)
+    assert model.score(X, y) == 1
+    shrunk = learn(X, y, n_init=2, shrinkage="auto")
+    assert np.isfinite(shrunk.divergence_)
+
+
+@pytest.mark.parametrize(("n", "d"), [(900, 6), (9_000, 6), (3_000, 70)])
+def test_several_classes(n, d):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=n)
+    X = rng.normal(size=(n, d)) + 2 * np.eye(3, d)[y]
+    found, general = (fit(X, y, n_init=3) for fit in (learn, learn_generally))
+    assert np.all(found.divergence_ >= general.divergence_ - 1e-6)
+    assert [len(runs) for runs in found.results_] == [3, 3, 3]
+    assert found.score(X, y) > 0.7
+
+
+# ---------------------------------------------------------------------------------------------- its coordinates
+
+
+def coordinates_of(n=2_000, d=80, weighted=True):
+    rng = np.random.default_rng(4)
+    codes = (rng.random(n) < 0.3).astype(np.int8)
+    X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.1 * rng.normal(size=(d, d))) + 0.05 * codes[:, None]
+    X[codes == 1, 7] *= 3  # a feature in which the spread differs
+    weights = rng.exponential(size=n) if weighted else np.ones(n)
+    return X, codes, weights, Coordinates(MemoryRows(X, codes, weights))
+
+
+def covariance(X, weights):
+    return np.cov(X.T, aweights=weights, bias=True)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_covariances_within_the_classes_and_of_all_rows(weighted):
+    X, codes, weights, coordinates = coordinates_of(300, 6, weighted)
+    scaled = X / coordinates.scale
+    first, second, difference = coordinates.class_covariances
+    for c, found in enumerate((first, second)):
+        np.testing.assert_allclose(found, covariance(scaled[codes == c], weights[codes == c]), atol=1e-12)
+    means = [np.average(scaled[codes == c], axis=0, weights=weights[codes == c]) for c in (0, 1)]
+    np.testing.assert_allclose(difference, means[1] - means[0], atol=1e-12)
+    np.testing.assert_allclose(coordinates._total_covariance(), covariance(scaled, weights), atol=1e-12)
+    again = coordinates.class_covariances
+    np.testing.assert_array_equal(again[0], first)
+
+
+def test_white_coordinates_with_a_ridge():
+    _, _, _, coordinates = coordinates_of()
+    within, white = coordinates.within_covariance, coordinates.ridge_white
+    ridged = within + 0.1 * np.trace(within) / 80 * np.eye(80)
+    np.testing.assert_allclose(white.matrix.T @ ridged @ white.matrix, np.eye(80), atol=1e-10)
+    np.testing.assert_allclose(white.inverse @ white.matrix, np.eye(80), atol=1e-10)
+
+
+def test_the_subspace_of_signals_begins_with_the_means_and_holds_the_spread():
+    _, _, _, coordinates = coordinates_of()
+    basis, white = coordinates.signal_subspace(), coordinates.ridge_white
+    assert basis.shape == (80, 25)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(25), atol=1e-12)
+    means = white.matrix.T @ coordinates.class_covariances[2]
+    assert abs(basis[:, 0] @ means) == pytest.approx(np.linalg.norm(means))
+    first, second, _ = coordinates.class_covariances
+    inside = white.matrix @ basis
+    contrast = np.abs(np.linalg.eigvalsh(inside.T @ (second - first) @ inside)).max()
+    whole = np.abs(np.linalg.eigvalsh(white.matrix.T @ (second - first) @ white.matrix)).max()
+    assert contrast == pytest.approx(whole)
+
+
+def test_few_rows_know_of_the_means_only_and_equal_means_of_any_direction():
+    assert coordinates_of(300, 80)[3].signal_subspace().shape == (80, 1)
+    X = np.random.default_rng(0).normal(size=(400, 70))
+    alike = Coordinates(MemoryRows(np.vstack([X, X]), np.repeat([0, 1], 400).astype(np.int8)))
+    basis = alike.signal_subspace()
+    assert np.all(np.isfinite(basis))
+    np.testing.assert_allclose(np.linalg.norm(basis, axis=0), 1)
+
+
+# ------------------------------------------------------------------------------------------------ other ways to go
+
+
+def test_a_warm_start_goes_the_general_way_and_converges(monkeypatch):
+    X, y = two_classes("all rows")
+    model = learn(X, y, warm_start=True)
+    before = model.coef_.copy()
+    monkeypatch.setattr(projection, "search_on_grid", None)
+    model.fit(X, y)
+    assert model.result_.converged
+    assert len(model.results_) == 1
+    np.testing.assert_allclose(model.coef_, before, rtol=0, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "options", [{"solver": "sphere"}, {"method": "exact"}, {"shrinkage": "auto"}, {"method": "bin", "eps": 1e-3}]
+)
+def test_what_the_user_asks_for_is_taken_at_its_word(options, monkeypatch):
+    monkeypatch.setattr(projection, "search_on_grid", None)
+    X, y = two_classes("few rows")
+    assert np.isfinite(learn(X, y, n_init=1, max_iter=20, **options).divergence_)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_callback_may_ask_to_stop(size):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+    X, y = two_classes(size)
+    recorder = Recorder(stop_after=2)
+    model = MELC(random_state=0, n_init=8).set_callbacks(recorder).fit(X, y)
+    assert len(model.results_) == 2
+    assert recorder.heard.count("end run") == 2
+    assert recorder.heard[-2:] == ["end fit", "teardown"]
+    assert model.result_.converged
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [1, 3])
+@pytest.mark.parametrize("size", ["few rows", "all rows", "a sample first", "many features"])
+def test_a_limit_of_iterations_is_kept(size, max_iter):
+    X, y = two_classes(size)
+    model = learn(X, y, n_init=3, max_iter=max_iter)
+    assert all(run.n_iter <= max_iter for run in model.results_ if run is not model.result_)
+    assert np.isfinite(model.divergence_)
+
+
+def test_runs_that_are_alike_are_taken_once():
+    def found(point, divergence):
+        result = Result(np.zeros(2), divergence, 1.0, 0, 0, 0, True, "", ())
+        return grid_search.Found(np.array(point, dtype=float), result, None)
+
+    runs = [found([1, 0], 1.0), found([0, 2], 3.0), found([0.01, -1], 2.9), found([1, 1], 2.0), found([1, -1], 1.7)]
+    assert [run.divergence for run in grid_search.distinct_best(runs, 0.6)] == [3.0, 2.0]
+    assert [run.divergence for run in grid_search.distinct_best(runs, 0.0)] == [3.0, 2.0, 1.7, 1.0]
+
+
+@pytest.mark.parametrize("best", [0.0, -1e-7])
+def test_the_best_run_is_kept_though_its_divergence_is_not_above_zero(best):
+    result = Result(np.zeros(2), best, 1.0, 0, 0, 0, True, "", ())
+    runs = [grid_search.Found(np.array([1.0, 0.0]), result, None)]
+    assert grid_search.distinct_best(runs, 0.97) == runs
+
+
+SCENES = {
+    "all rows": (
+        "MELC(n_init=2, n_jobs=2).fit(*data(3_000, 40)); X, y = data(6_000, 60); X -= 0.97 * y[:, None]",
+        "MELC(n_jobs=2, n_init=30_000, random_state=0).fit(X, y)",
+    ),
+    "many features": (
+        "MELC(n_init=2, n_jobs=2).fit(*data(3_000, 100)); X, y = data(100_000, 300); X -= 0.97 * y[:, None]",
+        "MELC(n_jobs=2, n_init=30_000, random_state=0).fit(X, y)",
+    ),
+    "classes apart": (
+        "MELC(n_init=2, n_jobs=2).fit(*data(3_000, 40)); X, y = data(6_000, 40); X += 20 * y[:, None]",
+        "MELC(n_jobs=2, n_init=30_000, random_state=0).fit(X, y)",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", SCENES)
+def test_an_interrupt_is_heard(scene, monkeypatch):
+    monkeypatch.setitem(test_interrupts.SCENES, scene, SCENES[scene])
+    test_interrupts.test_an_interrupt_is_heard(scene)
+
+
+@pytest.mark.dask
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", ["many rows", "many of both"])
+def test_dask_finds_what_memory_finds(size, weighted):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'melc[dask]'")
+    X, y = two_classes(size)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y)) if weighted else None
+    expected = learn(X, y, weights, n_init=4)
+    lazy = [None if a is None else da.from_array(a, chunks=(7_000, *a.shape[1:])) for a in (X, y, weights)]
+    found = learn(*lazy, n_init=4)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.thresholds_, expected.thresholds_, rtol=0, atol=1e-8)
