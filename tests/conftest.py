@@ -1,11 +1,13 @@
 """One way to run tests: property tests repeatable and without a deadline that compilation would miss; interrupts heard.
 
 A shell that runs tests in the background has them ignore interrupts, and the processes that they start with them.
+Tests that ask for a browser are marked so.
 """
 
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -14,3 +16,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
