@@ -7,8 +7,11 @@ INSTALLED := $(VENV)/.installed
 FLOOR := .venv-floor
 # The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
 FLOORS = $(shell $(PYTHON) tests/floors.py)
+# The tests that run there: those of the estimator.
+ON_THE_FLOOR := classifier classifier_estimator classifier_inputs common data_passes ecosystem fit_advice fit_validation \
+	model_decision model_density sklearn
 
-.PHONY: demo test test-floor coverage lint bench fuzz paper clean
+.PHONY: demo test quick test-floor coverage lint bench fuzz paper clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
@@ -22,11 +25,15 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q
 
+# Before every commit: lint, and the tests that take about ten seconds once everything is compiled.
+quick: lint
+	$(BIN)/python -m pytest -n 2 -q -m "not slow and not browser and not dask"
+
 # Branches of src/melc that tests run: all of them once as they are, and the kernels once more line by line.
 coverage: $(INSTALLED)
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report= --cov-fail-under=0
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 --cov --cov-append --cov-report= --cov-fail-under=0 tests/test_kernels.py tests/test_uncompiled.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 --cov --cov-append --cov-report= --cov-fail-under=0 $(addprefix tests/test_,kernels.py kernels_uncompiled.py)
 	$(BIN)/python -m coverage report
 	$(BIN)/python -m coverage json -q -o .coverage.json
 	$(BIN)/python tests/branches.py .coverage.json
@@ -37,7 +44,7 @@ $(FLOOR)/.installed: pyproject.toml tests/floors.py
 	touch $@
 
 test-floor: $(FLOOR)/.installed
-	PYTHONPATH=src $(FLOOR)/bin/python -m pytest -q -n 2 $(addprefix tests/test_,common.py classifier.py density.py estimator.py together.py inputs.py ecosystem.py)
+	PYTHONPATH=src $(FLOOR)/bin/python -m pytest -q -n 2 $(addprefix tests/test_,$(addsuffix .py,$(ON_THE_FLOOR)))
 
 # The paper's evaluation; stopped at any moment, the same command goes on from there.
 paper: $(INSTALLED)

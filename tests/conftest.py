@@ -1,6 +1,7 @@
 """One way to run tests: property tests repeatable and without a deadline that compilation would miss; interrupts heard.
 
 A shell that runs tests in the background has them ignore interrupts, and the processes that they start with them.
+Tests that ask for a browser are marked so.
 """
 
 import os
@@ -22,3 +23,9 @@ def general_way(monkeypatch):
     """Fits search as they do where the grid cannot: with certified sums throughout, and sparse rows as they are."""
     monkeypatch.setattr("melc.fit.projection.Settings.suits_a_grid", False)
     monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)

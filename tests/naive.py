@@ -4,6 +4,7 @@ Everything works on all pairs at once, in extended precision where the platform 
 so that nothing underflows. No name is imported from melc.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -156,6 +157,7 @@ def moment_sum(x, a, y, b, width, variance, order):
     return total
 
 
+@functools.cache
 def node_tables(order):
     """Of P Chebyshev nodes: the coefficients of the Lagrange polynomials, half the differences, He⁺_P from the constant
     up, twice one plus the Lebesgue constant, and log P!."""

@@ -13,6 +13,8 @@ from benchmarks.measure import Profile, Row
 from melc.data.memory import MemoryRows
 from melc.objective import Objective
 
+pytestmark = pytest.mark.slow
+
 
 def test_sides_take_turns_after_a_warm_up():
     seen = []
@@ -101,3 +103,10 @@ def test_densities_on_a_grid_come_close(package, density):
 
 def test_quick_profile_measures_less():
     assert (Profile(True).rows(10**6), Profile().rows(10**6)) == (10**5, 10**6)
+
+
+def test_every_file_of_benchmarks_can_be_reached():
+    registered = {each.__module__ for each in measure.BENCHMARKS.values()}
+    files = {f"benchmarks.{path.stem}" for path in (measure.ROOT / "benchmarks").glob("*.py")}
+    apparatus = {f"benchmarks.{name}" for name in ("__init__", "__main__", "measure", "report", "tasks")}
+    assert files == registered | apparatus

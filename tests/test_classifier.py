@@ -41,6 +41,7 @@ def projections(model, X, y):
 # ---------------------------------------------------------------------------------------------- prediction
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "gamma"), [("exact", 0.3), ("discard", 1.0), ("bin", 0.5)])
 def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
     """On 10⁵ random points, most of them outside the data."""
@@ -57,6 +58,7 @@ def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
     np.testing.assert_allclose(model.decision_function(new), ratio.astype(float), rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_prediction_of_a_condensed_model_equals_the_naive_densities():
     X, y = make(n=5000)
     model = settle(method="bin", eps=0.2, n_init=1).fit(X, y)
@@ -70,6 +72,7 @@ def test_prediction_of_a_condensed_model_equals_the_naive_densities():
     np.testing.assert_array_equal(model.predict(new)[clear], model.classes_[(ratio > 0).astype(int)][clear])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_and_solver_learns_what_one_threshold_cannot(method, solver):

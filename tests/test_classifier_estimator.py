@@ -41,6 +41,7 @@ def assert_same_model(one, other):
 # ---------------------------------------------------------------------------------------- several classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "n_init"), [(load_iris, 10), (load_digits, 1)])
 def test_several_classes_on_rows_not_seen(load, n_init):
     X, y = load(return_X_y=True)
@@ -108,6 +109,7 @@ def anywhere(X, n, seed=0):
     return X[rng.integers(len(X), size=3 * n)] + steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 10])
 @pytest.mark.parametrize("priors", [None, "empirical"])
 def test_labels_probabilities_and_decisions_name_the_same_class_wherever_one_looks(n_classes, priors):
@@ -160,6 +162,7 @@ def test_far_from_all_data_the_tails_decide(distance, variances):
 # ------------------------------------------------------------------------------------- weights and priors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["moments", "exact", "discard", "bin"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_weights_are_copies_and_zero_is_absence_to_the_last_bit(n_classes, method):
@@ -179,6 +182,7 @@ def test_a_class_without_weight_is_absent():
     assert_same_model(model, settle().fit(X[y != "bee"], y[y != "bee"]))
 
 
+@pytest.mark.slow
 def test_weights_are_copies_on_data_too_large_to_be_sorted():
     """Where rows are not joined, to the accuracy of the search."""
     X, y = make(n=30_000, d=8)
@@ -408,6 +412,7 @@ def test_warnings_name_the_class_and_point_to_the_caller():
         assert warning.filename == __file__
 
 
+@pytest.mark.slow
 def test_the_model_holds_kilobytes_whatever_the_number_of_rows():
     X, y = make(n=200_000, n_classes=2)
     model = settle(n_init=1).fit(X, y)

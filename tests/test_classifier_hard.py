@@ -16,6 +16,8 @@ from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import ExactDivergence
 from melc.paper.datasets import list_datasets, load
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("moments", "exact", "discard", "bin")
 DEGENERATE = "A class does not vary along the direction found"
 

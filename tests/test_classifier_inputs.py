@@ -64,6 +64,7 @@ def test_a_refused_frame_leaves_the_names_as_they_were():
 # ------------------------------------------------------------------------------------------------- sparse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "density"), [(300, 20, 0.3), (3000, 80, 0.2), (25_000, 40, 0.2)])
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array])
 def test_sparse_and_dense_fits_agree(n, d, density, container):
@@ -75,6 +76,7 @@ def test_sparse_and_dense_fits_agree(n, d, density, container):
     assert np.mean(thin.predict(container(X)) == dense.predict(X.toarray())) > 0.999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "density", "seed"), [(3000, 600, 0.3, 1), (2000, 1000, 0.01, 0), (483, 371, 0.3, 553)]
 )
@@ -87,6 +89,7 @@ def test_sparse_and_dense_fits_agree_after_many_iterations(n, d, density, seed, 
         assert np.linalg.norm(model.coef_ - dense.coef_) < 1e-7
 
 
+@pytest.mark.slow
 def test_sparse_and_dense_fits_agree_on_the_run_where_several_find_the_same_optimum(general_way):
     X, y = make_sparse(20_000, 100, 0.2)
     dense, *thin = (settle().fit(each, y) for each in (X.toarray(), X, X.tocsc()))
@@ -96,6 +99,7 @@ def test_sparse_and_dense_fits_agree_on_the_run_where_several_find_the_same_opti
         assert np.linalg.norm(model.coef_ - dense.coef_) < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix])
 def test_a_hundred_thousand_columns_stay_sparse(container):
     few, y = make_sparse(2000, 30, 0.5)
@@ -118,6 +122,7 @@ def test_a_hundred_thousand_columns_stay_sparse(container):
     assert peak < 60e6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
 def test_a_large_sparse_matrix_in_little_memory():
     """The whole process, with Python and compiled code, where the matrix alone would be 2.4 GB if it were dense."""
@@ -130,6 +135,7 @@ def test_a_large_sparse_matrix_in_little_memory():
 # ----------------------------------------------------------------------------------------- kinds of arrays
 
 
+@pytest.mark.slow
 def test_float32_is_not_copied():
     """Nothing as large as X appears in memory, let alone a copy in float64."""
     rng = np.random.default_rng(0)

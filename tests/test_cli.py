@@ -72,6 +72,7 @@ def _read_terminal(leader):
         return b""
 
 
+@pytest.mark.slow
 class TestAsProgram:
     def test_from_a_file_to_predictions_by_pipe(self, folder, tmp_path):
         model = tmp_path / "model.json"

@@ -9,6 +9,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from melc import MELC
 
+pytestmark = pytest.mark.slow
+
 ESTIMATORS = [
     MELC(random_state=0),
     MELC(method="exact", n_init=2, random_state=0),

@@ -240,6 +240,8 @@ def test_what_cannot_be_fitted_is_refused(data, frame):
         learn(X, da.full(N, "a", chunks=X.chunks[:1]))
     with pytest.raises(ValueError, match="None of the 8 features varies"):
         learn(da.ones((N, D), chunks=X.chunks), y)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        learn(X, y, da.zeros(N, chunks=X.chunks[:1]))
     with pytest.raises(ValueError, match="continuous"):
         learn(X[:, :2].rechunk({0: 300}), X[:, 0].rechunk(300))
     with pytest.raises(ValueError, match="different labels: these are no classes"):

@@ -7,6 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 OUT_OF_CORE = """
 import ctypes, re, sys, threading, time
 import numpy as np

@@ -43,6 +43,7 @@ def both_ways(X, y, passes, monkeypatch, **options):
     return together, MELC(n_init=1, random_state=0, **options).fit(X, y), shared, list(passes)
 
 
+@pytest.mark.slow
 def test_classes_solved_together_read_the_rows_once_a_round(passes, monkeypatch):
     X, y = make(40_000)
     together, alone, shared, single = both_ways(X, y, passes, monkeypatch)
@@ -55,6 +56,7 @@ def test_classes_solved_together_read_the_rows_once_a_round(passes, monkeypatch)
     assert len(shared) < 0.6 * len(single)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("layout", ["rows", "columns", "float32"])
 def test_classes_solved_together_are_the_same_to_the_last_bit(layout, n_jobs, passes, monkeypatch):

@@ -8,6 +8,8 @@ import pytest
 
 from melc.cli import demo
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def outcome():

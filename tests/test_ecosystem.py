@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from melc import MELC
 
+pytestmark = pytest.mark.slow
+
 
 def make(n=200, seed=0):
     rng = np.random.default_rng(seed)

@@ -190,6 +190,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 class TestFaultyFiles:
     @pytest.mark.parametrize("name", FAULTS)
     def test_one_clear_error_for_every_fault(self, model, name):

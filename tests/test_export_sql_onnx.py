@@ -28,6 +28,8 @@ from melc import MELC
 from melc.export import export_text, from_json, to_json, to_onnx, to_sql
 from sqlite_mathematics import needs_sqlite_mathematics
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def model():

@@ -74,6 +74,7 @@ def test_weights_count_as_copies_in_scale_and_discriminant():
 # ------------------------------------------------------------------------------------------ the span of the rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(30, 6), (20, 40), (40, 700), (1100, 1200)])
 def test_starts_lie_in_the_span_of_the_rows(n, d, as_sparse):

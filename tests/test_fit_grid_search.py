@@ -253,7 +253,7 @@ def coordinates_of(n=2_000, d=80, weighted=True):
     rng = np.random.default_rng(4)
     codes = (rng.random(n) < 0.3).astype(np.int8)
     X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.1 * rng.normal(size=(d, d))) + 0.05 * codes[:, None]
-    X[codes == 1, 7] *= 3  # a feature in which the spread differs
+    X[codes == 1, 5] *= 3  # a feature in which the spread differs
     weights = rng.exponential(size=n) if weighted else np.ones(n)
     return X, codes, weights, Coordinates(MemoryRows(X, codes, weights))
 

@@ -94,6 +94,7 @@ def test_sparse_and_dense_rows_have_the_same_products():
     np.testing.assert_allclose(gram(sparse.csr_matrix(X), weights, scale), gram(X, weights, scale), atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("method", "eps", "n"), [("exact", None, 60), ("discard", 0.01, 60), ("bin", 0.05, 60), ("moments", 1e-10, 900)]

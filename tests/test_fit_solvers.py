@@ -46,6 +46,7 @@ def test_a_run_climbs_to_a_stationary_point(solver):
         assert np.linalg.norm(result.direction) == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_no_direction_nearby_is_better(solver):
     rows = make(1)
@@ -57,6 +58,7 @@ def test_no_direction_nearby_is_better(solver):
             assert naive.divergence(rows.X, rows.codes, other) <= result.divergence + 1e-7 * abs(result.divergence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["lbfgs", "cg"])
 @pytest.mark.parametrize("method", METHODS)
 def test_the_penalty_keeps_the_norm_near_one(method, solver):
@@ -66,6 +68,7 @@ def test_the_penalty_keeps_the_norm_near_one(method, solver):
             assert 0.9 <= result.norm <= 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["lbfgs", "cg"])
 def test_without_the_penalty_the_norm_wanders(solver):
     """D pulls at right angles to v: every step makes v longer, and nothing brings it back."""
@@ -107,6 +110,7 @@ class Recorded(Objective):
         return max(self.seen, key=lambda point: point[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["lbfgs", "cg"])
 def test_the_best_point_is_kept_though_line_searches_fail(solver):
     """Wide bins make jumps on which line searches fail; what was reached before counts."""

@@ -18,6 +18,7 @@ def plain_case(n=40, d=3, **settings):
     return Case(rng.normal(size=(n, d)) + y[:, None], y, None, "rows", {**PLAIN, **settings}, ())
 
 
+@pytest.mark.slow
 def test_no_case_of_a_short_run_fails(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert command.main(["--cases", "300", "--seed", "8", "--jobs", "1"]) == 0

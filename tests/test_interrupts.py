@@ -15,6 +15,8 @@ import pytest
 from melc import MELC
 from melc.data import memory
 
+pytestmark = pytest.mark.slow
+
 HEARD_WITHIN = 2.0  # seconds
 
 CHILD = """

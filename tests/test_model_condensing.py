@@ -88,6 +88,7 @@ def test_ends_are_the_outermost_points_with_all_their_weight(least):
         np.testing.assert_array_equal(atoms.weights, same.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("narrow_class", [0, 1])
 @pytest.mark.parametrize("narrow", [1e-3, 1e-7])
 def test_a_narrow_class_beside_a_wide_one_far_from_zero(narrow, narrow_class):

@@ -59,12 +59,14 @@ def lines(draw):
     return classes, variances
 
 
+@pytest.mark.slow
 @given(lines(), st.sampled_from([0.0, 0.0, 0.5, -2.0]))
 @settings(max_examples=80)
 def test_the_sign_is_constant_between_thresholds(line, log_prior_ratio):
     assert_thresholds_are_right(*line, log_prior_ratio)
 
 
+@pytest.mark.slow
 def test_naive_crossings_and_thresholds_correspond_one_to_one():
     rng = np.random.default_rng(0)
     for seed in range(10):
@@ -126,6 +128,7 @@ def test_equal_kernels_have_no_crossing_far_out():
     assert decision.thresholds == pytest.approx([2.6])
 
 
+@pytest.mark.slow
 def test_clusters_across_wide_gaps():
     """In gaps of thousands of bandwidths both logarithms are parabolas with kinks between."""
     for seed in range(15):
@@ -150,6 +153,7 @@ def peak_of_ratio(classes, variances):
     return float(top), float(naive.log_ratio(np.array([top]), classes, variances)[0]), curvature
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0.3, 0.03, 1e-3, 1e-4])
 def test_two_crossings_close_together_are_both_found(width):
     """The prior is set so that the ratio rises above zero over ``width`` bandwidths only."""

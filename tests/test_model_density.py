@@ -31,6 +31,7 @@ def heavy(rng, n):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", heavy(np.random.default_rng(0), 4))
 def test_condensed_densities_agree_with_the_full_ones(kind):
     rng = np.random.default_rng(3)

@@ -45,6 +45,7 @@ def well_posed(X, codes, v, least=1e-6):
     return all(np.std(z[codes == c]) > least * np.max(np.abs(z)) for c in (0, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_exact_divergence_equals_the_naive_one(weighted):
     used = 0

@@ -154,6 +154,7 @@ def _rounding(z, codes, weights, gamma, value):
     return max(1, abs(value)) * (ROUNDING + 4e-16 * np.ptp(z) / bandwidth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("character", CHARACTERS)
 def test_error_is_within_the_certificate_and_the_certificate_within_eps(character, scale):
@@ -583,6 +584,7 @@ def test_a_weight_of_k_is_k_rows():
 # --------------------------------------------------------------------------------------------------- coarse to fine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "seed"), [(100_000, 0), (100_000, 3), (200_000, 1)])
 def test_coarse_to_fine_reaches_the_best_of_ten_starts_on_all_rows(n, seed):
     X, y = make_classification(

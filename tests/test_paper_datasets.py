@@ -119,6 +119,7 @@ def test_unknown_name_lists_the_known_ones():
         load("iris")
 
 
+@pytest.mark.slow
 def test_fetch_succeeds_once_and_then_uses_the_cache(fetched_heart, tmp_path):
     with serving(fetched_heart) as (url, requests):
         first = load("heart", base_url=url, cache=tmp_path)
@@ -128,6 +129,7 @@ def test_fetch_succeeds_once_and_then_uses_the_cache(fetched_heart, tmp_path):
     assert list_datasets(cache=tmp_path)[0].at_hand
 
 
+@pytest.mark.slow
 def test_fetch_of_wrong_content_is_refused_and_not_kept(fetched_heart, tmp_path):
     one_label_changed = fetched_heart.replace(b"1 1:0.708333", b"-1 1:0.708333", 1)
     assert one_label_changed != fetched_heart
@@ -140,6 +142,7 @@ def test_fetch_of_wrong_content_is_refused_and_not_kept(fetched_heart, tmp_path)
     assert not list_datasets(cache=tmp_path)[0].at_hand
 
 
+@pytest.mark.slow
 def test_fetch_of_a_web_page_is_refused_and_not_kept(fetched_heart, tmp_path):
     with (
         serving(b"<html>sign in to use this network</html>") as (url, _),
@@ -149,6 +152,7 @@ def test_fetch_of_a_web_page_is_refused_and_not_kept(fetched_heart, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_cut_connection_is_an_error_that_leaves_nothing_behind(fetched_heart, tmp_path):
     half = fetched_heart[: len(fetched_heart) // 2]
     with (

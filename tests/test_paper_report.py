@@ -11,6 +11,8 @@ from melc.paper.pipeline import reproduce
 from melc.paper.results import gather
 from paper_cases import made_record, tiny_with
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # No network requests of its own, and able to run as root.
 FLAGS = [

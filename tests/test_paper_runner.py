@@ -16,6 +16,8 @@ from melc.paper.results import gather
 from melc.paper.tables import all_tables
 from paper_cases import TINY, made_record, made_run, tiny_with
 
+pytestmark = pytest.mark.slow
+
 MELC_CELL = MelcCell("heart", 0, 5, 0, "cg", "bin", 1.0, 0.1, 1, 100, 1e-5)
 PROFILE = tiny_with(gammas=(1.0,), folds=(0,), n_starts=4)
 

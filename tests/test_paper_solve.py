@@ -105,6 +105,7 @@ def test_the_sphere_solver_stays_on_the_sphere():
     assert run.norm == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", BASELINES)
 def test_baselines_do_better_than_chance(model):
     record = solve(BaselineCell("heart", 1, 5, 0, model))

@@ -255,6 +255,7 @@ def test_without_matplotlib_the_error_has_the_remedy(monkeypatch):
         ConvergenceDisplay([np.ones(1)]).plot()
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_only_when_something_is_drawn():
     code = "import sys, melc, melc.plotting; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -36,6 +36,7 @@ def test_codes_that_dwarf_the_data_are_refused(monkeypatch):
         refused_without_memory(lambda form=form: MELC().fit(form, y), r"takes 38 MiB, while X has 0 MiB")
 
 
+@pytest.mark.slow
 def test_some_dozens_of_classes_are_fitted():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(60), 5)
@@ -46,6 +47,7 @@ def test_some_dozens_of_classes_are_fitted():
     assert len(model.decisions_) == 60
 
 
+@pytest.mark.slow
 def test_an_outlier_takes_no_more_memory_than_other_rows():
     """Bins of a bandwidth up to a row 10¹² away would be 10¹³."""
     rng = np.random.default_rng(0)
@@ -65,6 +67,7 @@ def test_an_outlier_takes_no_more_memory_than_other_rows():
         assert hard < 10 * usual
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [1e-6, 1e-12])
 def test_a_model_of_tiny_kernels_is_no_larger_than_the_data(gamma):
     rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ def is_private(name):
 def private_names(code):
     """The private names of scikit-learn that a file imports, or reaches for in its modules."""
     found = []
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(ast.parse(code)) if "sklearn" in code else ():
         if isinstance(node, ast.ImportFrom) and not node.level and node.module.split(".")[0] == "sklearn":
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -99,6 +99,8 @@ def test_weights_of_a_frame():
         ([[1], [2], [3]], r"sample_weight has shape \(3, 1\), but X has 3 rows"),
         ([1, -2, 3], r"sample_weight holds -2\. A weight counts as that many rows"),
         (-1.0, r"sample_weight holds -1\."),
+        ([0, 0, 0], r"sample_weight is zero for every row"),
+        (0, r"sample_weight is zero for every row"),
         ([1, np.nan, 3], r"sample_weight contains NaN"),
         ([1, np.inf, 3], r"sample_weight contains infinity"),
         (np.nan, r"sample_weight contains NaN"),

@@ -89,6 +89,7 @@ CASES = {
 VARIANCES = (1e-24, 1e-10, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.16, 0.3, 0.6, 1.0, 4.0, 50.0, 1e3, 1e8, 1e20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("method", ["discard", "bin"])
 def test_the_error_stays_below_eps(method, kind):

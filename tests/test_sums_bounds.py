@@ -68,6 +68,7 @@ def test_one_pair_can_change_by_more_than_the_papers_proof_allows():
     assert change > 100 * claimed
 
 
+@pytest.mark.slow
 def test_centres_in_place_of_means_break_theorem_2():
     """Points at opposite edges of their bins: centres bring them closer by a whole width."""
     variance = 0.04
@@ -94,6 +95,7 @@ def mean_error(x, y, variance):
     return abs(naive.ip(x, y, variance) - naive.ip([x.mean()], [y.mean()], variance))
 
 
+@pytest.mark.slow
 def test_mean_bin_error_holds_and_is_nearly_reached():
     rng = np.random.default_rng(0)
     for width in (0.05, 0.3, 1.0, 2.5):
@@ -114,6 +116,7 @@ def test_theorem_2_follows_from_mean_bin_error_while_bins_are_not_huge():
     assert bounds.mean_bin_error(1.0, bounds.bin_width(1.0, just_above)) > just_above
 
 
+@pytest.mark.slow
 def test_theorem_2_holds_beyond_that_too():
     """For 0.79 ≤ ε√(2πV) < 1 no proof is given; no counter-example is found either."""
     rng = np.random.default_rng(1)

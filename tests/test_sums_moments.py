@@ -255,6 +255,7 @@ def fourier_log_sum(x, y, variance):
     return math.log(np.sum(damping * (transforms[0] * transforms[1].conj()).real))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [6, 8])
 def test_sums_agree_with_nonuniform_fourier_transforms(order):
     rng = np.random.default_rng(7)

@@ -127,6 +127,7 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.slow
 class TestBadFiles:
     @pytest.mark.parametrize("name", BAD_FILES)
     def test_one_line_that_names_the_file(self, tmp_path, name):

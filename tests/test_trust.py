@@ -35,6 +35,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["html", "svg", "png"])
 def test_pictures_show_names_as_names(folder, tmp_path, ending):
     picture = tmp_path / f"picture.{ending}"
@@ -123,6 +124,7 @@ print("nothing happened")
 """
 
 
+@pytest.mark.slow
 def test_no_socket_is_opened_and_nothing_unpickled(folder, tmp_path):
     table, model = str(folder / "table.csv"), str(folder / "model.json")
     commands = [
