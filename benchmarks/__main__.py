@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 # They register themselves.
-from benchmarks import curves, evaluations, fits, methods, peers, scaling, sparse_memory, tables, tails  # noqa: F401
+from benchmarks import curves, evaluations, fits, methods, peers, scaling, sizes, sparse_memory, tables, tails  # noqa: F401
 from benchmarks.measure import BENCHMARKS, ROOT, Profile, Row
 from benchmarks.report import head, line, write
 

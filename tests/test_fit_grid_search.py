@@ -13,6 +13,8 @@ from melc.fit.projection import Settings
 from melc.fit.run import Result
 from test_ecosystem import Recorder
 
+pytestmark = pytest.mark.slow
+
 # Every way through the search: all starts on all rows, a sample first, many rows, many features, and both.
 SIZES = {
     "few rows": (300, 10),

@@ -38,6 +38,7 @@ def same_bits(found, expected):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("character", CHARACTERS)
 def test_error_is_within_the_certificate_and_the_certificate_within_eps(character, scale):

@@ -61,7 +61,10 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         For "discard" and "bin" it is the paper's absolute error on each information potential, for standardised
         features. "exact" ignores it.
     solver : {"lbfgs", "cg", "sphere"}, default="lbfgs"
-        L-BFGS-B or conjugate gradients on the penalised objective, or gradient ascent on the unit sphere.
+        "lbfgs": L-BFGS. With method "moments" on dense rows, the starts are searched along the unit sphere on a smooth
+        approximation of the divergence, and the best is polished with certified sums; otherwise it is SciPy's L-BFGS-B
+        on the penalised objective. "cg": conjugate gradients on the penalised objective. "sphere": gradient ascent on
+        the unit sphere.
     n_init : int, default=10
         Number of starting directions. The first is the linear discriminant, the others are random.
     max_iter : int, default=200
@@ -109,10 +112,11 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
         Number of iterations of the best run. With more than two classes, the maximum over the classes.
-    result_ : melc.fit.solvers.Result, or list of Result
+    result_ : melc.fit.run.Result, or list of Result
         The best run: its iterations, evaluations, exponentials, and why it ended.
-    results_ : list of melc.fit.solvers.Result, or list of lists
-        All runs, in the order of their starts. On large data these are runs on samples.
+    results_ : list of melc.fit.run.Result, or list of lists
+        All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run that
+        did not win is that of the search, which is accurate to about 1e-4.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)

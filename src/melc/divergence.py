@@ -6,11 +6,14 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from melc._sklearn import check_weights
+from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.objective import METHODS, Objective
 from melc.sums import SUMS
+
+# Rows from which the scale of the projections is estimated.
+_ROWS_FOR_SIZE = 1000
 
 
 @overload
@@ -180,10 +183,10 @@ def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> MemoryRows:
     if sample_weight is not None:
         weights = check_weights(sample_weight, X.shape[0])
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
-    labels, codes = np.unique(y, return_inverse=True)
+    labels = np.unique(y)
     if len(labels) != 2:
         raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5]}.")
-    return MemoryRows(X, codes.astype(np.int8), weights)
+    return MemoryRows(X, (y != labels[0]).view(np.int8), weights, n_threads_for(None))
 
 
 def _direction(v: Any, n_features: int) -> Floats:
@@ -205,7 +208,9 @@ def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     """
     if SUMS[method].default_eps is None:
         return None
-    _, exponent = np.frexp(np.max(np.abs(rows.project(direction))))
+    # Some rows tell it well enough: squares have room for a factor of 1e100 and more.
+    some = rows.X[:: max(1, rows.n_rows // _ROWS_FOR_SIZE)]
+    _, exponent = np.frexp(np.max(np.abs(some.astype(np.float64) @ direction)))
     return np.full(rows.n_features, np.ldexp(1.0, exponent))
 
 

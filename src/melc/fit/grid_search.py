@@ -27,7 +27,7 @@ from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.coordinates import Coordinates
-from melc.fit.problem import Problem
+from melc.fit.problem import COARSE_EPS, COARSE_TOL, Problem
 from melc.fit.run import BY_GRADIENT, BY_PROGRESS, STALLED, Result, limit_reached
 from melc.fit.solvers import best_of
 from melc.kernels import ascent
@@ -44,8 +44,8 @@ _LEAST_PROGRESS = 1e-11
 _SHARPER, _SHARPENING_STEPS = 1e-3, 12
 # Directions whose cosine in white coordinates is larger count as one.
 _SAME = 0.99
-# More features than this are many.
-MANY_FEATURES = 64
+# More features than the first are many where samples of the rows would be searched; more than the second always are.
+_MANY_FEATURES, _VERY_MANY_FEATURES = 64, 128
 # Up to so many rows every start sees all of them; beyond, a sample first; and beyond the last, never all.
 _ALL_STARTS, _SAMPLE, _MANY_ROWS = 6_000, 4_000, 20_000
 # Rows of the two samples where rows are many.
@@ -55,6 +55,8 @@ _COARSE_ROWS, _MIDDLE_ROWS = 5_000, 40_000
 _WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
 # Rows, and numbers, that are searched in all features where these are many.
 _MOST_WIDE_ROWS, _MOST_WIDE_NUMBERS = 100_000, 1 << 25
+# Up to so many numbers random directions in all features are worth searching from as well.
+_FEW_WIDE_NUMBERS = 2_000_000
 # Rows that the search inside a subspace sees, and the number of its directions that go on in all features.
 _SUBSPACE_ROWS, _FROM_SUBSPACE = 8_000, 4
 # Runs that go on from a sample, and that are polished; and the parts of the best divergence that they must reach.
@@ -89,8 +91,12 @@ class Found:
 class Searcher:
     """Runs on some rows in memory, from points in white coordinates (perhaps those of a subspace)."""
 
-    def __init__(self, rows: MemoryRows, problem: Problem, coordinates: Coordinates, white: Whitening) -> None:
+    def __init__(
+        self, rows: MemoryRows, problem: Problem, coordinates: Coordinates, white: Whitening, coarse: bool = False
+    ) -> None:
+        """Take rows, of which a sample needs no high accuracy (``coarse``): its optimum is not that of all rows."""
         self.rows, self.problem, self.coordinates, self.white = rows, problem, coordinates, white
+        self.coarse = coarse
         self.grid = GridRows(rows, lambda X: coordinates.scaled(X) @ white.matrix, white.matrix.shape[1])
 
     def direction(self, p: Floats) -> Floats:
@@ -120,17 +126,21 @@ class Searcher:
         """Return what an ascent found, by the general way from where the grid handed over."""
         if climbing.status != ascent.HANDED_OVER:
             return Found(climbing.point, self.result(climbing), climbing)
-        objective = self.problem.objective(self.rows, gamma, 0.0)
-        result = self.problem.solve(objective, self.direction(climbing.point))
+        result = self.problem.solve(
+            self._objective(gamma), self.direction(climbing.point), COARSE_TOL if self.coarse else None
+        )
         return Found(self.point(result.direction), result, None)
 
     def values(self, mapped: Mapped, points: Sequence[Floats], gamma: float) -> list[float]:
         """Return D at some white coordinates, by the general way where a grid does not do."""
         values = list(mapped(lambda p: self.grid.evaluate(p / np.linalg.norm(p), gamma)[0], points))
         if np.isnan(values).any():
-            objective = self.problem.objective(self.rows, gamma, 0.0)
+            objective = self._objective(gamma)
             return [objective.evaluate(self.white.matrix @ p).divergence for p in points]
         return values
+
+    def _objective(self, gamma: float) -> Objective:
+        return self.problem.objective(self.rows, gamma, COARSE_EPS if self.coarse else 0.0)
 
     def result(self, climbed: Ascent) -> Result:
         """Return an ascent as the result of a run."""
@@ -158,20 +168,17 @@ def search_on_grid(
     """Return the best direction, certified on all rows, and the run of every start."""
     if rows.n_rows <= _MANY_ROWS:
         rows = rows.in_memory()
-    if rows.n_features > MANY_FEATURES:
+    if rows.n_features > (_MANY_FEATURES if rows.n_rows > _MANY_ROWS else _VERY_MANY_FEATURES):
         return _many_features(rows, problem, coordinates, n_starts, rng, run_ended)
-    white = coordinates.white
-    starts = [
-        white.inverse @ (start * coordinates.finite_scale) for start in coordinates.starting_directions(n_starts, rng)
-    ]
     if rows.n_rows > _MANY_ROWS:
-        return _many_rows(rows, problem, coordinates, starts, rng, run_ended)
+        return _many_rows(rows, problem, coordinates, n_starts, rng, run_ended)
+    white, starts = coordinates.white, _starts(coordinates, n_starts, rng)
     every = Searcher(rows.in_memory(), problem, coordinates, white)
     with _threads(every.rows) as mapped:
         if rows.n_rows <= _ALL_STARTS:
             runs = candidates = _heard(every.runs(mapped, starts, problem.gamma), run_ended)
         else:
-            sample = Searcher(draw_sample(rows, _SAMPLE, rng), problem, coordinates, white)
+            sample = Searcher(draw_sample(rows, _SAMPLE, rng), problem, coordinates, white, coarse=True)
             gamma = problem.gamma_for(sample.rows, rows)
             runs = _heard(sample.runs(mapped, starts, gamma), run_ended)
             some = distinct_best(runs, _WORTH_GOING_ON)[:_GO_ON]
@@ -180,25 +187,34 @@ def search_on_grid(
     return _polished(every, rows, candidates, runs)
 
 
+def _starts(coordinates: Coordinates, n: int, rng: np.random.RandomState) -> list[Floats]:
+    """The discriminant and random directions, in white coordinates."""
+    directions = coordinates.starting_directions(n, rng)
+    return [coordinates.white.inverse @ (direction * coordinates.finite_scale) for direction in directions]
+
+
 def _many_rows(
     rows: Rows,
     problem: Problem,
     coordinates: Coordinates,
-    starts: list[Floats],
+    n_starts: int,
     rng: np.random.RandomState,
     run_ended: Listener,
 ) -> tuple[Result, list[Result]]:
-    middle = Searcher(draw_sample(rows, _MIDDLE_ROWS, rng), problem, coordinates, coordinates.white)
-    seeds = rng.randint(2**31 - 1, size=len(starts))
+    middle = Searcher(draw_sample(rows, _MIDDLE_ROWS, rng), problem, coordinates, coordinates.white, coarse=True)
+    # Wide and narrow kernels find different optima, and from different starts more of them.
+    starts, others = (_starts(coordinates, n_starts, rng) for _ in range(2))
+    seeds = rng.randint(2**31 - 1, size=n_starts)
     gamma = problem.gamma_for(middle.rows, rows)
 
-    def coarse(start: Floats, seed: int) -> tuple[Searcher, Ascent, float, Ascent]:
+    def coarse(start: Floats, other: Floats, seed: int) -> tuple[Searcher, Ascent, float, Ascent]:
         drawn = draw_sample(middle.rows, _COARSE_ROWS, np.random.RandomState(seed))
-        sample, narrow = Searcher(drawn, problem, coordinates, coordinates.white), problem.gamma_for(drawn, rows)
-        return sample, sample.climb(start, problem.gamma), narrow, sample.climb(start, narrow)
+        sample = Searcher(drawn, problem, coordinates, coordinates.white, coarse=True)
+        narrow = problem.gamma_for(drawn, rows)
+        return sample, sample.climb(start, problem.gamma), narrow, sample.climb(other, narrow)
 
     def both() -> Iterator[tuple[Found, Found]]:
-        for sample, wide, gamma, narrow in mapped(coarse, starts, seeds):
+        for sample, wide, gamma, narrow in mapped(coarse, starts, others, seeds):
             middle.rows.check_going_on()
             yield sample.ended(wide, problem.gamma), sample.ended(narrow, gamma)
 
@@ -224,16 +240,17 @@ def _many_features(
     sample = draw_sample(rows, min(_MOST_WIDE_ROWS, _MOST_WIDE_NUMBERS // rows.n_features), rng)
     white, basis = coordinates.ridge_white, coordinates.signal_subspace()
     inside = Whitening(white.matrix @ basis, basis.T @ white.inverse)
-    few = Searcher(draw_sample(sample, _SUBSPACE_ROWS, rng), problem, coordinates, inside)
+    few = Searcher(draw_sample(sample, _SUBSPACE_ROWS, rng), problem, coordinates, inside, coarse=True)
     starts = [np.eye(basis.shape[1])[0], *rng.normal(size=(n_starts - 1, basis.shape[1]))]
     gamma = problem.gamma_for(few.rows, rows)
     with _threads(few.rows) as mapped:
         runs = _heard(few.runs(mapped, starts, gamma), run_ended)
     chosen = [basis @ run.point for run in distinct_best(runs, _WORTH_GOING_ON)[:_FROM_SUBSPACE]]
     every = _ScaledSearcher(sample, problem, coordinates, white)
-    discriminant = white.inverse @ (coordinates.discriminant())
-    gamma = problem.gamma_for(sample, rows)
-    found = every.run_together([*chosen, discriminant], gamma)
+    scaled = [coordinates.discriminant()]
+    if sample.n_rows * sample.n_features <= _FEW_WIDE_NUMBERS:
+        scaled += list(rng.normal(size=(n_starts - 1, sample.n_features)))
+    found = every.run_together([*chosen, *(white.inverse @ u for u in scaled)], problem.gamma_for(sample, rows))
     return _polished(every, rows, [max(found, key=lambda run: run.divergence)], runs)
 
 
@@ -242,6 +259,7 @@ class _ScaledSearcher(Searcher):
 
     def __init__(self, rows: MemoryRows, problem: Problem, coordinates: Coordinates, white: Whitening) -> None:
         self.rows, self.problem, self.coordinates, self.white = rows, problem, coordinates, white
+        self.coarse = True
         self.grid = GridRows(rows, coordinates.scaled, rows.n_features)
 
     def climb(self, start: Floats, gamma: float, before: Ascent | None = None, accuracy: Accuracy = _ROUGH) -> Ascent:
@@ -284,11 +302,12 @@ def _polished(
 def polish(objective: Objective, searcher: Searcher, found: Found) -> Result:
     """Return the optimum near a run, by certified evaluations that go on with what the run knows of the curvature."""
     problem, white = searcher.problem, searcher.white.matrix
-    is_all, rough = searcher.rows.n_rows == objective.rows.n_rows, found.result
-    if is_all and found.ascent is not None:  # a certified evaluation costs ten times as much as one on the grid
+    rough = found.result
+    if searcher.rows.n_rows == objective.rows.n_rows and found.ascent is not None:
+        # Closer on the grid first: a certified evaluation costs ten times as much.
         found = searcher.ended(searcher.climb(found.point, problem.gamma, found.ascent, _CLOSE), problem.gamma)
-    if found.ascent is None:  # the general way has a certificate, unless the rows are a sample only
-        return found.result if is_all else problem.solve(objective, found.result.direction)
+    if found.ascent is None:  # the general way has a certificate, of all rows if it was not coarse
+        return problem.solve(objective, found.result.direction) if searcher.coarse else found.result
     before = objective.n_exponentials
     climbing = Ascent(found.point, problem.max_iter, found.ascent)
     while climbing.status == ascent.RUNNING:
@@ -336,7 +355,7 @@ def _after(run: Result, polished: Result) -> Result:
 def distinct_best(runs: Sequence[Found], least: float) -> list[Found]:
     """Return runs by falling divergence, no two alike, as far as they reach ``least`` times the best divergence."""
     chosen = _distinct(list(runs), [run.divergence for run in runs], lambda run: run.point)
-    return [run for run in chosen if run.divergence >= least * chosen[0].divergence]
+    return [run for run in chosen if run is chosen[0] or run.divergence >= least * chosen[0].divergence]
 
 
 def _distinct(things: list, values: list[float], point: Callable = lambda thing: thing) -> list:

@@ -10,8 +10,8 @@ from melc.fit.solvers import LONG_RUN, maximise, sharpen
 from melc.fit.validation import MOST_SORTED_NUMBERS
 from melc.objective import Objective
 
-# The optimum of a sample differs from that of the next, so its sums need no high accuracy.
-COARSE_EPS = 1e-3
+# The optimum of a sample differs from that of the next, so neither its search nor its sums need high accuracy.
+COARSE_TOL, COARSE_EPS = 1e-2, 1e-3
 # Smallest relative change of a smooth objective that counts as progress, a little more than its rounding.
 _LEAST_PROGRESS = 1e-11
 # With more features than this, the steps that make a result more accurate would be too many.
@@ -28,11 +28,9 @@ class Problem:
     max_iter: int
     tol: float
     smooth: bool  # False for objectives with jumps, which have no useful curvature
-    whitening: Floats | None = None  # coordinates of the search if no curvature is known
+    whitening: Floats | None = None  # coordinates of the search
 
-    def solve(
-        self, objective: Objective, start: Floats, tol: float | None = None, curvature: Floats | None = None
-    ) -> Result:
+    def solve(self, objective: Objective, start: Floats, tol: float | None = None) -> Result:
         """Maximise the objective from one start, to the tolerance of the problem or to a larger ``tol``.
 
         Without ``tol`` a smooth objective is maximised until the gradient is small enough: when its value hardly
@@ -46,7 +44,7 @@ class Problem:
             max_iter=self.max_iter,
             tol=self.tol if tol is None else max(tol, self.tol),
             progress=_LEAST_PROGRESS if to_the_end else SCIPY_PROGRESS,
-            curvature=self.whitening if curvature is None else curvature,
+            curvature=self.whitening,
         )
 
     def sharpen(self, objective: Objective, best: Result) -> Result:

@@ -1,9 +1,10 @@
-"""The search from several starting directions: on all rows for small data, from coarse to fine for large data.
+"""The general search from several starting directions: on all rows for small data, from coarse to fine for large data.
+
+It serves what :mod:`melc.fit.grid_search` does not: sparse data, shrinkage, the paper's methods and solvers.
 
 On large data each start runs on a small stratified sample, whose wide kernels make the objective smoother. The best few
 directions continue on a larger sample, while the bandwidth goes to that of all rows (first above it, then below it,
-then to it). These candidates are compared on all rows, and only the best is optimised there. That last search uses the
-Hessian on a sample, from differences of the gradient, and so takes a few Newton-like steps.
+then to it). These candidates are compared on all rows, and only the best is optimised there.
 """
 
 from collections.abc import Callable
@@ -13,31 +14,20 @@ import numpy as np
 from melc.arrays import Floats
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.problem import COARSE_EPS, Problem
+from melc.fit.problem import COARSE_EPS, COARSE_TOL, Problem
 from melc.fit.run import Result
 from melc.fit.solvers import best_of
 from melc.objective import Objective
 
 _COARSE_ROWS = 5_000
 _MIDDLE_ROWS = 40_000
-_CURVATURE_ROWS = 100_000
 # Up to this many rows, all starts run on all rows.
 WORTH_SAMPLES = 20_000
-# Up to this many rows, computing a Hessian takes longer than the iterations that it saves.
-_WORTH_CURVATURE = 160_000
 # Bandwidths on the middle sample, relative to that of all rows, and the number of directions optimised with each. The
 # second is narrower than the last, because optima with more thresholds are found there and stay optima afterwards.
 _WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
 # Two directions whose absolute cosine, in the optimiser's coordinates, is at least this count as one.
 _SAME = 0.99
-# The optimum of a sample differs from that of the next, so its search needs no high accuracy.
-_COARSE_TOL = 1e-2
-# With more features than this, computing a Hessian takes longer than the iterations that it saves.
-_MOST_CURVATURE_FEATURES = 200
-_DIFFERENCE = 1e-4
-# Curvatures are taken to be at least this fraction of the largest. Smaller ones are rounding, or belong to a flat
-# direction in which a step would be too long.
-_LEAST_CURVATURE = 1e-4
 
 
 def search(
@@ -79,12 +69,12 @@ def _coarse_to_fine(
     runs, narrow = [], []
     for start in starts:
         sample = draw_sample(rows, _COARSE_ROWS, rng)
-        runs.append(problem.solve(problem.objective(sample, problem.gamma, COARSE_EPS), start, _COARSE_TOL))
-        narrow.append(problem.solve(problem.roughly(sample, rows.n_rows), start, _COARSE_TOL).direction)
+        runs.append(problem.solve(problem.objective(sample, problem.gamma, COARSE_EPS), start, COARSE_TOL))
+        narrow.append(problem.solve(problem.roughly(sample, rows.n_rows), start, COARSE_TOL).direction)
         if run_ended(runs[-1]):
             break
     directions = _through_widths(rows, problem, [run.direction for run in runs], narrow, rng)
-    return _on_all_rows(rows, problem, directions, rng), runs
+    return _on_all_rows(rows, problem, directions), runs
 
 
 def _through_widths(
@@ -101,18 +91,15 @@ def _through_widths(
         objective = problem.roughly(middle, rows.n_rows, width)
         candidates = directions + narrow if width == 1 else directions
         few = _distinct_best(objective, candidates)[:survivors]
-        directions = [problem.solve(objective, direction, _COARSE_TOL).direction for direction in few]
+        directions = [problem.solve(objective, direction, COARSE_TOL).direction for direction in few]
     return directions
 
 
-def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats], rng: np.random.RandomState) -> Result:
+def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats]) -> Result:
     """Return the run on all rows from the best of the directions, which are compared on all rows as well."""
     objective = problem.objective(rows, problem.gamma, 0.0)
     winner = _distinct_best(objective, directions)[0]
-    curvature = None
-    if problem.smooth and rows.n_rows > _WORTH_CURVATURE and rows.n_features <= _MOST_CURVATURE_FEATURES:
-        curvature = curvature_at(problem.roughly(draw_sample(rows, _CURVATURE_ROWS, rng), rows.n_rows), winner)
-    return problem.sharpen(objective, problem.solve(objective, winner, curvature=curvature))
+    return problem.sharpen(objective, problem.solve(objective, winner))
 
 
 def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Floats]:
@@ -124,21 +111,3 @@ def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Float
         if all(abs(u @ other) < _SAME for other in kept):
             kept.append(u)
     return [objective.direction_of(u) for u in kept]
-
-
-def curvature_at(objective: Objective, direction: Floats) -> Floats:
-    """Return R, of shape (d, d), with R Rᵀ ≈ (−H)⁻¹, H the Hessian of the penalised objective at a direction.
-
-    In coordinates p with u = u₀ + R p the curvature is one in all directions. H is computed by differences of the
-    gradient. If the objective is not concave, the absolute values of its curvatures are used.
-    """
-    u = objective.searched_from(direction)
-    gradient = objective.penalise(u, objective.evaluate(u))[1]
-    hessian = np.empty((len(u), len(u)))
-    for j in range(len(u)):
-        moved = u.copy()
-        moved[j] += _DIFFERENCE
-        hessian[j] = (objective.penalise(moved, objective.evaluate(moved))[1] - gradient) / _DIFFERENCE
-    values, vectors = np.linalg.eigh(-0.5 * (hessian + hessian.T))
-    values = np.maximum(np.abs(values), _LEAST_CURVATURE * np.abs(values).max())
-    return np.asarray(vectors / np.sqrt(values))

@@ -66,16 +66,20 @@ def _put_trial(vectors, numbers):
 @njit(**COMPILE)
 def remember(vectors, gradient, pairs, curvatures, counts):
     """Keep the last step and the change of the (negative) gradient that it made."""
-    k = counts[NEXT]
-    step, change = pairs[0, k], pairs[1, k]
+    product, square = 0.0, 0.0
     for j in range(len(gradient)):
-        step[j] = vectors[TRIAL, j] - vectors[POINT, j]
-        change[j] = vectors[GRADIENT, j] - gradient[j]
-    product = _dot(step, change)
-    if product > _LEAST_CURVATURE * _dot(change, change):
-        curvatures[k] = 1 / product
-        counts[NEXT] = (k + 1) % len(curvatures)
-        counts[REMEMBERED] = min(counts[REMEMBERED] + 1, len(curvatures))
+        change = vectors[GRADIENT, j] - gradient[j]
+        product += (vectors[TRIAL, j] - vectors[POINT, j]) * change
+        square += change * change
+    if not product > _LEAST_CURVATURE * square:
+        return
+    k = counts[NEXT]
+    for j in range(len(gradient)):
+        pairs[0, k, j] = vectors[TRIAL, j] - vectors[POINT, j]
+        pairs[1, k, j] = vectors[GRADIENT, j] - gradient[j]
+    curvatures[k] = 1 / product
+    counts[NEXT] = (k + 1) % len(curvatures)
+    counts[REMEMBERED] = min(counts[REMEMBERED] + 1, len(curvatures))
 
 
 @njit(**COMPILE)

@@ -60,11 +60,11 @@ def certified_divergence(
     if not min(vx, vy) > 0:
         return NOT_CERTIFIED
     width = 2.0 ** math.floor(math.log2(bin_per_bandwidth * math.sqrt(2 * min(vx, vy))))
-    low = math.floor((least - origin) / width)
-    n_bins = math.floor((largest - origin) / width) - low + 1
-    if not n_bins <= _MOST_BINS or not abs(low) < 2.0**40:
+    low = np.floor((least - origin) / width)  # as floats: numbers of bins far out need not fit an integer
+    span = np.floor((largest - origin) / width) - low + 1
+    if not span <= _MOST_BINS or not abs(low) < 2.0**40:
         return NOT_CERTIFIED
-    n_bins = int(n_bins)
+    n_bins = int(span)
     bins, local = np.empty(len(z), np.int64), np.empty(len(z))
     moments = np.zeros((2 * n_bins, ORDER))
     for i in range(len(z)):

@@ -187,7 +187,7 @@ def grid_divergence(z, n_x, weights, step, totals, factors, coarsest, w):
     mean_x, mean_y = first_x / totals[0], first_y / totals[1]
     vx = factors[0] * (second_x / totals[0] - mean_x * mean_x)
     vy = factors[1] * (second_y / totals[1] - mean_y * mean_y)
-    if not (vx > 0 and vy > 0):
+    if not (0 < vx < np.inf and 0 < vy < np.inf):
         return np.nan
     across = vx + vy
     low, high = float(min(low_x, low_y)), float(max(high_x, high_y))
