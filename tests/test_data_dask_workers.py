@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed_is_survived(client, data, expected, monkeypatch
     before = client.run(os.getpid)
     rounds = at_round(monkeypatch, 8, lambda _: os.kill(next(iter(before.values())), signal.SIGKILL))
     found = learn(*in_chunks(chunks, *data))
-    assert len(rounds) > 10  # it was in mid-fit
+    assert len(rounds) > 8  # it was in mid-fit
     assert set(client.run(os.getpid).values()) != set(before.values())
     assert_same(found, expected)
     client.wait_for_workers(2, timeout=30)

@@ -4,6 +4,7 @@ import math
 from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from melc._sklearn import check_weights, n_threads_for
@@ -183,10 +184,20 @@ def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> MemoryRows:
     if sample_weight is not None:
         weights = check_weights(sample_weight, X.shape[0])
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+    return MemoryRows(X, _codes(y), weights, n_threads_for(None))
+
+
+def _codes(y: NDArray[Any]) -> NDArray[np.int8]:
+    """Return 0 for the lower of two labels and 1 for the higher, shape (n,)."""
+    if y.dtype.kind in "biuf" and len(y):
+        low, high = y.min(), y.max()  # faster than a search for all labels, by far
+        second = y == high
+        if low < high and np.all(second | (y == low)):
+            return second.view(np.int8)
     labels = np.unique(y)
     if len(labels) != 2:
         raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5]}.")
-    return MemoryRows(X, (y != labels[0]).view(np.int8), weights, n_threads_for(None))
+    return (y != labels[0]).view(np.int8)
 
 
 def _direction(v: Any, n_features: int) -> Floats:

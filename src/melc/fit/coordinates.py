@@ -91,6 +91,12 @@ class Coordinates:
             covariances.append((rows * share[:, None]).T @ rows)
         return covariances[0], covariances[1], means[1] - means[0]
 
+    def _class_deviations(self) -> list[Floats]:
+        """Standard deviations of the features within either class; from the covariances, if these are known."""
+        if "class_covariances" not in vars(self):
+            return [deviation for _, deviation in self.class_statistics]
+        return [np.sqrt(np.diagonal(each)) * self.finite_scale for each in self.class_covariances[:2]]
+
     @functools.cached_property
     def within_covariance(self) -> Floats:
         """Covariance of the scaled features within the classes, the mean of the two; shape (d, d)."""
@@ -151,7 +157,7 @@ class Coordinates:
         σ_c² are the class ``variances`` along v, σ_cj² the variances of the features within class c.
         """
         left = []
-        for (_, deviation), variance in zip(self.class_statistics, variances, strict=True):
+        for deviation, variance in zip(self._class_deviations(), variances, strict=True):
             size = float(np.linalg.norm(direction * deviation))
             left.append(variance / size**2 if size**2 > 0 else 0.0)
         return min(left)

@@ -44,8 +44,8 @@ _LEAST_PROGRESS = 1e-11
 _SHARPER, _SHARPENING_STEPS = 1e-3, 12
 # Directions whose cosine in white coordinates is larger count as one.
 _SAME = 0.99
-# More features than the first are many where samples of the rows would be searched; more than the second always are.
-_MANY_FEATURES, _VERY_MANY_FEATURES = 64, 128
+# More features than this are many.
+_MANY_FEATURES = 64
 # Up to so many rows every start sees all of them; beyond, a sample first; and beyond the last, never all.
 _ALL_STARTS, _SAMPLE, _MANY_ROWS = 6_000, 4_000, 20_000
 # Rows of the two samples where rows are many.
@@ -168,7 +168,7 @@ def search_on_grid(
     """Return the best direction, certified on all rows, and the run of every start."""
     if rows.n_rows <= _MANY_ROWS:
         rows = rows.in_memory()
-    if rows.n_features > (_MANY_FEATURES if rows.n_rows > _MANY_ROWS else _VERY_MANY_FEATURES):
+    if rows.n_features > _MANY_FEATURES:
         return _many_features(rows, problem, coordinates, n_starts, rng, run_ended)
     if rows.n_rows > _MANY_ROWS:
         return _many_rows(rows, problem, coordinates, n_starts, rng, run_ended)

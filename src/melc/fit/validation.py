@@ -19,6 +19,8 @@ _SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
 _BLOCK = 1 << 16
 # Labels are searched in blocks of this size, because a single NumPy call on all of them could not be interrupted.
 _LABELS_AT_ONCE = 1 << 20
+# Types of labels that are no quantities: booleans, integers and strings. Others are looked at more closely.
+_LABEL_KINDS = "biuU"
 # Smallest and largest total weight of a class.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
 # Data with up to this many elements are sorted, which takes little time; larger data are seldom degenerate.
@@ -32,7 +34,8 @@ def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
     """
     found = []
     for part in _label_stretches(len(y)):
-        check_classification_targets(y[part])
+        if y.dtype.kind not in _LABEL_KINDS:
+            check_classification_targets(y[part])
         found.append(np.unique(y[part]))
         check_number_of_classes(len(found[-1]), len(y), n_bytes)
     labels = np.unique(np.concatenate(found))
