@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+SLOW_FILES = $(shell grep -lE '^pytestmark = .*(slow|dask)' tests/*.py)
+
 FLOOR := .venv-floor
 # The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
 FLOORS = $(shell $(PYTHON) tests/floors.py)
@@ -25,9 +27,10 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q
 
-# Before every commit: lint, and the tests that take about ten seconds once everything is compiled.
+# Before every commit: lint, and the tests that take about ten seconds once everything is compiled. Files that are slow
+# as a whole are not even imported.
 quick: lint
-	$(BIN)/python -m pytest -n 2 -q -m "not slow and not browser and not dask"
+	$(BIN)/python -m pytest -n 2 -q -m "not slow and not browser and not dask" $(addprefix --ignore=,$(SLOW_FILES))
 
 # Branches of src/melc that tests run: all of them once as they are, and the kernels once more line by line.
 coverage: $(INSTALLED)

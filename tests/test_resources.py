@@ -84,4 +84,6 @@ def test_a_grid_beyond_all_measure_is_refused(monkeypatch):
     monkeypatch.setattr("melc.model.crossings._MOST_GRID", 1 << 16)
     support = np.linspace(0, 1, 5_000)
     many = Density(support, np.full(5_000, 1 / 5_000), 1e-18)
+    few = Density(support[:2], np.full(2, 0.5), 1.0)
+    decide((few, few))  # what is compiled now is no memory of the refusal
     refused_without_memory(lambda: decide((many, many)), r"bandwidth of 1e-09.*Raise gamma")

@@ -172,7 +172,8 @@ def search_on_grid(
         return _many_features(rows, problem, coordinates, n_starts, rng, run_ended)
     if rows.n_rows > _MANY_ROWS:
         return _many_rows(rows, problem, coordinates, n_starts, rng, run_ended)
-    white, starts = coordinates.white, _starts(coordinates, n_starts, rng)
+    white = coordinates.white
+    starts = _starts(coordinates, white, n_starts, rng)
     every = Searcher(rows.in_memory(), problem, coordinates, white)
     with _threads(every.rows) as mapped:
         if rows.n_rows <= _ALL_STARTS:
@@ -187,10 +188,10 @@ def search_on_grid(
     return _polished(every, rows, candidates, runs)
 
 
-def _starts(coordinates: Coordinates, n: int, rng: np.random.RandomState) -> list[Floats]:
+def _starts(coordinates: Coordinates, white: Whitening, n: int, rng: np.random.RandomState) -> list[Floats]:
     """The discriminant and random directions, in white coordinates."""
     directions = coordinates.starting_directions(n, rng)
-    return [coordinates.white.inverse @ (direction * coordinates.finite_scale) for direction in directions]
+    return [white.inverse @ (direction * coordinates.finite_scale) for direction in directions]
 
 
 def _many_rows(
@@ -203,7 +204,7 @@ def _many_rows(
 ) -> tuple[Result, list[Result]]:
     middle = Searcher(draw_sample(rows, _MIDDLE_ROWS, rng), problem, coordinates, coordinates.white, coarse=True)
     # Wide and narrow kernels find different optima, and from different starts more of them.
-    starts, others = (_starts(coordinates, n_starts, rng) for _ in range(2))
+    starts, others = (_starts(coordinates, coordinates.white, n_starts, rng) for _ in range(2))
     seeds = rng.randint(2**31 - 1, size=n_starts)
     gamma = problem.gamma_for(middle.rows, rows)
 
@@ -247,10 +248,11 @@ def _many_features(
         runs = _heard(few.runs(mapped, starts, gamma), run_ended)
     chosen = [basis @ run.point for run in distinct_best(runs, _WORTH_GOING_ON)[:_FROM_SUBSPACE]]
     every = _ScaledSearcher(sample, problem, coordinates, white)
-    scaled = [coordinates.discriminant()]
     if sample.n_rows * sample.n_features <= _FEW_WIDE_NUMBERS:
-        scaled += list(rng.normal(size=(n_starts - 1, sample.n_features)))
-    found = every.run_together([*chosen, *(white.inverse @ u for u in scaled)], problem.gamma_for(sample, rows))
+        others = _starts(coordinates, white, n_starts, rng)
+    else:
+        others = [white.inverse @ coordinates.discriminant()]
+    found = every.run_together([*chosen, *others], problem.gamma_for(sample, rows))
     return _polished(every, rows, [max(found, key=lambda run: run.divergence)], runs)
 
 

@@ -190,8 +190,7 @@ def sum_bins(
     n_blocks = min(blocks_within(0 if within else least + 1, width, variance, exponents), span - least)
     # Long loops over all bins are faster than short ones over the occupied bins, unless few bins are occupied.
     whole = span <= 4 * min(len(keys_x), len(keys_y)) + 16
-    columns_x = keys_x - first if whole else np.arange(len(keys_x))
-    columns_y = keys_y - first if whole else np.arange(len(keys_y))
+    columns_x, columns_y = _columns(keys_x, first, whole), _columns(keys_y, first, whole)
     charges_x, charges_y = np.zeros((order + 1, span if whole else len(keys_x))), np.zeros((0, 0))
     put_charges(columns_x, moments_x, lagrange, charges_x)
     phi_x, phi_y = np.zeros((order, charges_x.shape[1])), np.zeros((0, 0))
@@ -206,8 +205,10 @@ def sum_bins(
     errors = np.empty(n_blocks)
     pair_errors(least, hermite, factor, log_factorial, width, np.sqrt(variance), errors)
     if within:  # each pair of different bins counts twice, a bin with itself once; the sum is doubled below
-        blocks[0] *= 0.5
-        slopes[0] *= 0.5
+        for a in range(order):  # loops: expressions of arrays take numba far longer to compile
+            for b in range(order):
+                blocks[0, a, b] *= 0.5
+                slopes[0, a, b] *= 0.5
         errors[0] *= 0.5
     value, slope, error = _couple(
         whole, keys_x, charges_x, keys_y, charges_y, least, blocks, slopes, errors, phi_x, phi_y
@@ -227,12 +228,31 @@ def sum_bins(
         return 0.0, 0.0, np.inf, 0.0, polynomials_x, polynomials_y, n_blocks * order**2
     if n_blocks < span - least:
         left_out = (least + n_blocks - 1) * width
-        all_pairs = np.sum(moments_x[:, 0]) * np.sum(moments_y[:, 0])
-        error += all_pairs * np.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+        error += (
+            _mass(moments_x) * _mass(moments_y) * np.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+        )
     read_slopes(columns_x, phi_x, lagrange, (4 if within else 2) / (width * value), polynomials_x)
     if not within:
         read_slopes(columns_y, phi_y, lagrange, 2 / (width * value), polynomials_y)
     return value, slope, error, nearest**2 / (2 * variance), polynomials_x, polynomials_y, n_blocks * order**2
+
+
+@njit(**COMPILE)
+def _columns(keys, first, whole):
+    """Return the columns of bins in a table of all bins, or in one of the occupied bins only."""
+    columns = np.arange(len(keys))
+    if whole:
+        for k in range(len(keys)):
+            columns[k] = keys[k] - first
+    return columns
+
+
+@njit(**COMPILE)
+def _mass(moments):
+    total = 0.0
+    for k in range(len(moments)):
+        total += moments[k, 0]
+    return total
 
 
 @njit(**COMPILE)
