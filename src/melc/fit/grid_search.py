@@ -126,9 +126,7 @@ class Searcher:
         """Return what an ascent found, by the general way from where the grid handed over."""
         if climbing.status != ascent.HANDED_OVER:
             return Found(climbing.point, self.result(climbing), climbing)
-        result = self.problem.solve(
-            self._objective(gamma), self.direction(climbing.point), COARSE_TOL if self.coarse else None
-        )
+        result = self.problem.solve(self._objective(gamma), self.direction(climbing.point), COARSE_TOL)
         return Found(self.point(result.direction), result, None)
 
     def values(self, mapped: Mapped, points: Sequence[Floats], gamma: float) -> list[float]:
@@ -308,8 +306,8 @@ def polish(objective: Objective, searcher: Searcher, found: Found) -> Result:
     if searcher.rows.n_rows == objective.rows.n_rows and found.ascent is not None:
         # Closer on the grid first: a certified evaluation costs ten times as much.
         found = searcher.ended(searcher.climb(found.point, problem.gamma, found.ascent, _CLOSE), problem.gamma)
-    if found.ascent is None:  # the general way has a certificate, of all rows if it was not coarse
-        return problem.solve(objective, found.result.direction) if searcher.coarse else found.result
+    if found.ascent is None:
+        return problem.solve(objective, found.result.direction)
     before = objective.n_exponentials
     climbing = Ascent(found.point, problem.max_iter, found.ascent)
     while climbing.status == ascent.RUNNING:
