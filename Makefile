@@ -27,7 +27,7 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q
 
-# Before every commit: lint, and the tests that take about ten seconds once everything is compiled. Files that are slow
+# Before every commit: lint, and the tests that take about twenty seconds once everything is compiled. Files that are slow
 # as a whole are not even imported.
 quick: lint
 	$(BIN)/python -m pytest -n 2 -q -m "not slow and not browser and not dask" $(addprefix --ignore=,$(SLOW_FILES))
