@@ -44,8 +44,8 @@ _LEAST_PROGRESS = 1e-11
 _SHARPER, _SHARPENING_STEPS = 1e-3, 12
 # Directions whose cosine in white coordinates is larger count as one.
 _SAME = 0.99
-# More features than this are many.
-_MANY_FEATURES = 64
+# More features than this are many; and more than this are too many for covariances of them all.
+_MANY_FEATURES, MOST_FEATURES = 64, 2_000
 # Up to so many rows every start sees all of them; beyond, a sample first; and beyond the last, never all.
 _ALL_STARTS, _SAMPLE, _MANY_ROWS = 6_000, 4_000, 20_000
 # Rows of the two samples where rows are many.

@@ -28,7 +28,7 @@ class Problem:
     max_iter: int
     tol: float
     smooth: bool  # False for objectives with jumps, which have no useful curvature
-    whitening: Floats | None = None  # coordinates of the search
+    whitening: Callable[[], Floats | None] = lambda: None  # coordinates of the search, made when they are needed
 
     def solve(self, objective: Objective, start: Floats, tol: float | None = None) -> Result:
         """Maximise the objective from one start, to the tolerance of the problem or to a larger ``tol``.
@@ -44,7 +44,7 @@ class Problem:
             max_iter=self.max_iter,
             tol=self.tol if tol is None else max(tol, self.tol),
             progress=_LEAST_PROGRESS if to_the_end else SCIPY_PROGRESS,
-            curvature=self.whitening,
+            curvature=self.whitening(),
         )
 
     def sharpen(self, objective: Objective, best: Result) -> Result:

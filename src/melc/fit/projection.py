@@ -14,7 +14,7 @@ from melc.data.passes import Together, solve_together
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
-from melc.fit.grid_search import search_on_grid
+from melc.fit.grid_search import MOST_FEATURES, search_on_grid
 from melc.fit.problem import Problem
 from melc.fit.run import Result
 from melc.fit.search import search
@@ -71,9 +71,11 @@ class Settings:
             scale = coordinates.scale
             return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale, shrinkage=shrinkage)
 
+        def whitening() -> Floats | None:
+            return coordinates.white.matrix if len(coordinates.scale) <= MOST_WHITENED_FEATURES else None
+
         smooth = SUMS[self.method].smooth
-        white = coordinates.white.matrix if len(coordinates.scale) <= MOST_WHITENED_FEATURES else None
-        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, white)
+        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, whitening)
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,8 @@ def learn_projection(
 
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
         problem = settings.problem(coordinates, shrinkage)
-        if known is None and shrinkage is None and settings.suits_a_grid and not sparse.issparse(sample.X):
+        dense = not sparse.issparse(sample.X) and sample.n_features <= MOST_FEATURES
+        if known is None and shrinkage is None and settings.suits_a_grid and dense:
             found = search_on_grid(near, problem, coordinates, settings.n_init, rng, heard)
         else:
             starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
