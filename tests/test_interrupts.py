@@ -48,11 +48,11 @@ except KeyboardInterrupt:
 SCENES = {
     "moments, two threads": (
         "MELC(n_init=1, max_iter=2).fit(*data(30_000, 10)); X, y = data(2_000_000, 10)",
-        "MELC(n_jobs=2, n_init=300, random_state=0).fit(X, y)",
+        "MELC(n_jobs=2, n_init=10_000, random_state=0).fit(X, y)",
     ),
     "several classes together": (
         "MELC(n_init=1, max_iter=2).fit(*data(30_000, 10)); X, y = data(500_000, 10, 5)",
-        "MELC(n_jobs=2, n_init=300, random_state=0).fit(X, y)",
+        "MELC(n_jobs=2, n_init=10_000, random_state=0).fit(X, y)",
     ),
     "exact": (
         "MELC(method='exact', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(60_000, 4)",
