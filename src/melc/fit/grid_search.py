@@ -29,6 +29,7 @@ from melc.data.source import Rows
 from melc.fit.coordinates import Coordinates
 from melc.fit.problem import COARSE_EPS, COARSE_TOL, Problem
 from melc.fit.run import BY_GRADIENT, BY_PROGRESS, STALLED, Result, limit_reached
+from melc.fit.search import search
 from melc.fit.solvers import best_of
 from melc.kernels import ascent
 from melc.objective import Objective
@@ -219,6 +220,9 @@ def _many_rows(
 
     with _threads(middle.rows) as mapped:
         pairs = _heard(both(), run_ended, lambda pair: pair[0].result)
+        if sum(found.ascent is None for pair in pairs for found in pair) > len(pairs):
+            # Heavy tails, where a sample of a sample misleads: the general search draws all samples from all rows.
+            return search(rows, problem, [middle.direction(start) for start in starts[: len(pairs)]], rng)
         points = [wide.point for wide, _ in pairs]
         for width, survivors in _WIDTHS:
             candidates = points + [narrow.point for _, narrow in pairs] if width == 1 else points
@@ -284,9 +288,10 @@ def _polished(
     def certified(run: Found) -> float:
         return objective.evaluate(searcher.white.matrix @ run.point).divergence
 
-    few = distinct_best(candidates, _WORTH_POLISHING)[:_POLISHED]
-    if len(few) > 1 and rows.n_rows > _MANY_ROWS:  # samples are too close to call
-        few = [max(few, key=certified)]
+    if rows.n_rows > _MANY_ROWS:  # what a sample shows may not be so on all rows
+        few = [max(distinct_best(candidates, 0.0), key=certified)]
+    else:
+        few = distinct_best(candidates, _WORTH_POLISHING)[:_POLISHED]
     polished = [polish(objective, searcher, each) for each in few]
     best = best_of(polished)
     winner = few[[each is best for each in polished].index(True)]

@@ -11,7 +11,7 @@ from melc.kernels.flags import COMPILE
 from melc.kernels.formulas import Spread, assemble_divergence, is_floored, kernel_variances, variance_pull
 
 # Bins that the points may spread over: more are rather looked up, and left to the general way.
-_MOST_BINS = 4096
+_MOST_BINS = 512
 
 NOT_CERTIFIED = (np.nan, np.inf, 0, False, 0.0, 0.0)
 
