@@ -381,11 +381,6 @@ SCENES = {
         "MELC(n_init=2, n_jobs=2).fit(*data(3_000, 100)); X, y = data(100_000, 300); X -= 0.97 * y[:, None]",
         "MELC(n_jobs=2, n_init=30_000, random_state=0).fit(X, y)",
     ),
-    "classes apart": (
-        "X, y = data(3_000, 40); MELC(n_init=2, n_jobs=2).fit(X + 20 * y[:, None], y); "  # compiled, the general way too
-        "X, y = data(6_000, 40); X += 20 * y[:, None]",
-        "MELC(n_jobs=2, n_init=30_000, random_state=0).fit(X, y)",
-    ),
 }
 
 
