@@ -206,7 +206,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         self : MELC
             Fitted estimator.
         """
-        with _as_it_was_if_refused(self):
+        with as_it_was_if_refused(self):
             given = X, y, sample_weight
             rows, classes, totals = labelled_rows(self, *given)
             ratios = log_prior_ratios(self.priors, classes, totals)
@@ -292,7 +292,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
         proba = expit(odds)
         proba /= proba.sum(axis=1, keepdims=True)
-        return _highest_at(np.argmax(odds, axis=1), proba)
+        return highest_at(np.argmax(odds, axis=1), proba)
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
@@ -349,7 +349,7 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
     return shown
 
 
-def _highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
+def highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
     """Return ``proba`` with the largest probability in column ``best``, also where rounding made two of them equal."""
     found = np.argmax(proba, axis=1)
     merged = np.flatnonzero(found != best)
@@ -358,7 +358,7 @@ def _highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
 
 
 @contextlib.contextmanager
-def _as_it_was_if_refused(model: MELC) -> Iterator[None]:
+def as_it_was_if_refused(model: Any) -> Iterator[None]:
     """Restore the fitted attributes of the model if the block raises an error or is interrupted."""
     before = {name: value for name, value in vars(model).items() if name.endswith("_")}
     try:

@@ -62,7 +62,7 @@ def _belong_in_memory(n_rows: int, n_features: int) -> bool:
 
 
 def _checked(model: Any, data: Collected) -> Labelled:
-    if model.method != "moments":
+    if getattr(model, "method", "moments") != "moments":
         raise ValueError(
             f'method={model.method!r} needs all projections in one place. Use method="moments", or bring the data '
             "into memory: X, y = dask.compute(X, y)"

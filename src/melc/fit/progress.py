@@ -10,6 +10,7 @@ from typing import Any
 
 from melc._sklearn import HAS_CALLBACKS, callback_context
 from melc.fit.run import Result
+from melc.model.line import Line
 
 
 class RunCounter:
@@ -66,14 +67,24 @@ class Progress:
 
         ``attributes`` returns the fitted attributes of the best run so far, for callbacks that ask for a fitted model.
         """
+        return self._ended(
+            f"run {self.n_ended + 1}/{self.n_runs}: D = {run.divergence:.6g} after {run.n_iter} iterations, "
+            f"{run.n_evaluations} evaluations; {run.reason}",
+            attributes,
+        )
+
+    def line_ended(self, line: Line) -> bool:
+        """Report a line of an additive model. Return whether a callback asked the fit to stop."""
+        return self._ended(
+            f"line {self.n_ended + 1}: {len(line.features)} features, {len(line.thresholds)} thresholds, moves the "
+            f"log-odds by {line.importance:.3g}"
+        )
+
+    def _ended(self, message: str, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
         with self._lock:
             self.n_ended += 1
             if self.verbose:
-                print(
-                    f"[MELC] run {self.n_ended}/{self.n_runs}: D = {run.divergence:.6g} after {run.n_iter} iterations, "
-                    f"{run.n_evaluations} evaluations; {run.reason}",
-                    flush=True,
-                )
+                print(f"[{type(self.estimator).__name__}] {message}", flush=True)
             if self._context is None:
                 return False
             task = self._context.subcontext(task_name="run")

@@ -146,7 +146,6 @@ def learn_projection(
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
-    centre = coordinates.far_centre
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
@@ -159,15 +158,28 @@ def learn_projection(
         finished.append(run)
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
+    found = search_directions(rows, settings, coordinates, shrinkage, rng, known, heard)
+    return projection(*found)
+
+
+def search_directions(
+    rows: Rows,
+    settings: Settings,
+    coordinates: Coordinates,
+    shrinkage: Shrinkage | None,
+    rng: np.random.RandomState,
+    known: Floats | None = None,
+    run_ended: Callable[[Result], bool] = lambda run: False,
+) -> tuple[Result, list[Result]]:
+    """Return the best run, and the runs from all starts: on a grid where that is possible, else the general way."""
+    centre, sample = coordinates.far_centre, coordinates.sample
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
         problem = settings.problem(coordinates, shrinkage)
         dense = not sparse.issparse(sample.X) and sample.n_features <= MOST_FEATURES
         if known is None and shrinkage is None and settings.suits_a_grid and dense:
-            found = search_on_grid(near, problem, coordinates, settings.n_init, rng, heard)
-        else:
-            starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
-            found = search(near, problem, starts, rng, heard)
-    return projection(*found)
+            return search_on_grid(near, problem, coordinates, settings.n_init, rng, run_ended)
+        starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
+        return search(near, problem, starts, rng, run_ended)
 
 
 @dataclass(frozen=True)

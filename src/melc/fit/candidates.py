@@ -1,0 +1,193 @@
+"""Directions that a further line of the additive model may have: of one or two features, or of all of them.
+
+All directions are compared by the likelihood that they would lead to (:mod:`melc.fit.evidence`), less a penalty for the
+number of weights that were fitted.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.special import expit
+
+from melc.arrays import Floats
+from melc.data.memory import MemoryRows
+from melc.fit.coordinates import Coordinates, mean_and_deviation
+from melc.fit.evidence import Prospect
+from melc.kernels import best_angle, pair_gains
+
+# Of more features than this, those whose class means differ most are searched.
+MOST_FEATURES = 1_000
+# The best single features that are paired, the very best of them that are tried with their best partner, and the other
+# pairs that are tried.
+_PAIRED, _BEST_SINGLES, _BEST_PAIRS = 60, 2, 4
+# Angles tried for a pair, and how often their distance is halved around the best.
+_ANGLES, _HALVINGS = 8, 5
+# Rows that the quick comparison of pairs looks at, and the pseudo-rows in each of its bins.
+_QUICK_ROWS, _QUICK_RIDGE = 4_000, 2.0
+# Penalties in units of 1 / number of rows: for a weight that was fitted, for the size of a pair's weights (times the
+# number of features), and for those of a full line (times the number of features).
+_WEIGHT, _PAIR_SIZE, _FULL_SIZE = 2.0, 0.1, 1.0
+# Ridges of the linear directions, in units of the number of features / number of rows.
+_RIDGES = (0.03, 0.3, 3.0)
+
+Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A direction, of shape (d,), for scaled features, and the penalised likelihood that it would lead to."""
+
+    likelihood: float
+    direction: Floats
+
+
+class Candidates:
+    """The rows on which directions are searched, and the directions found best for a further line."""
+
+    def __init__(self, rows: MemoryRows, mapped: Mapped) -> None:
+        """Take rows, and a map for work that can be done side by side."""
+        self.n_features, self.mapped = rows.n_features, mapped
+        self.chosen = _telling_features(rows)
+        X = rows.X if len(self.chosen) == rows.n_features else rows.X[:, self.chosen]
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads)
+        self.coordinates = Coordinates(self.rows)
+        self.columns = np.ascontiguousarray(self.coordinates.scaled(dense).T)
+        deviation = np.sqrt(np.diagonal(self.coordinates.within_covariance))
+        # The scale within the classes; that of all rows, which is one, where a feature varies between them only.
+        self.scale = np.where(deviation > 1e-6, deviation, 1.0)
+        self.columns /= self.scale[:, None]
+        self.within = self.coordinates.within_covariance / np.outer(self.scale, self.scale)
+        self.varying = np.flatnonzero(np.isfinite(self.coordinates.scale))
+
+    def described(self, scaled: Floats) -> tuple[Floats, Floats]:
+        """Return a direction for scaled features in the units of all features, of length one, and the features' shares.
+
+        A direction and its mirror are one: the feature that contributes most gets a positive weight.
+        """
+        direction, shares = np.zeros(self.n_features), np.zeros(self.n_features)
+        sign = np.sign(scaled[np.argmax(np.abs(scaled))])
+        direction[self.chosen] = sign * self.coordinates.direction_of(scaled / self.scale)
+        shares[self.chosen] = np.abs(scaled) / np.abs(scaled).sum()
+        return direction, shares
+
+    def scaled(self, direction: Floats) -> Floats:
+        """Return a direction in the units of the chosen features as one for scaled features."""
+        return np.asarray(direction * self.coordinates.finite_scale * self.scale)
+
+    def single(self, prospect: Prospect) -> Candidate:
+        """Return the best direction of one feature."""
+        values = self._singles(prospect)
+        best = int(np.argmax(values))
+        return Candidate(values[best] - _WEIGHT / prospect.n_effective, self._along({best: 1.0}))
+
+    def pair(self, prospect: Prospect) -> Candidate:
+        """Return the best direction of at most two features that a quick comparison of pairs leads to."""
+        values, n = self._singles(prospect), prospect.n_effective
+        pairs = list(self._promising_pairs(prospect, values))
+        if not pairs:
+            return self.single(prospect)
+        ridge = _PAIR_SIZE * len(self.columns) / n
+
+        def best_of(pair: tuple[int, int]) -> tuple[float, float, float]:
+            i, j = pair
+            plane = self.columns[i], self.columns[j], self.within[i, j], ridge
+            return best_angle(*plane, *prospect.arguments, _ANGLES, _HALVINGS)
+
+        found = list(self.mapped(best_of, pairs))
+        best = int(np.argmax([value for value, *_ in found]))
+        value, *weights = found[best]
+        size = ridge * (weights[0] ** 2 + weights[1] ** 2)
+        direction = self._along(dict(zip(pairs[best], weights, strict=True)))
+        return Candidate(value + size - 2 * _WEIGHT / n, direction)
+
+    def full(self, prospect: Prospect, others: Iterable[Floats] = ()) -> Candidate:
+        """Return the best of some directions of all features: linear ones, and others, for scaled features."""
+        n, d = prospect.n_effective, len(self.varying)
+        found = []
+        for direction in [*self._linear(prospect), *others]:
+            spread = np.sqrt(max(direction @ self.within @ direction, 1e-12 * (direction @ direction)))
+            size = float(direction @ direction) / spread**2
+            value = prospect.likelihood(direction @ self.columns)
+            found.append((value - _FULL_SIZE * size * d / n, value, direction / spread))
+        _, value, direction = max(found, key=lambda each: each[0])
+        return Candidate(value - _WEIGHT * d / n, direction)
+
+    def _along(self, weights: dict[int, float]) -> Floats:
+        direction = np.zeros(len(self.columns))
+        direction[list(weights)] = list(weights.values())
+        return direction
+
+    def _singles(self, prospect: Prospect) -> Floats:
+        """The likelihood along each feature, shape (d,); −∞ for features that do not vary."""
+        values = np.full(len(self.columns), -np.inf)
+        values[self.varying] = list(self.mapped(lambda j: prospect.likelihood(self.columns[j]), self.varying))
+        return values
+
+    def _promising_pairs(self, prospect: Prospect, singles: Floats) -> Iterator[tuple[int, int]]:
+        """Pairs of features worth trying: the best singles with their best partner, and the best pairs of all."""
+        order = np.argsort(-singles, kind="stable")[: min(_PAIRED, len(self.varying))]
+        if len(order) < 2:
+            return
+        features = np.sort(order)
+        gains = self._quick_gains(prospect, features)
+        pairs = [(int(j), int(features[np.argmax(gains[np.searchsorted(features, j)])])) for j in order[:_BEST_SINGLES]]
+        best = np.argsort(-np.triu(gains, 1), axis=None, kind="stable")[
+            : min(_BEST_PAIRS, len(order) * (len(order) - 1) // 2)
+        ]
+        pairs += [(int(features[k // len(features)]), int(features[k % len(features)])) for k in best]
+        yield from dict.fromkeys((min(pair), max(pair)) for pair in pairs)
+
+    def _quick_gains(self, prospect: Prospect, features: NDArray[np.int64]) -> Floats:
+        """What each pair of some features seems able to add, shape (m, m), from some of the rows."""
+        some = slice(None, None, -(-len(prospect.codes) // _QUICK_ROWS))
+        probability = expit(prospect.log_odds[some])
+        residuals = np.where(prospect.codes[some] == 1, prospect.masses[some], -prospect.masses[some])
+        curvatures = prospect.targets[some] * probability * (1 - probability)
+        gains = np.zeros((len(features), len(features)))
+        columns = np.ascontiguousarray(self.columns[:, some]) if some.step > 1 else self.columns
+        pair_gains(columns, features, residuals, curvatures, _QUICK_RIDGE / prospect.n_effective, gains)
+        return gains
+
+    def _linear(self, prospect: Prospect) -> Iterator[Floats]:
+        """Yield linear directions: Newton steps of logistic regression, and discriminants of what is unexplained."""
+        columns = self.columns
+        probability = expit(prospect.log_odds)
+        curvatures = prospect.targets * probability * (1 - probability)
+        residuals = np.where(prospect.codes == 1, prospect.masses, -prospect.masses)
+        centred = columns - (columns @ prospect.targets)[:, None]
+        hessian, slope = (centred * curvatures) @ centred.T, centred @ residuals
+        scatter, means = np.zeros_like(hessian), []
+        for c in (0, 1):
+            share = np.where(prospect.codes == c, prospect.masses, 0.0)
+            share /= share.sum()
+            means.append(columns @ share)
+            around = columns - means[-1][:, None]
+            scatter += 0.5 * (around * share) @ around.T
+        for ridge in _RIDGES:
+            added = ridge * len(columns) / prospect.n_effective
+            yield _solved(hessian, 0.25 * added, slope)
+            yield _solved(scatter, added, means[1] - means[0])
+
+
+def _solved(matrix: Floats, ridge: float, right: Floats) -> Floats:
+    """Return (matrix + ridge I)⁻¹ right, scaled to length one."""
+    solved = linalg.solve(matrix + ridge * np.eye(len(matrix)), right, assume_a="pos")
+    return np.asarray(solved / max(np.linalg.norm(solved), 1e-300))
+
+
+def _telling_features(rows: MemoryRows) -> NDArray[np.int64]:
+    """The features that are searched: all, or those whose class means differ most; ascending."""
+    if rows.n_features <= MOST_FEATURES:
+        return np.arange(rows.n_features)
+    weights = rows.all_weights()
+    (mean, deviation), (other_mean, other_deviation) = (
+        mean_and_deviation(rows.X[rows.members(c)], weights[rows.members(c)]) for c in (0, 1)
+    )
+    spread = np.sqrt(0.5 * (deviation**2 + other_deviation**2))
+    difference = np.abs(other_mean - mean) / np.where(spread > 0, spread, np.inf)
+    return np.sort(np.argsort(-difference, kind="stable")[:MOST_FEATURES])

@@ -1,0 +1,117 @@
+"""Rows and the log-odds that the lines so far give them: what a further line would add to the likelihood.
+
+Every class has the total target one half, so that both count equally. The *mass* of a row is the part of its target
+that the lines so far leave unexplained, ``target · P(the other class)``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from melc import kernels
+from melc.arrays import Floats
+from melc.model.line import Line, sign_changes, simplified
+
+# Rows that the background density of a curve stands for, spread over this many standard deviations.
+_PSEUDO_ROWS, _BACKGROUND_WIDTH = 5.0, 6.0
+# Points at which the class densities of a line are kept for pictures.
+_PLACES = 101
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a further line is judged by: arguments of the kernels."""
+
+    codes: NDArray[np.int8]
+    targets: Floats
+    masses: Floats
+    own: Floats
+    log_odds: Floats
+    factor: float
+    background: float
+    n_effective: float
+
+    @property
+    def arguments(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats, Floats, float, float]:
+        return self.codes, self.targets, self.masses, self.own, self.log_odds, self.factor, self.background
+
+    def likelihood(self, z: Floats, gains: Floats | None = None) -> float:
+        """Return the likelihood with a line along which the rows have projections z, each row left out of its curve.
+
+        What the line adds to each row is written to ``gains``, if given.
+        """
+        table = np.empty((kernels.TABLE_ROWS, kernels.MOST_NODES))
+        out = np.empty(0) if gains is None else gains
+        return float(kernels.line_evidence(np.ascontiguousarray(z), *self.arguments, table, out))
+
+
+class Standing:
+    """Where the rows of two classes stand: their log-odds by the lines so far, of shape (n,)."""
+
+    def __init__(self, codes: NDArray[np.int8], weights: Floats | None, gamma: float) -> None:
+        """Take codes 0 and 1, and weights: a row of weight k counts as k rows."""
+        self.codes, self.gamma = codes, gamma
+        self.weights = np.ones(len(codes)) if weights is None else weights
+        self.totals = np.bincount(codes, self.weights, 2)
+        self.targets = 0.5 * self.weights / self.totals[codes]
+        self.log_odds = np.zeros(len(codes))
+        self._copies = np.maximum(self.weights, 1.0)
+
+    @property
+    def n_effective(self) -> float:
+        """The number of rows; if one class is rarer, twice the harmonic mean of both."""
+        return float(4 / np.sum(1 / self.totals))
+
+    @property
+    def likelihood(self) -> float:
+        """The likelihood of the lines so far, at most zero: ``Σ target · log P(class)``."""
+        margins = np.where(self.codes == 1, self.log_odds, -self.log_odds)
+        return float(self.targets @ -np.logaddexp(0, -margins))
+
+    def prospect(self) -> Prospect:
+        """Return what a further line is judged by."""
+        masses = self.targets * expit(np.where(self.codes == 1, -self.log_odds, self.log_odds))
+        own = masses / self._copies
+        numbers = np.bincount(self.codes, masses, 2) ** 2 / np.bincount(self.codes, masses * own, 2)
+        factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
+        background = _PSEUDO_ROWS * masses.sum() / self.n_effective / _BACKGROUND_WIDTH
+        known = self.codes, self.targets, masses, own, self.log_odds
+        return Prospect(*known, float(np.sqrt(factor)), float(background), self.n_effective)
+
+    def line(self, prospect: Prospect, coef: Floats, z: Floats, shares: Floats, class_index: int) -> Line:
+        """Return the line along a direction with projections z, shape (n,).
+
+        ``shares``, of shape (d,), are the parts that the features have in it.
+        """
+        places, first, second, deviation = self._densities(z, prospect.masses, prospect.factor)
+        background = prospect.background / deviation
+        knots, values = simplified(places, np.log((second + background) / (first + background)))
+        shown = np.linspace(knots[0], knots[-1], _PLACES)
+        places, *densities, _ = self._densities(z, self.targets, prospect.factor)
+        adds = np.interp(z, knots, values)
+        importance = float(self.targets @ np.abs(adds - self.targets @ adds))
+        return Line(
+            coef=coef,
+            knots=knots,
+            log_odds=values,
+            class_index=class_index,
+            importance=importance,
+            feature_importances=importance * shares,
+            counts=self._counts(z, sign_changes(knots, values)),
+            places=shown,
+            densities=np.array([2 * np.interp(shown, places, each) for each in densities]),
+        )
+
+    def _densities(self, z: Floats, masses: Floats, factor: float) -> tuple[Floats, Floats, Floats, float]:
+        """The nodes of a grid, the densities of the classes there, and the standard deviation within the classes."""
+        table = np.empty((kernels.TABLE_ROWS, kernels.MOST_NODES))
+        low, step, n, deviation = kernels.line_densities(z, self.codes, masses, factor, table)
+        return low + step * np.arange(n), table[0, :n], table[1, :n], deviation
+
+    def _counts(self, z: Floats, thresholds: Floats) -> Floats:
+        """The weight of each class in each interval between thresholds, shape (n_intervals, 2)."""
+        interval = np.searchsorted(thresholds, z, side="right")
+        n_intervals = len(thresholds) + 1
+        return np.bincount(2 * interval + self.codes, self.weights, 2 * n_intervals).reshape(n_intervals, 2)

@@ -1,0 +1,160 @@
+"""Lines of the additive model: how much the densities along a direction improve the log-odds, and which pairs to try.
+
+The rows have *masses*: what their class weight leaves unexplained by the lines so far. Along a direction with
+projections z, both classes get a kernel density of the masses,
+
+``f_c(t) = Σ_{i in c} mass_i N(t; z_i, h²)``,   ``h = factor · σ``,   ``σ² = ½ (σ₀² + σ₁²)``,
+
+and the line adds ``g(t) = log (f₁(t) + b) − log (f₀(t) + b)`` to the log-odds; b is a constant background. The
+densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes.
+"""
+
+from math import cos, exp, log, log1p, pi, sin, sqrt
+
+import numpy as np
+from numba import njit
+
+from melc.kernels.flags import COMPILE
+
+# Width of a cell in bandwidths, reach of a kernel in bandwidths, and of the grid in standard deviations.
+_CELL, _KERNEL_REACH, _GRID_REACH = 0.4, 5.0, 8.0
+MOST_NODES = 1024
+# Rows of the table that holds a grid: densities of the classes, masses at the nodes, and the kernel.
+_MASSES, _KERNEL, TABLE_ROWS = 2, 4, 5
+# Bins of the quick comparison of pairs, and the standard deviations that they cover.
+_BINS, _BINNED = 24, 5.0
+
+
+@njit(**COMPILE)
+def line_densities(z, codes, masses, factor, table):
+    """Write the densities of the classes on a grid to the first two rows of ``table``, shape (5, MOST_NODES).
+
+    Return the position of the first node, the distance of nodes, their number, and σ. Projections beyond the grid
+    count at its end.
+    """
+    low, high = z[0], z[0]
+    total, mean, square = np.zeros(2), np.zeros(2), np.zeros(2)
+    for i in range(len(z)):
+        total[codes[i]] += masses[i]
+        mean[codes[i]] += masses[i] * z[i]
+        low, high = min(low, z[i]), max(high, z[i])
+    mean /= total
+    for i in range(len(z)):
+        square[codes[i]] += masses[i] * (z[i] - mean[codes[i]]) ** 2
+    deviation = sqrt(0.5 * (square[0] / total[0] + square[1] / total[1]))
+    if not deviation > 1e-12 * (high - low):
+        deviation = max(1e-12 * (high - low), 1e-300)  # both classes hardly vary, except perhaps for a few outliers
+    bandwidth = factor * deviation
+    reach = _GRID_REACH * sqrt(deviation**2 + 0.25 * (mean[1] - mean[0]) ** 2)
+    low = max(low, 0.5 * (mean[0] + mean[1]) - reach) - 0.01 * bandwidth
+    high = min(high, 0.5 * (mean[0] + mean[1]) + reach) + 0.01 * bandwidth
+    step = max(_CELL * bandwidth, (high - low) / (MOST_NODES - 2))
+    n_nodes = int((high - low) / step) + 2
+    table[:4, :n_nodes] = 0.0
+    for i in range(len(z)):
+        place = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
+        k = int(place)
+        table[_MASSES + codes[i], k] += masses[i] * (1 - (place - k))
+        table[_MASSES + codes[i], k + 1] += masses[i] * (place - k)
+    n_kernel = min(int(_KERNEL_REACH * bandwidth / step) + 2, n_nodes)
+    for r in range(n_kernel):
+        table[_KERNEL, r] = exp(-0.5 * (r * step / bandwidth) ** 2) / (sqrt(2 * pi) * bandwidth)
+    for c in range(2):
+        for k in range(n_nodes):
+            mass = table[_MASSES + c, k]
+            if mass != 0.0:
+                for m in range(max(0, k - n_kernel + 1), min(n_nodes, k + n_kernel)):
+                    table[c, m] += mass * table[_KERNEL, abs(m - k)]
+    return low, step, n_nodes, deviation
+
+
+@njit(**COMPILE)
+def line_evidence(z, codes, targets, masses, own, log_odds, factor, background, table, gains):
+    """Return the likelihood ``Σ_i target_i log P(class_i)`` after adding the line with projections z, shape (n,).
+
+    Every row is left out of its own density: ``own``, shape (n,), are the masses of single copies of the rows.
+    ``background`` is b times σ. What the line adds to the log-odds of each row is written to ``gains``, of shape (n,) or
+    empty.
+    """
+    low, step, n_nodes, deviation = line_densities(z, codes, masses, factor, table)
+    b, wanted = background / deviation, len(gains) > 0
+    total = np.zeros(2)
+    for i in range(len(z)):
+        total[codes[i]] += masses[i]
+    likelihood = 0.0
+    for i in range(len(z)):
+        place = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
+        k = int(place)
+        t = place - k
+        c = codes[i]
+        # A mass divided between two nodes meets itself at the distance 0 and at that of one cell.
+        parted = 2 * t * (1 - t)
+        itself = own[i] * ((1 - parted) * table[_KERNEL, 0] + parted * table[_KERNEL, 1])
+        mine = max(table[c, k] * (1 - t) + table[c, k + 1] * t - itself, 0.0)
+        if total[c] > 1.0000001 * own[i]:
+            mine *= total[c] / (total[c] - own[i])
+        other = table[1 - c, k] * (1 - t) + table[1 - c, k + 1] * t
+        gain = log((mine + b) / (other + b))
+        if wanted:
+            gains[i] = gain if c else -gain
+        margin = gain + (log_odds[i] if c else -log_odds[i])
+        likelihood += targets[i] * (min(margin, 0.0) - log1p(exp(-abs(margin))))
+    return likelihood
+
+
+@njit(**COMPILE)
+def best_angle(
+    x, y, correlation, ridge, codes, targets, masses, own, log_odds, factor, background, n_angles, n_halvings
+):
+    """Return the best direction in the plane of two features: its penalised likelihood, and the weights of x and y.
+
+    The features have variance one within the classes, and the given correlation there. Directions are parametrised by
+    an angle in coordinates without correlation. First ``n_angles`` are tried, then the distance to the best is halved.
+    ``ridge · ‖w‖²`` is subtracted, which keeps away from differences of features that are nearly the same.
+    """
+    table, z, nothing = np.empty((TABLE_ROWS, MOST_NODES)), np.empty(len(x)), np.empty(0)
+    height = sqrt(max(1 - correlation**2, 1e-3))
+    best, best_at = -np.inf, 0.0
+    step = pi / n_angles
+    middle, tried, halvings = 0.0, 0, 0
+    while halvings <= n_halvings:
+        # The angles 0, step, 2 step, … first; afterwards one on either side of the best so far.
+        angle = tried * step if halvings == 0 else middle + (2 * tried - 1) * step
+        weight_y = sin(angle) / height
+        weight_x = cos(angle) - correlation * weight_y
+        for i in range(len(x)):
+            z[i] = weight_x * x[i] + weight_y * y[i]
+        value = line_evidence(z, codes, targets, masses, own, log_odds, factor, background, table, nothing)
+        value -= ridge * (weight_x**2 + weight_y**2)
+        if value > best:
+            best, best_at = value, angle
+        tried += 1
+        if tried == (n_angles if halvings == 0 else 2):
+            middle, tried, halvings, step = best_at, 0, halvings + 1, 0.5 * step
+    weight_y = sin(best_at) / height
+    return best, cos(best_at) - correlation * weight_y, weight_y
+
+
+@njit(**COMPILE)
+def pair_gains(X, features, residuals, curvatures, ridge, gains):
+    """Write a quick estimate of what each pair of features can add to the likelihood to ``gains``, shape (m, m).
+
+    X has shape (d, n) and holds scaled features; ``features``, shape (m,), are those to be paired. Along x + y and
+    x − y the rows are binned, and a Newton step in every bin gives ``Σ_bins (Σ residuals)² / (ridge + Σ curvatures)``.
+    The larger of the two counts.
+    """
+    sums = np.empty((2, _BINS))
+    scale = _BINS / _BINNED / sqrt(2.0)
+    for p in range(len(features)):
+        for q in range(p + 1, len(features)):
+            x, y = X[features[p]], X[features[q]]
+            for sign in (1.0, -1.0):
+                sums[0], sums[1] = 0.0, ridge
+                for i in range(len(residuals)):
+                    k = int(min(max(scale * (x[i] + sign * y[i]) + 0.5 * _BINS, 0.0), _BINS - 1.0))
+                    sums[0, k] += residuals[i]
+                    sums[1, k] += curvatures[i]
+                gain = 0.0
+                for k in range(_BINS):
+                    gain += sums[0, k] ** 2 / sums[1, k]
+                gains[p, q] = gains[q, p] = max(gains[p, q], gain)
