@@ -14,8 +14,8 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.model.line import Line, sign_changes, simplified
 
-# Rows that the background density of a curve stands for, spread over this many standard deviations.
-_PSEUDO_ROWS, _BACKGROUND_WIDTH = 5.0, 6.0
+# Rows that the background of a curve stands for.
+_PSEUDO_ROWS = 5.0
 # Points at which the class densities of a line are kept for pictures.
 _PLACES = 101
 
@@ -30,12 +30,12 @@ class Prospect:
     own: Floats
     log_odds: Floats
     factor: float
-    background: float
+    pseudo_mass: float
     n_effective: float
 
     @property
     def arguments(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats, Floats, float, float]:
-        return self.codes, self.targets, self.masses, self.own, self.log_odds, self.factor, self.background
+        return self.codes, self.targets, self.masses, self.own, self.log_odds, self.factor, self.pseudo_mass
 
     def likelihood(self, z: Floats, gains: Floats | None = None) -> float:
         """Return the likelihood with a line along which the rows have projections z, each row left out of its curve.
@@ -76,20 +76,20 @@ class Standing:
         own = masses / self._copies
         numbers = np.bincount(self.codes, masses, 2) ** 2 / np.bincount(self.codes, masses * own, 2)
         factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
-        background = _PSEUDO_ROWS * masses.sum() / self.n_effective / _BACKGROUND_WIDTH
+        pseudo_mass = _PSEUDO_ROWS * masses.sum() / self.n_effective
         known = self.codes, self.targets, masses, own, self.log_odds
-        return Prospect(*known, float(np.sqrt(factor)), float(background), self.n_effective)
+        return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), self.n_effective)
 
     def line(self, prospect: Prospect, coef: Floats, z: Floats, shares: Floats, class_index: int) -> Line:
         """Return the line along a direction with projections z, shape (n,).
 
         ``shares``, of shape (d,), are the parts that the features have in it.
         """
-        places, first, second, deviation = self._densities(z, prospect.masses, prospect.factor)
-        background = prospect.background / deviation
+        places, first, second, deviation = self._densities(z, prospect.masses, prospect.factor, prospect.pseudo_mass)
+        background = prospect.pseudo_mass / (kernels.PSEUDO_WIDTH * deviation)
         knots, values = simplified(places, np.log((second + background) / (first + background)))
         shown = np.linspace(knots[0], knots[-1], _PLACES)
-        places, *densities, _ = self._densities(z, self.targets, prospect.factor)
+        places, *densities, _ = self._densities(z, self.targets, prospect.factor, 0.0)
         adds = np.interp(z, knots, values)
         importance = float(self.targets @ np.abs(adds - self.targets @ adds))
         return Line(
@@ -104,14 +104,18 @@ class Standing:
             densities=np.array([2 * np.interp(shown, places, each) for each in densities]),
         )
 
-    def _densities(self, z: Floats, masses: Floats, factor: float) -> tuple[Floats, Floats, Floats, float]:
+    def _densities(
+        self, z: Floats, masses: Floats, factor: float, pseudo_mass: float
+    ) -> tuple[Floats, Floats, Floats, float]:
         """The nodes of a grid, the densities of the classes there, and the standard deviation within the classes."""
         table = np.empty((kernels.TABLE_ROWS, kernels.MOST_NODES))
-        low, step, n, deviation = kernels.line_densities(z, self.codes, masses, factor, table)
-        return low + step * np.arange(n), table[0, :n], table[1, :n], deviation
+        low, step, left, right, deviation = kernels.line_densities(z, self.codes, masses, factor, pseudo_mass, table)
+        nodes = np.arange(left, right + 1)
+        return low + step * nodes, table[0, nodes], table[1, nodes], deviation
 
     def _counts(self, z: Floats, thresholds: Floats) -> Floats:
         """The weight of each class in each interval between thresholds, shape (n_intervals, 2)."""
         interval = np.searchsorted(thresholds, z, side="right")
         n_intervals = len(thresholds) + 1
-        return np.bincount(2 * interval + self.codes, self.weights, 2 * n_intervals).reshape(n_intervals, 2)
+        counts = np.bincount(2 * interval + self.codes, self.weights, 2 * n_intervals)
+        return np.asarray(counts, dtype=np.float64).reshape(n_intervals, 2)

@@ -39,7 +39,15 @@ from melc.kernels.formulas import (
     variance_pull,
 )
 from melc.kernels.grid import grid_divergence
-from melc.kernels.lines import MOST_NODES, TABLE_ROWS, best_angle, line_densities, line_evidence, pair_gains
+from melc.kernels.lines import (
+    MOST_NODES,
+    PSEUDO_WIDTH,
+    TABLE_ROWS,
+    best_angle,
+    line_densities,
+    line_evidence,
+    pair_gains,
+)
 from melc.kernels.pairs import (
     add_cross_pairs,
     add_self_pairs,

@@ -5,7 +5,8 @@ projections z, both classes get a kernel density of the masses,
 
 ``f_c(t) = Σ_{i in c} mass_i N(t; z_i, h²)``,   ``h = factor · σ``,   ``σ² = ½ (σ₀² + σ₁²)``,
 
-and the line adds ``g(t) = log (f₁(t) + b) − log (f₀(t) + b)`` to the log-odds; b is a constant background. The
+and the line adds ``g(t) = log (f₁(t) + b) − log (f₀(t) + b)`` to the log-odds. The constant b stands for a few
+pseudo-rows of either class, spread over six σ; beyond the outermost rows, as many on either side, g is constant. The
 densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes.
 """
 
@@ -19,6 +20,8 @@ from melc.kernels.flags import COMPILE
 # Width of a cell in bandwidths, reach of a kernel in bandwidths, and of the grid in standard deviations.
 _CELL, _KERNEL_REACH, _GRID_REACH = 0.4, 5.0, 8.0
 MOST_NODES = 1024
+# Standard deviations over which pseudo-rows are spread.
+PSEUDO_WIDTH = 6.0
 # Rows of the table that holds a grid: densities of the classes, masses at the nodes, and the kernel.
 _MASSES, _KERNEL, TABLE_ROWS = 2, 4, 5
 # Bins of the quick comparison of pairs, and the standard deviations that they cover.
@@ -26,11 +29,11 @@ _BINS, _BINNED = 24, 5.0
 
 
 @njit(**COMPILE)
-def line_densities(z, codes, masses, factor, table):
+def line_densities(z, codes, masses, factor, pseudo_mass, table):
     """Write the densities of the classes on a grid to the first two rows of ``table``, shape (5, MOST_NODES).
 
-    Return the position of the first node, the distance of nodes, their number, and σ. Projections beyond the grid
-    count at its end.
+    Return the position of the first node, the distance of nodes, the first and the last node of the curve, and σ. No
+    more than ``pseudo_mass`` lies beyond the curve's ends on either side: so few rows tell too little of it.
     """
     low, high = z[0], z[0]
     total, mean, square = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -65,25 +68,36 @@ def line_densities(z, codes, masses, factor, table):
             if mass != 0.0:
                 for m in range(max(0, k - n_kernel + 1), min(n_nodes, k + n_kernel)):
                     table[c, m] += mass * table[_KERNEL, abs(m - k)]
-    return low, step, n_nodes, deviation
+    left, right = 0, n_nodes - 1
+    outside = min(pseudo_mass, 0.25 * (total[0] + total[1]))
+    mass = table[_MASSES, left] + table[_MASSES + 1, left]
+    while mass < outside:
+        left += 1
+        mass += table[_MASSES, left] + table[_MASSES + 1, left]
+    mass = table[_MASSES, right] + table[_MASSES + 1, right]
+    while mass < outside:
+        right -= 1
+        mass += table[_MASSES, right] + table[_MASSES + 1, right]
+    if right <= left:
+        left, right = (left, left + 1) if left + 1 < n_nodes else (left - 1, left)
+    return low, step, left, right, deviation
 
 
 @njit(**COMPILE)
-def line_evidence(z, codes, targets, masses, own, log_odds, factor, background, table, gains):
+def line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass, table, gains):
     """Return the likelihood ``Σ_i target_i log P(class_i)`` after adding the line with projections z, shape (n,).
 
-    Every row is left out of its own density: ``own``, shape (n,), are the masses of single copies of the rows.
-    ``background`` is b times σ. What the line adds to the log-odds of each row is written to ``gains``, of shape (n,) or
-    empty.
+    Every row is left out of its own density: ``own``, shape (n,), are the masses of single copies of the rows. What the
+    line adds to the log-odds of each row is written to ``gains``, of shape (n,) or empty.
     """
-    low, step, n_nodes, deviation = line_densities(z, codes, masses, factor, table)
-    b, wanted = background / deviation, len(gains) > 0
+    low, step, left, right, deviation = line_densities(z, codes, masses, factor, pseudo_mass, table)
+    b, wanted = pseudo_mass / (PSEUDO_WIDTH * deviation), len(gains) > 0
     total = np.zeros(2)
     for i in range(len(z)):
         total[codes[i]] += masses[i]
     likelihood = 0.0
     for i in range(len(z)):
-        place = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
+        place = min(max((z[i] - low) / step, left), right - 0.001)
         k = int(place)
         t = place - k
         c = codes[i]
@@ -104,7 +118,7 @@ def line_evidence(z, codes, targets, masses, own, log_odds, factor, background, 
 
 @njit(**COMPILE)
 def best_angle(
-    x, y, correlation, ridge, codes, targets, masses, own, log_odds, factor, background, n_angles, n_halvings
+    x, y, correlation, ridge, codes, targets, masses, own, log_odds, factor, pseudo_mass, n_angles, n_halvings
 ):
     """Return the best direction in the plane of two features: its penalised likelihood, and the weights of x and y.
 
@@ -124,7 +138,7 @@ def best_angle(
         weight_x = cos(angle) - correlation * weight_y
         for i in range(len(x)):
             z[i] = weight_x * x[i] + weight_y * y[i]
-        value = line_evidence(z, codes, targets, masses, own, log_odds, factor, background, table, nothing)
+        value = line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass, table, nothing)
         value -= ridge * (weight_x**2 + weight_y**2)
         if value > best:
             best, best_at = value, angle

@@ -1,5 +1,6 @@
 """A line of the additive model: a direction, and the curve that it adds to the log-odds."""
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +22,8 @@ class Line:
 
     ``counts``, of shape (n_thresholds + 1, 2), is the weight of the training rows of the others, and of the class, in
     each interval. ``importance`` is the mean absolute deviation of what the line adds, over the training rows, both
-    classes counting equally; ``feature_importances``, of shape (d,), divide it in proportion to weight times spread. ``places``, of shape (p,), and ``densities``, of shape (2, p), are the class densities
-    along the line, for pictures.
+    classes counting equally; ``feature_importances``, of shape (d,), divide it in proportion to weight times spread.
+    ``places``, of shape (p,), and ``densities``, of shape (2, p), are the class densities along the line, for pictures.
     """
 
     coef: Floats
@@ -59,7 +60,7 @@ class Line:
     def adds(self) -> list[tuple[float, float]]:
         """Return the least and the most that the line adds in each interval between the thresholds."""
         ends = np.concatenate([[-np.inf], self.thresholds, [np.inf]])
-        parts = [self.log_odds[(self.knots >= a) & (self.knots <= b)] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [self.log_odds[(self.knots >= a) & (self.knots <= b)] for a, b in itertools.pairwise(ends)]
         return [(float(values.min()), float(values.max())) for values in parts]
 
 
