@@ -372,6 +372,18 @@ def test_the_best_run_is_kept_though_its_divergence_is_not_above_zero(best):
     assert grid_search.distinct_best(runs, 0.97) == runs
 
 
+def test_starts_are_handed_to_threads_a_few_at_a_time():
+    """All at once they would keep an interrupt waiting for seconds, and be cancelled in vain when a callback ends."""
+    X, y = two_classes("many rows")
+    rows = MemoryRows(X, y.astype(np.int8), n_threads=2)
+    asked = []
+    with grid_search._threads(rows) as mapped:
+        results = mapped(lambda k: k, (asked.append(k) or k for k in range(1_000)))
+        assert next(iter(results)) == 0
+        assert len(asked) < 10
+        assert list(results) == list(range(1, 1_000))
+
+
 SCENES = {
     "all rows": (
         "MELC(n_init=2, n_jobs=2).fit(*data(3_000, 40)); X, y = data(6_000, 60); X -= 0.97 * y[:, None]",

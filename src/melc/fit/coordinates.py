@@ -163,13 +163,17 @@ class Coordinates:
         return min(left)
 
     def starting_directions(self, n: int, rng: np.random.RandomState) -> list[Floats]:
-        """Return the linear discriminant and n − 1 random directions, each of shape (d,) and of length one.
+        """Return the directions of :meth:`starts`, each of length one, in the units of the features."""
+        return [self.direction_of(u) for u in self.starts(n, rng)]
 
-        They are in the units of the features and lie in the span of the rows.
+    def starts(self, n: int, rng: np.random.RandomState) -> list[Floats]:
+        """Return the linear discriminant and n − 1 random vectors for scaled features, each of shape (d,).
+
+        They lie in the span of the rows.
         """
-        into_span = self._span_projection()
+        into_span, varies = self._span_projection(), np.isfinite(self.scale)
         every = [self.discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
-        return [unit(into_span(u) / self.scale) for u in every]
+        return [into_span(u) * varies for u in every]
 
     def discriminant(self) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.

@@ -13,8 +13,9 @@ tails, a class that does not vary) the general solver goes on from there.
   features.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -189,8 +190,7 @@ def search_on_grid(
 
 def _starts(coordinates: Coordinates, white: Whitening, n: int, rng: np.random.RandomState) -> list[Floats]:
     """The discriminant and random directions, in white coordinates."""
-    directions = coordinates.starting_directions(n, rng)
-    return [white.inverse @ (direction * coordinates.finite_scale) for direction in directions]
+    return [white.inverse @ u for u in coordinates.starts(n, rng)]
 
 
 def _many_rows(
@@ -393,7 +393,18 @@ def _threads(rows: MemoryRows) -> Iterator[Mapped]:
         yield map
         return
     pool = ThreadPoolExecutor(rows.n_threads)
+
+    def mapped(work: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        # Few at a time: thousands of starts submitted at once would compete for the lock with whoever is to end them.
+        waiting: deque[Future[Any]] = deque()
+        for each in zip(*arguments, strict=True):
+            waiting.append(pool.submit(work, *each))
+            if len(waiting) > 2 * rows.n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
     try:
-        yield pool.map
+        yield mapped
     finally:
         pool.shutdown(cancel_futures=True)
