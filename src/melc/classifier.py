@@ -41,8 +41,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     ``D(v) = log ∫f₋² + log ∫f₊² − 2 log ∫f₋ f₊``
 
     of the kernel densities f₋ and f₊ of the two classes projected on v. A row x is assigned to the class whose density
-    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. By default both classes count
-    equally, however many rows they have (see ``priors``).
+    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. An interval between thresholds that
+    contains no training row is joined with its neighbours. By default both classes count equally, however many rows
+    they have (see ``priors``).
 
     With more than two classes, a direction is learned for each class against the rest. A row is assigned to the class
     with the highest odds.
@@ -276,7 +277,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
         With two classes, the log ratio of their densities (plus that of the priors), shape (n_samples,): positive where
         the second class is predicted. With more, the log odds of each class against the rest, shape
-        (n_samples, n_classes).
+        (n_samples, n_classes). Where the higher density is not that of the predicted class, which happens only where
+        there are no training rows, the score is close to zero (1e-15).
         """
         z = self._project(X)
         return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
@@ -285,7 +287,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes).
 
-        Far away from the training data the probabilities of all classes become equal.
+        Far away from the training data the probabilities of all classes become equal. With two classes they are also
+        equal (up to 1e-15) where the higher density is not that of the predicted class.
         """
         odds = self._log_odds(self._project(X))
         if len(self.decisions_) == 1:

@@ -24,7 +24,8 @@ Log odds of a class at its z, with natural logarithms:
   log f0 is the same of the rest
   log b is log height - log(1 + ((t - centre) / scale)²) of the background
   s is 1 where the interval of z names the class, and -1 elsewhere
-  log odds = s × max(s × (log(1 + f1 / b) - log(1 + f0 / b)), {SMALLEST_DECISION} × (1 + log(1 + |log f1 - log f0|)))"""
+  d is s × (log f1 - log f0), or 0 if that is negative
+  log odds = s × max(s × (log(1 + f1 / b) - log(1 + f0 / b)), {SMALLEST_DECISION} × (1 + log(1 + d)))"""
 
 
 def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -191,7 +191,7 @@ def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ra
     least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     first, second = (max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR))
     decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
-    decision = replace(decision, counts=rows.count(direction, decision.thresholds))
+    decision = decision.with_counts(rows.count(direction, decision.thresholds))
     return Line(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
 
 
