@@ -118,6 +118,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     results_ : list of melc.fit.run.Result, or list of lists
         All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run that
         did not win is that of the search, which is accurate to about 1e-4.
+    feature_spread_ : ndarray of shape (n_features,)
+        Standard deviations of the features, from up to 10,000 rows; zero for a constant feature. The contribution of a
+        feature to the projection is its weight times this.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -348,6 +351,7 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
     shown["classes_"] = classes
     shown["coef_"] = np.stack([p.direction for p in projections])
     shown["decisions_"] = [p.decision for p in projections]
+    shown["feature_spread_"] = projections[0].spread
     shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
     return shown
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from melc._version import __version__
 from melc.classifier import MELC
 from melc.model.decision import SMALLEST_DECISION, Decision
 from melc.model.density import Density
+from melc.model.units import fitted_model
 
 # Fixed, so that older runtimes can read the graph. ReduceLogSumExp takes its axes as an input since opset 18.
 _OPSET, _IR_VERSION = 18, 9
@@ -32,7 +32,7 @@ def _onnx() -> Any:
     return onnx
 
 
-def to_onnx(model: MELC) -> Any:
+def to_onnx(model: Any) -> Any:
     """Return the fitted model as an ONNX graph.
 
     The input ``X`` has shape (n_rows, n_features) and type double. There are two outputs: ``label`` is the result of
@@ -41,8 +41,9 @@ def to_onnx(model: MELC) -> Any:
 
     Parameters
     ----------
-    model : MELC
-        A fitted model.
+    model : MELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        used.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def to_onnx(model: MELC) -> Any:
     >>> [output.name for output in graph.graph.output]
     ['label', 'decision']
     """
-    check_is_fitted(model)
+    model = fitted_model(model)
     onnx = _onnx()
     builder = _Builder(onnx)
     labels = _labels(model.classes_)

@@ -147,10 +147,6 @@ class Coordinates:
         """Return the direction of length one, in the units of the features, at coordinates u."""
         return unit(u / self.scale)
 
-    def contributions(self, direction: Floats) -> Floats:
-        """Return |v| · scale, shape (d,): the contribution of each feature to the spread of the projections."""
-        return np.abs(direction) * self.finite_scale
-
     def variance_left(self, direction: Floats, variances: tuple[float, float]) -> float:
         """Return ``min_c σ_c² / Σ_j v_j² σ_cj²``, which is small if the features of a class cancel each other along v.
 

@@ -86,7 +86,7 @@ class Projection:
     decision: Decision
     best: Result
     runs: list[Result]
-    contributions: Floats  # see Coordinates.contributions
+    spread: Floats  # standard deviations of the features, zero for those that are constant
     variance_left: float  # see Coordinates.variance_left
     floored: bool  # whether the variance of a class along the direction is below the floor
 
@@ -152,8 +152,8 @@ def learn_projection(
     def projection(best: Result, runs: list[Result]) -> Projection:
         line = describe(rows, settings.gamma, shrinkage, log_prior_ratio, best.direction)
         left = coordinates.variance_left(line.direction, line.variances)
-        contributions = coordinates.contributions(line.direction)
-        return Projection(line.direction, line.decision, best, runs, contributions, left, line.floored)
+        spread = coordinates.finite_scale
+        return Projection(line.direction, line.decision, best, runs, spread, left, line.floored)
 
     def heard(run: Result) -> bool:
         finished.append(run)
