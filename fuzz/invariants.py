@@ -38,6 +38,7 @@ REFUSALS = (
 )
 WARNINGS = (
     (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),
+    (r"The weights of \d+ rows add up to", UserWarning),
     (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
 )
 

@@ -74,7 +74,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         A run has converged when no component of the gradient exceeds ``tol`` in absolute value. "lbfgs" and "sphere"
         also stop when the divergence no longer changes.
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes. None: all equal, as in the paper. "empirical": proportional to the class
+        Prior probabilities of the classes, which add up to one. None: all equal, as in the paper. "empirical": proportional to the class
         weights in the training data. Priors change the decision (the thresholds, odds and probabilities), but not the
         directions.
     shrinkage : None, float in [0, 1] or "auto", default=None
@@ -203,7 +203,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         y : array-like of shape (n_samples,)
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored.
+            Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored. So weights
+            should add up to about the number of rows; a warning says so if they are far from it.
 
         Returns
         -------
