@@ -3,9 +3,9 @@
 import errno
 import gzip
 import json
-import re
 import os
 import pty
+import re
 import resource
 import signal
 import sqlite3

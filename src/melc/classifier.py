@@ -74,9 +74,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         A run has converged when no component of the gradient exceeds ``tol`` in absolute value. "lbfgs" and "sphere"
         also stop when the divergence no longer changes.
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes, which add up to one. None: all equal, as in the paper. "empirical": proportional to the class
-        weights in the training data. Priors change the decision (the thresholds, odds and probabilities), but not the
-        directions.
+        Prior probabilities of the classes, which add up to one. None: all equal, as in the paper. "empirical":
+        proportional to the class weights in the training data. Priors change the decision (the thresholds, odds and
+        probabilities), but not the directions.
     shrinkage : None, float in [0, 1] or "auto", default=None
         Intensity with which the class covariances are shrunk towards a multiple of the identity (for standardised
         features). It helps where a class hardly varies in some direction: few rows, many features, duplicate or
