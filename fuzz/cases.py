@@ -207,5 +207,6 @@ def _settings(rng: Rng, n: int, n_classes: int) -> dict[str, Any]:
     if rng.random() < 0.15:
         settings["priors"] = "empirical"
     elif rng.random() < 0.1:
-        settings["priors"] = rng.choice([1e-6, 0.2, 1.0, 5.0], size=n_classes).tolist()
+        shares = rng.choice([1e-6, 0.2, 1.0, 5.0], size=n_classes)
+        settings["priors"] = (shares / shares.sum()).tolist()
     return settings

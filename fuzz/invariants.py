@@ -24,7 +24,7 @@ from melc.fit import projection
 from melc.fit.coordinates import Coordinates
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
-from melc.model.decision import SMALLEST_DECISION, Decision
+from melc.model.decision import SMALLEST_DECISION, Decision, decide
 from melc.model.density import Density
 from melc.objective import Objective
 
@@ -38,6 +38,7 @@ REFUSALS = (
 )
 WARNINGS = (
     (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),
+    (r"The weights of \d+ rows add up to", UserWarning),
     (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
 )
 
@@ -173,6 +174,8 @@ def finite_model(case: Case, fit: Fit) -> None:
         _require(np.isfinite(decision.thresholds).all(), f"thresholds_ = {decision.thresholds}")
         _require(np.all(np.diff(decision.thresholds) > 0), f"thresholds_ = {decision.thresholds} do not ascend")
         _require(np.all(np.diff(decision.codes.astype(int)) != 0), f"intervals {decision.codes} do not take turns")
+        counted = decision.counts is not None and np.all(decision.counts.sum(axis=1) > 0)
+        _require(counted, f"an interval has no training row: {decision.counts}")
         for density in decision.densities:
             good = np.isfinite(density.support).all() and density.variance > 0 and np.isfinite(density.variance)
             _require(good and np.all(density.weights > 0), f"no density: variance {density.variance}")
@@ -198,8 +201,12 @@ def predictions_agree(case: Case, fit: Fit) -> None:
 
 
 def densities_decide(case: Case, fit: Fit) -> None:
-    """The decision is the log ratio of the model's own densities, written down naively, tails and all."""
+    """The decision is the log ratio of the model's own densities, written down naively, tails and all.
+
+    Only between crossings without a training row is it smaller than any other, with the sign of the class.
+    """
     z = fit.model.transform(probes(case, fit))
+    trained = fit.model.transform(case.features())[slice(None) if case.weights is None else case.weights > 0]
     for column, (_, decision, *_) in enumerate(fit.directions()):
         narrow = min(d.bandwidth for d in decision.densities)
         middle = decision.densities[0].support[0]
@@ -207,6 +214,9 @@ def densities_decide(case: Case, fit: Fit) -> None:
         first, second = (_naive_log(density, points) for density in decision.densities)
         expected = second - first + decision.log_prior_ratio
         found = decision.log_ratio(points)
+        everywhere = decide(decision.densities, decision.log_prior_ratio)
+        empty = ~np.isin(everywhere.interval(points), everywhere.interval(trained[:, column]))
+        expected = np.where(empty & (found * expected < 0), np.sign(found) * SMALLEST_DECISION, expected)
         # Logarithms that are large lose digits in their difference.
         allowed = 1e-9 * (1 + np.abs(first) + np.abs(second)) + SMALLEST_DECISION
         wrong = np.abs(found - expected) > allowed

@@ -74,7 +74,7 @@ def _text_projection(weights_part, frame):
 def apply_text_with_odds(text, frame):
     """Return the labels predicted by the printed rules and odds of more than two classes, shape (n_rows,)."""
     *blocks, closing = text.split("\n\n")
-    least = float(re.search(r"(\S+) × \(1 \+ log\(1 \+ \|log f1 - log f0\|\)\)", closing)[1])
+    least = float(re.search(r"(\S+) × \(1 \+ log\(1 \+ d\)\)", closing)[1])
     titles, rest = zip(*(block.split("\n", 1) for block in blocks), strict=True)
     labels = [_unquote(title.removeprefix("Class ").removesuffix(" against the rest")) for title in titles]
     rules, numbers = zip(*(part.split("\nodds of the class:\n") for part in rest), strict=True)
@@ -109,7 +109,7 @@ def _text_odds(numbers, z, s, least):
     distance = (t - value["background centre"]) / value["background scale"]
     log_b = value["background log height"] - np.log(1 + distance**2)
     plain = np.logaddexp(0, log_f1 - log_b) - np.logaddexp(0, log_f0 - log_b)
-    return s * np.maximum(s * plain, least * (1 + np.log(1 + np.abs(log_f1 - log_f0))))
+    return s * np.maximum(s * plain, least * (1 + np.log(1 + np.maximum(s * (log_f1 - log_f0), 0))))
 
 
 def _log_sum(points, t, variance):

@@ -356,6 +356,26 @@ def classify(z, classes, variances, log_prior_ratio=0.0):
     return (log_ratio(z, classes, variances, log_prior_ratio) > 0).astype(int)
 
 
+def classify_between_rows(z, classes, variances, log_prior_ratio=0.0):
+    """The class of the larger density, 0 or 1; where no row lies between the same crossings, that of the nearest rows.
+
+    −1 where the nearest row on the left and that on the right have different ones.
+    """
+    rows = np.sort(np.concatenate(classes))
+    grid = np.unique(np.concatenate([rows, z, np.linspace(min(rows[0], z[0]), max(rows[-1], z[-1]), 20_001)]))
+    code = classify(grid, classes, variances, log_prior_ratio)
+    stretch = np.concatenate([[0], np.cumsum(np.diff(code) != 0)])
+    occupied = np.isin(stretch, stretch[np.searchsorted(grid, rows)])
+
+    def at(t):
+        k = np.searchsorted(grid, t)
+        left, right = code[:k][occupied[:k]][-1:], code[k:][occupied[k:]][:1]
+        around = {code[k]} if occupied[k] else {*left.tolist(), *right.tolist()}
+        return around.pop() if len(around) == 1 else -1
+
+    return np.array([at(t) for t in z])
+
+
 def log_odds(t, classes, variances, log_prior_ratio=0.0):
     """log (p₊f₊ + b) − log (p₋f₋ + b), b a Cauchy density of weight 1e-12 three times as wide as the classes."""
     t, (low, high) = _wide(t), [_wide(points) for points in classes]

@@ -205,7 +205,6 @@ def test_priors_move_the_thresholds_and_nothing_else(n_classes):
     np.testing.assert_allclose(
         [d.log_prior_ratio for d in empirical.decisions_], [d.log_prior_ratio for d in given.decisions_], rtol=1e-12
     )
-    assert_same_model(settle(priors=[7] * n_classes).fit(X, y), settle(priors=[1] * n_classes).fit(X, y))
     ratios = np.log(shares / (1 - shares))[-len(even.decisions_) :]
     for k, (before, after) in enumerate(zip(even.decisions_, empirical.decisions_, strict=True)):
         z = even.transform(X)[:, k]
@@ -245,6 +244,13 @@ def test_bad_priors_are_refused(priors):
         ValueError, match=r"priors=.*must be positive numbers, one for each class.*2 labels.*'ant', 'bee'"
     ):
         settle(priors=priors).fit(X, y)
+
+
+def test_priors_that_do_not_add_up_to_one_are_refused():
+    X, y = make(n_classes=2)
+    with pytest.raises(ValueError, match=r"priors=\[1, 3\] add up to 4, .* by their sum: \[0.25, 0.75\]"):
+        settle(priors=[1, 3]).fit(X, y)
+    settle(priors=[0.3333333, 0.6666667]).fit(X, y)
 
 
 @pytest.mark.parametrize("priors", ["balanced", 0.5])

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pty
+import re
 import resource
 import signal
 import sqlite3
@@ -338,6 +339,8 @@ class TestSeveralClasses:
 
     def test_plot_and_explain(self, iris):
         assert call("plot", iris / "m", iris / "iris.csv", "--class", "b", "-o", iris / "b.html").exit_code == 0
+        assert call("plot", iris / "m", iris / "iris.csv", "-o", iris / "all.html").exit_code == 0
+        assert len(re.findall("<svg", (iris / "all.html").read_text())) == 1 + 3
         assert call("explain", iris / "m").stdout.count("against the rest") == 3
         assert "--odds" in call("explain", iris / "m").stdout
         full = call("explain", iris / "m", "--odds", "--digits", 17).stdout

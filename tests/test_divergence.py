@@ -92,7 +92,54 @@ def test_information_potential_of_far_points_is_zero_not_an_error():
     assert information_potential([0.0], [1e9], 1.0) == 0.0
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("method", ["exact", "moments", "discard", "bin"])
+@pytest.mark.parametrize("n_rows", [200, 2000])
+def test_offsets_do_not_matter_to_the_gradient(method, offset, n_rows):
+    """Up to the rounding of the rows themselves. A constant feature has no gradient."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(n_rows, 2)), np.zeros(n_rows)])
+    y, v = rng.integers(2, size=n_rows), np.array([1.0, 0.5, 0.1])
+    options = {"method": method, "eps": 1e-6, "return_gradient": True}
+    D, gradient = cauchy_schwarz_divergence(X, y, v, **options)
+    moved_D, moved = cauchy_schwarz_divergence(X + offset, y, v, **options)
+    assert moved_D == pytest.approx(D, rel=1e-13 * offset + 1e-6)
+    np.testing.assert_allclose(moved, gradient, atol=1e-14 * offset + 2e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-289, 1e-160, 1e160, 1e288])
+@pytest.mark.parametrize("method", ["exact", "moments"])
+def test_the_range_of_units_that_is_right(data, method, scale):
+    X, y, v = data
+    expected = cauchy_schwarz_divergence(X, y, v, method=method, return_gradient=True)
+    found = cauchy_schwarz_divergence(X * scale, y, v, method=method, return_gradient=True)
+    assert found[0] == pytest.approx(expected[0], rel=1e-9)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-7, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-295, 1e295, 1e301, 3e307])
+@pytest.mark.parametrize("method", ["exact", "moments", "discard", "bin"])
+def test_units_beyond_the_range_of_squares_are_refused(data, method, scale):
+    X, y, v = data
+    with pytest.raises(ValueError, match=r"projections on v are about .* Choose other units for the features"):
+        cauchy_schwarz_divergence(X * scale, y, v, method=method, eps=0.1, return_gradient=True)
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e160])
+@pytest.mark.parametrize("method", ["discard", "bin"])
+def test_methods_of_the_paper_cannot_scale(data, method, scale):
+    X, y, v = data
+    with pytest.raises(ValueError, match=rf"with method='{method}' they must be between 1e-150 and 1e\+150"):
+        cauchy_schwarz_divergence(X * scale, y, v, method=method, eps=0.1)
+
+
+def test_a_gradient_that_overflows_is_refused(data):
+    X, y, v = data
+    with pytest.raises(ValueError, match="gradient overflows"):
+        cauchy_schwarz_divergence(X * 1e300, y, 1e-310 * v, return_gradient=True)
 
 
 @pytest.mark.parametrize(

@@ -86,3 +86,26 @@ def test_a_warning_names_the_features_and_no_more_than_a_few():
     assert " more: its density is a spike" in message
     assert 'Set shrinkage="auto"' in message
     assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("total", [1.0, 5.9, 601.5])
+@pytest.mark.parametrize("on_dask", [False, True])
+def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask, monkeypatch):
+    X, y = make()
+    data = [X, y, np.full(60, total / 60)]
+    if on_dask:
+        da = pytest.importorskip("dask.array")
+        monkeypatch.setattr("melc.fit.intake._belong_in_memory", lambda *_: False)
+        data = [da.from_array(each, chunks=(20, *each.shape[1:])) for each in data]
+    caught = [str(warning.message) for warning in caught_in(lambda: MELC(n_init=1, random_state=0).fit(*data))]
+    (message,) = caught
+    assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
+    assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
+    assert message.endswith(f"scale the weights: sample_weight * {60 / total:.6g}.")
+
+
+@pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 1000.0])
+def test_numbers_of_rows_do_not_warn(weight):
+    """Integers are taken for numbers of rows, however large."""
+    X, y = make()
+    MELC(n_init=1, random_state=0).fit(X, y, np.full(60, weight))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from melc import MELC
 from melc.arrays import unit
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import Coordinates, mean_and_deviation
@@ -146,3 +147,11 @@ def test_coordinates_in_which_the_covariance_within_classes_is_one(alike):
         np.testing.assert_allclose(root.T @ within @ root, np.eye(2), atol=1e-9)
     else:
         assert np.linalg.norm(root, 2) == pytest.approx(10 / np.sqrt(largest))
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e301, 1e307])
+def test_units_at_the_ends_of_the_floats_are_refused(scale):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-5, 5, size=(40, 2))
+    with pytest.raises(ValueError, match=r"Feature \d has a standard deviation of .* Choose other units"):
+        MELC(n_init=1).fit(X * scale, np.arange(40) % 2)

@@ -81,6 +81,69 @@ def test_naive_crossings_and_thresholds_correspond_one_to_one():
             assert a - 1e-12 <= threshold <= b + 1e-12
 
 
+# ----------------------------------------------------------------------------------- intervals without a training row
+
+
+def count(decision, classes):
+    """The rows of both classes in each interval, shape (n_intervals, 2)."""
+    n = len(decision.codes)
+    return np.stack([np.bincount(decision.interval(points), minlength=n) for points in classes], axis=1).astype(float)
+
+
+def join(classes, variances, log_prior_ratio=0.0):
+    decision = decide(densities(classes, variances), log_prior_ratio)
+    return decision.with_counts(count(decision, classes))
+
+
+@given(lines(), st.sampled_from([0.0, 0.0, 0.5, -2.0]))
+@settings(max_examples=40)
+def test_neighbours_of_an_empty_interval_are_joined(line, log_prior_ratio):
+    classes, variances = line
+    decision = join(classes, variances, log_prior_ratio)
+    np.testing.assert_array_equal(decision.counts, count(decision, classes))
+    assert np.all(decision.counts.sum(axis=1) > 0)
+    assert np.all(np.abs(np.diff(decision.codes)) == 1)
+    rows = np.concatenate(classes)
+    span = np.ptp(rows) + 1
+    z = np.unique(np.concatenate([rows, np.linspace(rows.min() - 3 * span, rows.max() + 3 * span, 500)]))
+    expected = naive.classify_between_rows(z, classes, variances, log_prior_ratio)
+    ratio = naive.log_ratio(z, classes, variances, log_prior_ratio)
+    clear = (np.abs(ratio) > 1e-9 * (1 + np.abs(naive.log_density(z, classes[0], variances[0])))) & (expected >= 0)
+    wrong = clear & (decision.classify(z) != expected)
+    assert not wrong.any(), f"at {z[wrong][0]!r}: {decision.thresholds!r}, {decision.counts!r}"
+
+
+def test_beyond_the_outermost_rows_their_class_goes_on_at_even_odds():
+    classes = [np.array([0.0, 0.1, 0.2]), np.array([5.0, 5.1, 5.2])]
+    decision = join(classes, [1.0, 1.1])
+    assert len(decision.thresholds) == 1
+    far = np.array([-1e9, -1e3, 1e9])
+    np.testing.assert_array_equal(decision.classify(far), [0, 0, 1])
+    assert np.all(decision.log_ratio(far)[:2] == -1e-15)  # the second density is higher there
+    assert decision.log_ratio(far)[2] > 1
+    np.testing.assert_allclose(decision.log_odds(far), 0, atol=1e-12)
+    np.testing.assert_array_equal(decision.log_odds(far) > 0, [False, False, True])
+    # A tail that says the opposite of the class counts least where several classes are compared by their tails.
+    assert abs(decision.log_odds(far)[0]) == 1e-15 < abs(decision.log_odds(far)[2])
+
+
+def test_of_several_crossings_between_two_classes_the_highest_remains():
+    """The second density is made higher, lower and higher again on the way from the rows of one class to the other."""
+    first = Density(np.array([0.0, 4.0]), np.array([0.9, 0.1]), 0.1)
+    second = Density(np.array([2.0, 6.0]), np.array([0.2, 0.8]), 0.1)
+    decision = decide((first, second))
+    np.testing.assert_array_equal(decision.codes, [0, 1, 0, 1])
+    heights = first.log(decision.thresholds)
+    assert heights[0] > heights[2] > heights[1]
+    joined = decision.with_counts(np.array([[9.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 9.0]]))
+    np.testing.assert_array_equal(joined.thresholds, decision.thresholds[:1])
+    np.testing.assert_array_equal(joined.codes, [0, 1])
+    np.testing.assert_array_equal(joined.counts, [[9, 0], [0, 9]])
+    middle = decision.with_counts(np.array([[9.0, 0.0], [0.0, 0.0], [1.0, 2.0], [0.0, 9.0]]))
+    np.testing.assert_array_equal(middle.thresholds, decision.thresholds[2:])
+    np.testing.assert_array_equal(middle.counts, [[10, 2], [0, 9]])
+
+
 def bisect(a, b, sign_at):
     """The sign change in [a, b] to the last bits of extended precision."""
     a, b = np.longdouble(a), np.longdouble(b)

@@ -1,7 +1,9 @@
 """Displays show the fitted model: the artists drawn are compared with its attributes, not with stored images."""
 
+import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import matplotlib
 
@@ -14,13 +16,16 @@ import scipy.sparse
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from melc import MELC
 from melc.model.decision import Decision
 from melc.model.density import Density
+from melc.model.units import fitted_model
 from melc.plotting import ConvergenceDisplay, ProjectionDisplay, WeightsDisplay
+from melc.plotting.common import shortened
 
 
 @pytest.fixture(autouse=True)
@@ -110,12 +115,22 @@ class TestProjectionDisplay:
         assert axes[1].get_title() == "Right"
         assert len(plt.get_fignums()) == 1
 
-    def test_pipeline_is_drawn_in_the_space_of_its_last_step(self, data):
+    def test_scalers_of_a_pipeline_become_part_of_the_weights(self, data):
         X, y = data
         pipeline = make_pipeline(StandardScaler(), MELC(n_init=1, random_state=0)).fit(X * [1, 10, 100], y)
         display = ProjectionDisplay.from_estimator(pipeline, X * [1, 10, 100], y)
         wrong = np.sum(pipeline.predict(X * [1, 10, 100]) != y)
         assert f"misclassified ({wrong} of 300)" in legend_of(display)
+        np.testing.assert_allclose(display.thresholds, fitted_model(pipeline).thresholds_)
+        search = GridSearchCV(pipeline, {"melc__gamma": [1.0]}, cv=2).fit(X * [1, 10, 100], y)
+        np.testing.assert_allclose(ProjectionDisplay.from_estimator(search).thresholds, display.thresholds)
+
+    def test_other_pipelines_are_drawn_in_the_space_of_their_last_step(self, data):
+        X, y = data
+        pipeline = make_pipeline(PCA(2), StandardScaler(), MELC(n_init=1, random_state=0)).fit(X, y)
+        display = ProjectionDisplay.from_estimator(pipeline, X, y)
+        np.testing.assert_array_equal(display.thresholds, pipeline[-1].thresholds_)
+        assert f"misclassified ({np.sum(pipeline.predict(X) != y)} of 300)" in legend_of(display)
 
     def test_thresholds_far_outside_do_not_squeeze_the_picture(self):
         densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([0.5]), np.ones(1), 1.1))
@@ -140,10 +155,52 @@ class TestProjectionDisplay:
         display = ProjectionDisplay.from_estimator(model, class_label="b")
         assert display.labels == ("rest", "b")
         assert display.thresholds == decisions[1].thresholds
-        with pytest.raises(ValueError, match="set class_label to one of"):
-            ProjectionDisplay.from_estimator(model)
-        with pytest.raises(ValueError, match="class_label='z' is not a class of the model"):
+        with pytest.raises(ValueError, match=r"set class_label to one of \['a', 'b', 'c'\]"):
+            WeightsDisplay.from_estimator(model)
+        with pytest.raises(ValueError, match=r"class_label='z' is not a class of the model; choose one of \['a', 'b'"):
             ProjectionDisplay.from_estimator(model, class_label="z")
+
+    def test_all_projections_of_several_classes(self):
+        decisions = [_decision(0.5), _decision(1.5), _decision(2.5)]
+        model = _fitted_like(*decisions, classes=["a", "b", "c"])
+        shown = ProjectionDisplay.from_estimator(model, np.array([[0.0], [3.0]]), ["a", "c"], title="Everything")
+        assert [display.labels for display in shown.displays] == [("rest", "a"), ("rest", "b"), ("rest", "c")]
+        for display, ax, decision in zip(shown.displays, shown.axes_, decisions, strict=True):
+            assert display.ax_ is ax
+            assert display.threshold_lines_[0].get_xdata()[0] == decision.thresholds[0]
+        assert [ax.get_title() for ax in shown.axes_] == [f"{label} against the rest" for label in "abc"]
+        assert shown.figure_.get_suptitle() == "Everything"
+        figure, axes = plt.subplots(1, 3)
+        assert ProjectionDisplay.from_estimator(model, ax=axes).figure_ is figure
+        with pytest.raises(ValueError, match=r"3 projections, but ax has 1 axes: .* or set class_label"):
+            ProjectionDisplay.from_estimator(model, ax=axes[0])
+
+    def test_narrow_bands_keep_their_label(self):
+        places = np.array([-2.0, 0.0, 1.0, 2.0])
+        densities = (Density(places[:1], np.ones(1), 1.0), Density(places[-1:], np.ones(1), 1.0))
+        thresholds, codes = np.array([0.0, 0.05, 1.0]), np.array([0, 1, 0, 1], dtype=np.int8)
+        display = ProjectionDisplay.from_estimator(
+            _fitted_like(Decision(densities, 0.0, thresholds, codes), classes=["left", "right"])
+        )
+        written = {round(float(text.get_position()[0]), 3): text for text in display.ax_.texts}
+        assert [text.get_text() for _, text in sorted(written.items())] == ["left", "right", "left", "right"]
+        assert written[0.025].get_rotation() == 90
+        assert written[0.525].get_rotation() == 0
+
+    def test_names_of_many_narrow_bands_do_not_cover_each_other(self):
+        densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([0.0]), np.ones(1), 1.1))
+        thresholds, codes = np.linspace(-1, 1, 999), np.arange(1000) % 2
+        decision = Decision(densities, 0.0, thresholds, codes.astype(np.int8))
+        display = ProjectionDisplay.from_estimator(_fitted_like(decision, classes=["a", "b" * 1000]))
+        places = np.sort([text.get_position()[0] for text in display.ax_.texts])
+        assert 10 < len(places) < 40
+        assert np.diff(places).min() > 0.02 * np.ptp(display.grid)
+        assert max(len(text.get_text()) for text in display.ax_.texts) <= 24
+
+    def test_representations_are_short(self, model, data):
+        for display in (ProjectionDisplay, WeightsDisplay):
+            assert len(repr(display.from_estimator(model, data[0]))) < 100
+        assert len(repr(ConvergenceDisplay.from_estimator(model))) < 100
 
     def test_in_grey_the_two_classes_differ_in_line_and_hatching(self, model):
         display = ProjectionDisplay.from_estimator(model)
@@ -181,8 +238,9 @@ def test_several_classes_as_fitted():
     z = X @ fitted.coef_[1]
     wrong = np.sum(fitted.decisions_[1].classify(z) != (y == 1))
     assert legend_of(display)[-1] == f"misclassified ({wrong} of 150)"
-    np.testing.assert_array_equal(
-        np.abs(WeightsDisplay.from_estimator(fitted, class_label=1).weights), np.sort(np.abs(fitted.coef_[1]))[::-1]
+    np.testing.assert_allclose(
+        np.abs(WeightsDisplay.from_estimator(fitted, class_label=1).weights),
+        np.sort(np.abs(fitted.coef_[1] * X.std(axis=0)))[::-1],
     )
     lines = ConvergenceDisplay.from_estimator(fitted, class_label=1).lines_
     assert [line.get_ydata()[-1] for line in lines] == [run.history[-1] for run in fitted.results_[1]]
@@ -191,19 +249,38 @@ def test_several_classes_as_fitted():
 class TestWeightsDisplay:
     def test_strongest_first_with_names(self, model):
         display = WeightsDisplay.from_estimator(model, feature_names=["a", "b", "c"])
-        order = np.argsort(-np.abs(model.coef_[0]))
+        contributions = model.coef_[0] * model.feature_spread_
+        order = np.argsort(-np.abs(contributions))
         assert display.names == [["a", "b", "c"][i] for i in order]
-        np.testing.assert_array_equal([bar.get_width() for bar in display.bars_], model.coef_[0][order])
+        np.testing.assert_array_equal([bar.get_width() for bar in display.bars_], contributions[order])
 
-    def test_standard_deviations_make_weights_comparable(self, data):
+    @pytest.mark.parametrize("with_rows", [True, False])
+    def test_standard_deviations_make_weights_comparable(self, data, with_rows):
         X, y = data
         scale = np.array([1.0, 1000.0, 0.01])
         model = MELC(n_init=1, random_state=0).fit(X * scale, y)
-        display = WeightsDisplay.from_estimator(model, X * scale)
+        assert np.argmax(np.abs(model.coef_[0])) == 2  # by its units alone
+        display = WeightsDisplay.from_estimator(model, X * scale if with_rows else None)
         assert display.names[:2] == ["x0", "x1"]
         expected = model.coef_[0] * (X * scale).std(axis=0)
         np.testing.assert_allclose(display.weights, expected[np.argsort(-np.abs(expected))])
         assert display.ax_.get_xlabel().count("standard deviation") == 1
+
+    def test_a_model_without_standard_deviations_shows_its_weights(self, model):
+        older = pickle.loads(pickle.dumps(model))
+        del older.feature_spread_
+        display = WeightsDisplay.from_estimator(older)
+        np.testing.assert_array_equal(display.weights, sorted(model.coef_[0], key=abs, reverse=True))
+        assert display.ax_.get_xlabel() == "weight in v"
+
+    def test_arrows_name_classes_only_if_one_threshold_decides(self, model):
+        assert len(model.thresholds_) == 2
+        assert "→" not in WeightsDisplay.from_estimator(model).ax_.get_xlabel()
+        one = WeightsDisplay.from_estimator(_fitted_like(_decision(0.5), classes=["low", "high"]))
+        assert one.ax_.get_xlabel() == "← low     weight in v     high →"
+        swapped = replace(_decision(0.5), codes=np.array([1, 0], dtype=np.int8))
+        other = WeightsDisplay.from_estimator(_fitted_like(swapped, classes=["low", "high"]))
+        assert other.ax_.get_xlabel() == "← high     weight in v     low →"
 
     def test_sparse_rows_have_the_same_standard_deviations(self, model, data):
         dense = WeightsDisplay.from_estimator(model, data[0])
@@ -213,7 +290,7 @@ class TestWeightsDisplay:
     def test_weaker_features_are_counted(self, model):
         display = WeightsDisplay.from_estimator(model, max_features=1)
         assert (len(display.bars_), display.n_hidden) == (1, 2)
-        assert any("2 features with smaller weights not shown" in text.get_text() for text in display.ax_.texts)
+        assert any("2 features with smaller contributions not shown" in text.get_text() for text in display.ax_.texts)
 
     def test_names_come_from_the_pipeline(self, data):
         X, y = data
@@ -228,6 +305,24 @@ class TestWeightsDisplay:
     def test_wrong_number_of_names(self, model):
         with pytest.raises(ValueError, match="feature_names has 2 names, but the model has 3 features"):
             WeightsDisplay.from_estimator(model, feature_names=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a" * 50 + str(k) for k in range(3)],
+        [f"{k}" + "a" * 50 for k in range(3)],
+        ["a" * 10 + str(k) + "b" * 50 for k in range(3)],
+        ["a" * 50 + str(k) + "b" * 50 for k in range(3)],
+        ["short", "long" * 300_000, "short"],
+    ],
+)
+def test_long_names_are_cut_and_stay_apart(names):
+    cut = shortened(names)
+    assert max(len(name) for name in cut) <= 36
+    assert len(set(cut)) == len(set(names))
+    assert all(a == b for a, b in zip(cut, names, strict=True) if len(b) <= 32)
+    assert shortened(["first half " * 5 + "second half"])[0] == "first half firs…half second half"
 
 
 class TestConvergenceDisplay:

@@ -59,7 +59,7 @@ def test_a_query_quotes_names_and_labels(folder):
 def test_a_model_in_a_notebook_escapes_its_parameters():
     assert "<script>alert(1)" not in MELC(method=SCRIPT)._repr_html_()
     frame = pd.DataFrame([[0.0], [1.0], [4.0], [5.0]], columns=[SCRIPT])
-    model = MELC(n_init=1, random_state=0, priors=[1.0, 2.0]).fit(frame, [0, 0, 1, 1])
+    model = MELC(n_init=1, random_state=0, priors=[0.25, 0.75]).fit(frame, [0, 0, 1, 1])
     assert "<script>alert(1)" not in model._repr_html_()
     assert to_sql(model).count(f'"{SCRIPT}"') == 1
 
@@ -182,10 +182,10 @@ def test_a_file_is_read_up_to_its_limit_only(folder, monkeypatch):
 
 def test_parameters_of_every_kind_are_written_as_plain_data():
     X, y = np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1]
-    given = {"gamma": np.float64(0.5), "priors": np.array([1.0, 3.0]), "random_state": np.random.RandomState(0)}
+    given = {"gamma": np.float64(0.5), "priors": np.array([0.25, 0.75]), "random_state": np.random.RandomState(0)}
     model = MELC(n_init=1, **given).fit(X, y)
     written = json.loads(to_json(model))["parameters"]
-    assert (written["gamma"], written["priors"], written["random_state"]) == (0.5, [1.0, 3.0], None)
+    assert (written["gamma"], written["priors"], written["random_state"]) == (0.5, [0.25, 0.75], None)
     model.set_params(verbose=Attack())
     with pytest.raises(ValueError, match="cannot be written as JSON"):
         to_json(model)

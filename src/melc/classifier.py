@@ -41,8 +41,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     ``D(v) = log ∫f₋² + log ∫f₊² − 2 log ∫f₋ f₊``
 
     of the kernel densities f₋ and f₊ of the two classes projected on v. A row x is assigned to the class whose density
-    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. By default both classes count
-    equally, however many rows they have (see ``priors``).
+    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. An interval between thresholds that
+    contains no training row is joined with its neighbours. By default both classes count equally, however many rows
+    they have (see ``priors``).
 
     With more than two classes, a direction is learned for each class against the rest. A row is assigned to the class
     with the highest odds.
@@ -73,9 +74,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         A run has converged when no component of the gradient exceeds ``tol`` in absolute value. "lbfgs" and "sphere"
         also stop when the divergence no longer changes.
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes. None: all equal, as in the paper. "empirical": proportional to the class
-        weights in the training data. Priors change the decision (the thresholds, odds and probabilities), but not the
-        directions.
+        Prior probabilities of the classes, which add up to one. None: all equal, as in the paper. "empirical":
+        proportional to the class weights in the training data. Priors change the decision (the thresholds, odds and
+        probabilities), but not the directions.
     shrinkage : None, float in [0, 1] or "auto", default=None
         Intensity with which the class covariances are shrunk towards a multiple of the identity (for standardised
         features). It helps where a class hardly varies in some direction: few rows, many features, duplicate or
@@ -117,6 +118,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     results_ : list of melc.fit.run.Result, or list of lists
         All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run that
         did not win is that of the search, which is accurate to about 1e-4.
+    feature_spread_ : ndarray of shape (n_features,)
+        Standard deviations of the features, from up to 10,000 rows; zero for a constant feature. The contribution of a
+        feature to the projection is its weight times this.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -199,7 +203,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         y : array-like of shape (n_samples,)
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored.
+            Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored. So weights
+            should add up to about the number of rows; a warning says so if they are far from it.
 
         Returns
         -------
@@ -276,7 +281,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
         With two classes, the log ratio of their densities (plus that of the priors), shape (n_samples,): positive where
         the second class is predicted. With more, the log odds of each class against the rest, shape
-        (n_samples, n_classes).
+        (n_samples, n_classes). Where the higher density is not that of the predicted class, which happens only where
+        there are no training rows, the score is close to zero (1e-15).
         """
         z = self._project(X)
         return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
@@ -285,7 +291,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes).
 
-        Far away from the training data the probabilities of all classes become equal.
+        Far away from the training data the probabilities of all classes become equal. With two classes they are also
+        equal (up to 1e-15) where the higher density is not that of the predicted class.
         """
         odds = self._log_odds(self._project(X))
         if len(self.decisions_) == 1:
@@ -345,6 +352,7 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
     shown["classes_"] = classes
     shown["coef_"] = np.stack([p.direction for p in projections])
     shown["decisions_"] = [p.decision for p in projections]
+    shown["feature_spread_"] = projections[0].spread
     shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
     return shown
 

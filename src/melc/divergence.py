@@ -10,11 +10,16 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
+from melc.fit.coordinates import FAR, mean_and_deviation
 from melc.objective import METHODS, Objective
 from melc.sums import SUMS
 
 # Rows from which the scale of the projections is estimated.
 _ROWS_FOR_SIZE = 1000
+# Largest size of the projections that are scaled before they are squared, and of those that are not. The reciprocals
+# are the smallest sizes.
+_LARGEST_SCALED, _LARGEST_UNSCALED = 1e290, 1e150
+_OTHER_UNITS = "Choose other units for the features, or another length of v."
 
 
 @overload
@@ -106,12 +111,15 @@ def cauchy_schwarz_divergence(
     (2,)
     """
     _check_choice(method, eps, gamma)
-    rows = _labelled_rows(X, y, sample_weight)
+    rows = _centred(_labelled_rows(X, y, sample_weight))
     direction = _direction(v, rows.n_features)
     objective = Objective(
         rows, gamma=gamma, method=method, eps=_accepted(method, eps), scale=_size(rows, direction, method)
     )
-    evaluation = objective.evaluate(direction)
+    with np.errstate(over="ignore", invalid="ignore"):  # found below
+        evaluation = objective.evaluate(direction)
+    if not (math.isfinite(evaluation.divergence) and np.isfinite(evaluation.gradient).all()):
+        raise ValueError(f"The divergence or its gradient overflows, for v={v!r:.60}. {_OTHER_UNITS}")
     return (evaluation.divergence, evaluation.gradient) if return_gradient else evaluation.divergence
 
 
@@ -211,18 +219,36 @@ def _direction(v: Any, n_features: int) -> Floats:
     return direction
 
 
+def _centred(rows: MemoryRows) -> MemoryRows:
+    """Return the rows around a centre if they are so far from zero that products with them would lose digits."""
+    some = _some(rows)
+    mean, deviation = mean_and_deviation(some, np.ones(len(some)))
+    return rows.around(mean) if np.any(np.abs(mean) / FAR > deviation) else rows
+
+
+def _some(rows: MemoryRows) -> Floats:
+    """Return some of the rows, shape (n_some, n_features), without their centre."""
+    some = rows.X[:: max(1, rows.n_rows // _ROWS_FOR_SIZE)].astype(np.float64)
+    return np.asarray(some if rows.centre is None else some - rows.centre)
+
+
 def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     """Return the scale that the direction is divided by, shape (n_features,), or None for no scaling.
 
     It keeps the squares of projections from overflow and underflow. It is a power of two, so dividing by it is exact.
     "discard" and "bin" use the projections unscaled, because their eps is absolute.
     """
-    if SUMS[method].default_eps is None:
-        return None
     # Some rows tell it well enough: squares have room for a factor of 1e100 and more.
-    some = rows.X[:: max(1, rows.n_rows // _ROWS_FOR_SIZE)]
-    _, exponent = np.frexp(np.max(np.abs(some.astype(np.float64) @ direction)))
-    return np.full(rows.n_features, np.ldexp(1.0, exponent))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.max(np.abs(_some(rows) @ direction)))
+    scaled = SUMS[method].default_eps is not None
+    largest = _LARGEST_SCALED if scaled else _LARGEST_UNSCALED
+    if not (size == 0 or 1 / largest <= size <= largest):
+        raise ValueError(
+            f"The projections on v are about {size:.3g} in size; with method={method!r} they must be between "
+            f"{1 / largest:.0e} and {largest:.0e}, or their squares overflow or underflow. {_OTHER_UNITS}"
+        )
+    return np.full(rows.n_features, np.ldexp(1.0, np.frexp(size)[1])) if scaled else None
 
 
 def _points(points: Any, name: str) -> Floats:

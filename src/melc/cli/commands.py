@@ -191,7 +191,7 @@ def plot(
         str | None,
         typer.Argument(help="Rows to show along the projection, by class if the table has the target column."),
     ] = None,
-    label: Annotated[str | None, typer.Option("--class", help="With more than two classes, the one to show.")] = None,
+    label: Annotated[str | None, typer.Option("--class", help="Of more than two classes, show only this one.")] = None,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
     force: Force = False,

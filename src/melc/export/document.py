@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.export.reading import Reader, parse
 from melc.model.decision import Decision
 from melc.model.density import Density
+from melc.model.units import fitted_model
 
 FORMAT, VERSION = "melc-model", 1
 
@@ -36,7 +36,7 @@ _NUMBER_TYPES = (
 _LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
 
 
-def to_json(model: MELC, *, indent: int | None = None) -> str:
+def to_json(model: Any, *, indent: int | None = None) -> str:
     """Return the fitted model as JSON text.
 
     The text contains the parameters, projections, thresholds and densities, but no training rows. Numbers are written
@@ -44,8 +44,9 @@ def to_json(model: MELC, *, indent: int | None = None) -> str:
 
     Parameters
     ----------
-    model : MELC
-        A fitted model.
+    model : MELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        used.
     indent : int, default=None
         Number of spaces per level of indentation. By default the text has a single line.
 
@@ -91,16 +92,17 @@ def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC:
     return from_document(parse(text, "melc model", max_bytes=max_bytes))
 
 
-def to_document(model: MELC) -> dict[str, Any]:
+def to_document(model: Any) -> dict[str, Any]:
     """Return the fitted model as dictionaries, lists, strings and numbers."""
-    check_is_fitted(model)
-    names = getattr(model, "feature_names_in_", None)
+    model = fitted_model(model)
+    names, spread = getattr(model, "feature_names_in_", None), getattr(model, "feature_spread_", None)
     return {
         "format": FORMAT,
         "version": VERSION,
         "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
         "classes": _labels_out(model.classes_),
         "feature_names": None if names is None else [str(name) for name in names],
+        "feature_spread": None if spread is None else spread.tolist(),
         "coef": model.coef_.tolist(),
         "divergence": np.atleast_1d(model.divergence_).tolist(),
         "n_iter": int(model.n_iter_),
@@ -115,7 +117,7 @@ def from_document(reader: Reader) -> MELC:
     check_version(reader, VERSION)
     fields = reader.fields(
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],
-        ["feature_names"],
+        ["feature_names", "feature_spread"],
     )
     model = _with_parameters(fields["parameters"])
     classes = _labels_in(fields["classes"])
@@ -127,6 +129,9 @@ def from_document(reader: Reader) -> MELC:
     names = fields["feature_names"].optional() if "feature_names" in fields else None
     if names is not None:
         model.feature_names_in_ = np.array(_distinct(names, coef.shape[1]), dtype=object)
+    spread = fields["feature_spread"].optional() if "feature_spread" in fields else None
+    if spread is not None:
+        model.feature_spread_ = _spread_in(spread, coef.shape[1])
     _restore(model, classes, coef, decisions, divergence, n_iter)
     return model
 
@@ -256,6 +261,13 @@ def _distinct(reader: Reader, length: int) -> list[str]:
     if len(set(names)) < len(names):
         reader.fail("different names")
     return names
+
+
+def _spread_in(reader: Reader, n_features: int) -> Floats:
+    spread = reader.numbers(n_features)
+    if np.any(spread < 0):
+        reader.fail("standard deviations that are not negative")
+    return spread
 
 
 def _decision_out(decision: Decision) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from melc._version import __version__
 from melc.classifier import MELC
 from melc.model.decision import SMALLEST_DECISION, Decision
 from melc.model.density import Density
+from melc.model.units import fitted_model
 
 # Fixed, so that older runtimes can read the graph. ReduceLogSumExp takes its axes as an input since opset 18.
 _OPSET, _IR_VERSION = 18, 9
@@ -32,7 +32,7 @@ def _onnx() -> Any:
     return onnx
 
 
-def to_onnx(model: MELC) -> Any:
+def to_onnx(model: Any) -> Any:
     """Return the fitted model as an ONNX graph.
 
     The input ``X`` has shape (n_rows, n_features) and type double. There are two outputs: ``label`` is the result of
@@ -41,8 +41,9 @@ def to_onnx(model: MELC) -> Any:
 
     Parameters
     ----------
-    model : MELC
-        A fitted model.
+    model : MELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        used.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def to_onnx(model: MELC) -> Any:
     >>> [output.name for output in graph.graph.output]
     ['label', 'decision']
     """
-    check_is_fitted(model)
+    model = fitted_model(model)
     onnx = _onnx()
     builder = _Builder(onnx)
     labels = _labels(model.classes_)
@@ -67,7 +68,7 @@ def to_onnx(model: MELC) -> Any:
         z = _projection(builder, model, 0)
         code = _interval_code(builder, z, model.decisions_[0])
         ratio = _log_ratio(builder, z, model.decisions_[0])
-        ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), code)
+        ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), _sign(builder, code))
         builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
         code = builder.node("Reshape", [code, builder.constant([-1])])
     else:
@@ -149,11 +150,15 @@ def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
     return builder.node("Gather", [builder.constant(codes), interval], axis=0)
 
 
-def _with_sign(builder: _Builder, values: str, least: str, code: str) -> str:
-    """Return s max(s · values, least) with s = 1 where the code is 1 and s = −1 where it is 0."""
+def _sign(builder: _Builder, code: str) -> str:
+    """Return 1 where the code is 1, and −1 where it is 0."""
     zero_or_one = builder.node("Cast", [code], to=builder.onnx.TensorProto.DOUBLE)
     doubled = builder.node("Mul", [zero_or_one, builder.number(2)])
-    sign = builder.node("Sub", [doubled, builder.number(1)])
+    return builder.node("Sub", [doubled, builder.number(1)])
+
+
+def _with_sign(builder: _Builder, values: str, least: str, sign: str) -> str:
+    """Return sign · max(sign · values, least)."""
     towards = builder.node("Mul", [sign, values])
     return builder.node("Mul", [sign, builder.node("Max", [towards, least])])
 
@@ -181,12 +186,14 @@ def _odds(builder: _Builder, model: MELC, index: int) -> str:
         for density, log_prior in zip(decision.densities, decision.log_priors, strict=True)
     )
     odds = builder.node("Sub", [_softplus(builder, second), _softplus(builder, first)])
-    return _with_sign(builder, odds, _least_odds(builder, first, second), _interval_code(builder, z, decision))
+    sign = _sign(builder, _interval_code(builder, z, decision))
+    return _with_sign(builder, odds, _least_odds(builder, first, second, sign), sign)
 
 
-def _least_odds(builder: _Builder, first: str, second: str) -> str:
-    """Return the smallest absolute value of the log odds, 1e-15 (1 + log(1 + |second − first|))."""
-    difference = builder.node("Abs", [builder.node("Sub", [second, first])])
+def _least_odds(builder: _Builder, first: str, second: str, sign: str) -> str:
+    """Return the smallest absolute value of the log odds, 1e-15 (1 + log(1 + max(sign · (second − first), 0)))."""
+    towards = builder.node("Mul", [sign, builder.node("Sub", [second, first])])
+    difference = builder.node("Max", [towards, builder.number(0)])
     growing = builder.node("Log", [builder.node("Add", [difference, builder.number(1)])])
     return builder.node("Mul", [builder.node("Add", [growing, builder.number(1)]), builder.number(SMALLEST_DECISION)])
 

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from melc.classifier import MELC
 from melc.export.quoting import column, identifier, literal
 from melc.export.sql_odds import class_by_odds, support_tables
 from melc.model.names import feature_names_of
+from melc.model.units import fitted_model
 
 
 def to_sql(
-    model: MELC,
+    model: Any,
     table: str = "data",
     *,
     feature_names: Any = None,
@@ -29,8 +28,9 @@ def to_sql(
 
     Parameters
     ----------
-    model : MELC
-        A fitted model.
+    model : MELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        used.
     table : str, default="data"
         Name of the table.
     feature_names : list of str, default=None
@@ -60,7 +60,7 @@ def to_sql(
       END AS "prediction"
     FROM (SELECT *, (r."dose" * -1.0) AS "projection" FROM "scans" AS r) AS p
     """
-    check_is_fitted(model)
+    model = fitted_model(model)
     names = feature_names_of(model, feature_names)
     return query(model, [column(name) for name in names], names, table, prediction, projection)
 

@@ -78,7 +78,7 @@ def _odds(k: int, label: str, decision: Decision, support: str) -> str:
         for code, (density, log_prior) in enumerate(zip(decision.densities, decision.log_priors, strict=True))
     )
     sign = f"(2 * c{k} - 1)"
-    least = f"{literal(SMALLEST_DECISION)} * (1 + ln(1 + abs(own - other)))"
+    least = f"{literal(SMALLEST_DECISION)} * (1 + ln(1 + max({sign} * (own - other), 0)))"
     return "\n".join(
         [
             f"      SELECT {k} AS number, {label} AS label,",

@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from melc.classifier import MELC
 from melc.model.decision import SMALLEST_DECISION, Decision
 from melc.model.density import Density
-from melc.model.names import feature_names_of
+from melc.model.names import contributions_of, feature_names_of
+from melc.model.units import fitted_model
 
 _ALONE = "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide"
 _WITHOUT_ODDS = f"{_ALONE}: odds=True (--odds on the command line) adds the numbers to compute them."
@@ -24,20 +24,23 @@ Log odds of a class at its z, with natural logarithms:
   log f0 is the same of the rest
   log b is log height - log(1 + ((t - centre) / scale)²) of the background
   s is 1 where the interval of z names the class, and -1 elsewhere
-  log odds = s × max(s × (log(1 + f1 / b) - log(1 + f0 / b)), {SMALLEST_DECISION} × (1 + log(1 + |log f1 - log f0|)))"""
+  d is s × (log f1 - log f0), or 0 if that is negative
+  log odds = s × max(s × (log(1 + f1 / b) - log(1 + f0 / b)), {SMALLEST_DECISION} × (1 + log(1 + d)))"""
 
 
-def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:
+def export_text(model: Any, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:
     """Return the rule of a fitted model as text.
 
     The rule consists of the weights of the features, whose weighted sum is the projection z, and the class of every
-    interval of z. With more than two classes there is one rule per class against the rest. If exactly one rule gives
-    its class, that class is predicted; otherwise the class with the best odds.
+    interval of z. The features are in the order of their contribution, weight × standard deviation. With more than two
+    classes there is one rule per class against the rest. If exactly one rule gives its class, that class is predicted;
+    otherwise the class with the best odds.
 
     Parameters
     ----------
-    model : MELC
-        A fitted model.
+    model : MELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        used.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     digits : int, default=None
@@ -69,7 +72,7 @@ def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = 
       -0.98 <= z < 0.99   well  (0 ill, 196 well)
       0.99 <= z           ill   (47 ill, 0 well)
     """
-    check_is_fitted(model)
+    model = fitted_model(model)
     names = feature_names_of(model, feature_names)
     if len(model.decisions_) == 1:
         labels = [_quoted(str(label)) for label in model.classes_]
@@ -83,9 +86,9 @@ def export_text(model: MELC, feature_names: Any = None, *, digits: int | None = 
 
 
 def _block(model: MELC, index: int, names: list[str], labels: list[str], digits: int | None) -> str:
-    """Return the rule of one projection: weights, largest first, and intervals."""
+    """Return the rule of one projection: weights, the largest contribution first, and intervals."""
     weights = model.coef_[index]
-    order = np.argsort(-np.abs(weights), kind="stable")
+    order = np.argsort(-np.abs(contributions_of(model, index)), kind="stable")
     shown = [_number(weights[i], digits) for i in order]
     width = max(len(number) for number in shown)
     lines = ["z is the sum of weight × feature:"]

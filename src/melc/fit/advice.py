@@ -1,4 +1,4 @@
-"""The warnings of a finished fit, each with a remedy."""
+"""The warnings of a fit, each with a remedy."""
 
 import sys
 import warnings
@@ -7,15 +7,36 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from melc.arrays import Floats
 from melc.fit.projection import Projection
 from melc.model.names import feature_names_of
 
 # Maximum number of features that a warning names.
 _MOST_NAMED = 5
+# Weights that add up to this many times more or less than the number of rows are hardly numbers of rows.
+_UNLIKELY = 10
 # Stack frames of these packages are skipped, so that a warning points to the user's own line.
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
+
+
+def warn_of_weights(counts: NDArray[np.int64], totals: Floats) -> None:
+    """Warn if weights, by the ``totals`` and the numbers of rows of the classes, are hardly meant as numbers of rows.
+
+    Larger totals are taken for numbers of rows if they are integers.
+    """
+    n_rows, total = int(counts.sum()), float(totals.sum())
+    are_counts = total > n_rows and np.array_equal(totals, np.round(totals))
+    if n_rows / _UNLIKELY <= total <= n_rows * _UNLIKELY or are_counts:
+        return
+    _warn(
+        f"The weights of {n_rows} rows add up to {total:.3g}. A weight counts as that many rows, and their number sets "
+        f"the width of the densities, which are now {(n_rows / total) ** 0.2:.2g} times as wide as without weights. "
+        f"Unless this is meant, scale the weights: sample_weight * {n_rows / total:.6g}.",
+        UserWarning,
+    )
 
 
 def warn_of(model: Any, projection: Projection, whose: str) -> None:
@@ -46,7 +67,8 @@ def _warn(message: str, category: type[Warning]) -> None:
 
 def _carriers(model: Any, projection: Projection) -> str:
     """Return the names of the features that contribute most to a direction, the strongest first."""
-    share = projection.contributions / projection.contributions.max()
+    contributions = np.abs(projection.direction) * projection.spread
+    share = contributions / contributions.max()
     strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
     names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]
     more = len(strongest) - len(names)

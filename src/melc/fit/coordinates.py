@@ -18,7 +18,7 @@ from melc.objective.grid import Whitening
 # A feature whose standard deviation is below this fraction of its mean is constant up to rounding.
 _ROUNDING = 1e-12
 # If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
-_FAR = 1e4
+FAR = 1e4
 # Limit of the scales, so that squares of projections neither overflow nor underflow.
 _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
@@ -106,7 +106,7 @@ class Coordinates:
     @property
     def far_centre(self) -> Floats | None:
         """The mean, shape (d,), if it is so large that products with uncentred rows would lose digits; else None."""
-        return self.mean if np.any(np.abs(self.mean) > _FAR * self.scale) else None
+        return self.mean if np.any(np.abs(self.mean) > FAR * self.scale) else None
 
     @functools.cached_property
     def white(self) -> Whitening:
@@ -146,10 +146,6 @@ class Coordinates:
     def direction_of(self, u: Floats) -> Floats:
         """Return the direction of length one, in the units of the features, at coordinates u."""
         return unit(u / self.scale)
-
-    def contributions(self, direction: Floats) -> Floats:
-        """Return |v| · scale, shape (d,): the contribution of each feature to the spread of the projections."""
-        return np.abs(direction) * self.finite_scale
 
     def variance_left(self, direction: Floats, variances: tuple[float, float]) -> float:
         """Return ``min_c σ_c² / Σ_j v_j² σ_cj²``, which is small if the features of a class cancel each other along v.
@@ -242,7 +238,7 @@ def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
     share = weights / weights.sum()
     low, high = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
     # Scaled so that squares neither overflow nor underflow; scaling by powers of two is exact.
-    size = np.ldexp(1.0, np.frexp(np.maximum(np.abs(low), np.abs(high)).astype(np.float64))[1])
+    size = np.ldexp(1.0, np.frexp(np.maximum(np.abs(low), np.abs(high)).astype(np.float64))[1] - 1)
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X @ sparse.diags_array(1 / size), axis=0, weights=share)
     else:

@@ -19,6 +19,7 @@ from melc.data.dask import door
 from melc.data.memory import MemoryRows
 from melc.data.source import Collected, Rows
 from melc.fit import validation
+from melc.fit.advice import warn_of_weights
 from melc.fit.search import WORTH_SAMPLES
 
 # Matrices with up to this many elements are made dense, and stored row by row.
@@ -70,6 +71,7 @@ def _checked(model: Any, data: Collected) -> Labelled:
     n_rows = int(data.counts.sum())
     validation.check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
     validation.check_classes(data.classes, data.counts, data.totals)
+    warn_of_weights(data.counts, data.totals)
     validation.check_varies(data.varies, n_rows, data.rows.n_features)
     return data.rows, data.classes, data.totals
 
@@ -85,7 +87,9 @@ def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
         X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
     classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
     index = validation.numbers_of(y, classes)
-    validation.check_classes(classes, *validation.counts_and_totals(index, weights, len(classes)))
+    counts, totals = validation.counts_and_totals(index, weights, len(classes))
+    validation.check_classes(classes, counts, totals)
+    warn_of_weights(counts, totals)
     validation.check_varies(validation.varies(X), *X.shape)
     X, index, weights = validation.canonical(X, index, weights)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -86,7 +86,7 @@ class Projection:
     decision: Decision
     best: Result
     runs: list[Result]
-    contributions: Floats  # see Coordinates.contributions
+    spread: Floats  # standard deviations of the features, zero for those that are constant
     variance_left: float  # see Coordinates.variance_left
     floored: bool  # whether the variance of a class along the direction is below the floor
 
@@ -151,8 +151,8 @@ def learn_projection(
     def projection(best: Result, runs: list[Result]) -> Projection:
         line = describe(rows, settings.gamma, shrinkage, log_prior_ratio, best.direction)
         left = coordinates.variance_left(line.direction, line.variances)
-        contributions = coordinates.contributions(line.direction)
-        return Projection(line.direction, line.decision, best, runs, contributions, left, line.floored)
+        spread = coordinates.finite_scale
+        return Projection(line.direction, line.decision, best, runs, spread, left, line.floored)
 
     def heard(run: Result) -> bool:
         finished.append(run)
@@ -203,7 +203,7 @@ def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ra
     least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     first, second = (max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR))
     decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
-    decision = replace(decision, counts=rows.count(direction, decision.thresholds))
+    decision = decision.with_counts(rows.count(direction, decision.thresholds))
     return Line(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
 
 

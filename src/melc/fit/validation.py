@@ -21,6 +21,8 @@ _BLOCK = 1 << 16
 _LABELS_AT_ONCE = 1 << 20
 # Types of labels that are no quantities: booleans, integers and strings. Others are looked at more closely.
 _LABEL_KINDS = "biuU"
+# Deviation from one that the sum of the priors may have, for priors that were rounded.
+_PRIORS_ROUNDING = 1e-6
 # Smallest and largest total weight of a class.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
 # Data with up to this many elements are sorted, which takes little time; larger data are seldom degenerate.
@@ -192,5 +194,10 @@ def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
         raise ValueError(
             f"priors={priors!r} must be positive numbers, one for each class in the order of the {len(classes)} labels "
             f"{classes.tolist()[:10]}."
+        )
+    if abs(shares.sum() - 1) > _PRIORS_ROUNDING:
+        raise ValueError(
+            f"priors={priors!r} add up to {shares.sum():.6g}, but the probabilities of the classes must add up to one. "
+            f"Divide them by their sum: {(shares / shares.sum()).round(6).tolist()}."
         )
     return shares

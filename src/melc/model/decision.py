@@ -1,7 +1,7 @@
 """The decision along a direction: which of the two class densities is higher, and by how much."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,12 +25,12 @@ SMALLEST_DECISION = 1e-15
 
 @dataclass(frozen=True)
 class Decision:
-    """The class with the higher density in each interval of the line.
+    """The class of each interval of the line: the one with the higher density, where there are training rows.
 
     ``thresholds``, of shape (n,), are the points where the decision changes, in ascending order. ``codes``, of shape
     (n + 1,), are the classes (0 or 1) of the intervals between them; a threshold belongs to the interval above it.
     ``counts``, of shape (n + 1, 2), is the number of training rows of each class in each interval (their total weight,
-    if they are weighted).
+    if they are weighted). With counts, no interval is empty: see :meth:`with_counts`.
     """
 
     densities: tuple[Density, Density]
@@ -50,10 +50,27 @@ class Decision:
         """Return the class (0 or 1) of each point, shape (n_points,)."""
         return self.codes[self.interval(z)]
 
+    def with_counts(self, counts: Floats) -> "Decision":
+        """Return the decision without the intervals that contain no training row, by ``counts`` of shape (n + 1, 2).
+
+        Between two rows, and beyond the outermost ones, densities may cross only because one kernel is wider than the
+        other. So the neighbours of an empty interval are joined: an interval at either end goes to the class next to
+        it, one between two intervals of a class goes to that class. Between different classes one crossing remains,
+        the one at which the densities are highest.
+        """
+        occupied = np.flatnonzero(counts.sum(axis=1) > 0)
+        changes = np.flatnonzero(np.diff(self.codes[occupied]))
+        between = [self.thresholds[occupied[i] : occupied[i + 1] : 2] for i in changes]
+        kept = np.array([crossings[np.argmax(self.densities[0].log(crossings))] for crossings in between], dtype=float)
+        first = np.concatenate([[0], changes + 1])
+        joined = np.add.reduceat(counts[occupied], first, axis=0)
+        return replace(self, thresholds=kept, codes=self.codes[occupied[first]], counts=joined)
+
     def log_ratio(self, z: Floats) -> Floats:
         """Return log f₁ − log f₀ plus the log ratio of the priors, shape (n_points,).
 
-        Rounding cannot change its sign: it is positive exactly where :meth:`classify` returns 1.
+        Its sign is that of the thresholds: it is positive exactly where :meth:`classify` returns 1. Where the densities
+        say otherwise, by rounding or in a part of the line without training rows, its absolute value is 1e-15.
         """
         return self._with_sign(log_ratio(self.densities, self.log_prior_ratio, z), SMALLEST_DECISION, z)
 
@@ -65,8 +82,9 @@ class Decision:
         changes the decision. Far outside, where f₁/f₀ only compares the tails of two kernels, it makes the odds tend to
         one.
 
-        The absolute value is at least ``1e-15 (1 + log(1 + |log f₁ − log f₀|))``. This is very small, but where the
-        odds of several classes are all one, it still ranks the classes by their tails.
+        The sign s is that of the thresholds. The absolute value is at least ``1e-15 (1 + log(1 + d))``, where d is the
+        positive part of ``s (log f₁ − log f₀)``. This is very small, but where the odds of several classes are all
+        one, it still ranks the classes by their tails.
         """
         near = np.clip(z, *self.reach)
         background = self.background().log(near)
@@ -74,13 +92,16 @@ class Decision:
             density.log(near) + log_prior - background
             for density, log_prior in zip(self.densities, self.log_priors, strict=True)
         )
-        least = SMALLEST_DECISION * (1 + np.log1p(np.abs(second - first)))
+        least = SMALLEST_DECISION * (1 + np.log1p(np.maximum(self._sign(z) * (second - first), 0)))
         return self._with_sign(np.logaddexp(0, second) - np.logaddexp(0, first), least, z)
 
     def _with_sign(self, values: Floats, least: Floats | float, z: Floats) -> Floats:
         """Return the values with the sign given by the thresholds and an absolute value of at least ``least``."""
-        sign = 2.0 * self.classify(z) - 1
+        sign = self._sign(z)
         return np.asarray(sign * np.maximum(sign * values, least))
+
+    def _sign(self, z: Floats) -> Floats:
+        return np.where(self.classify(z) == 1, 1.0, -1.0)
 
     @property
     def log_priors(self) -> tuple[float, float]:
@@ -128,7 +149,7 @@ def _reach(densities: tuple[Density, Density]) -> tuple[float, float]:
 
 
 def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> Decision:
-    """Return the decision between two densities: all their crossings, inside and outside the range of the data."""
+    """Return the decision between two densities by the paper's rule: the higher one wins, everywhere on the line."""
 
     def ratio(t: ArrayLike) -> Floats:
         return log_ratio(densities, log_prior_ratio, t)

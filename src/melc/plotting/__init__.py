@@ -6,7 +6,7 @@ line styles and hatching carry the same information in black and white.
 """
 
 from melc.plotting.convergence import ConvergenceDisplay
-from melc.plotting.projection import ProjectionDisplay
+from melc.plotting.projection import ProjectionDisplay, ProjectionDisplays
 from melc.plotting.weights import WeightsDisplay
 
-__all__ = ["ConvergenceDisplay", "ProjectionDisplay", "WeightsDisplay"]
+__all__ = ["ConvergenceDisplay", "ProjectionDisplay", "ProjectionDisplays", "WeightsDisplay"]

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
+
+from melc.model.units import fitted_model, folds, without_search
 
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#E69F00", "#000000", "#6E6E6E"
 CLASS_COLOURS = (BLUE, ORANGE)
@@ -36,25 +38,27 @@ def axes(ax: Any) -> Any:
 
 
 def final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the last step of a pipeline and ``X`` transformed by the steps before it; other estimators unchanged."""
-    if isinstance(estimator, Pipeline):
-        model = estimator[-1]
-        check_is_fitted(model)
-        return model, X if X is None or len(estimator) == 1 else estimator[:-1].transform(X)
-    check_is_fitted(estimator)
-    return estimator, X
+    """Return the fitted model in an estimator and ``X`` as the features of this model.
+
+    Scalers in a pipeline become part of the weights. If it has other steps, the model is that of its last step, and
+    ``X`` is transformed by the steps before.
+    """
+    estimator = without_search(estimator)
+    if isinstance(estimator, Pipeline) and not folds(estimator):
+        return final_step(estimator[-1], None if X is None else estimator[:-1].transform(X))
+    return fitted_model(estimator), X
 
 
 def projection_index(model: Any, class_label: Any) -> int:
     """Return the index of the projection of a class; 0 for a model of two classes."""
     if len(model.decisions_) == 1:
         return 0
-    known = list(model.classes_)
+    known = model.classes_.tolist()
     if class_label is None:
         raise ValueError(f"The model has one projection per class: set class_label to one of {known}.")
     if class_label not in known:
         raise ValueError(f"class_label={class_label!r} is not a class of the model; choose one of {known}.")
-    return known.index(class_label)
+    return int(known.index(class_label))
 
 
 def side_labels(model: Any, index: int) -> tuple[str, str]:
@@ -62,6 +66,20 @@ def side_labels(model: Any, index: int) -> tuple[str, str]:
     if len(model.decisions_) == 1:
         return str(model.classes_[0]), str(model.classes_[1])
     return "rest", str(model.classes_[index])
+
+
+def shortened(names: list[str], most: int = 32) -> list[str]:
+    """Return the names, cut in the middle to about ``most`` characters so that those which differ still do."""
+    # The cut is as near to the middle as the differences allow; without any such place, names are numbered.
+    for head in sorted(range(most), key=lambda head: abs(2 * head + 1 - most)):
+        cut = [_cut(name, head, most) for name in names]
+        if len(set(cut)) == len(set(names)):
+            return cut
+    return [f"{_cut(name, most // 2, most)} ({k})" for k, name in enumerate(names, 1)]
+
+
+def _cut(name: str, head: int, most: int) -> str:
+    return name if len(name) <= most else name[:head] + "…" + name[len(name) - (most - 1 - head) :]
 
 
 def checked_rows(model: Any, X: Any) -> Any:

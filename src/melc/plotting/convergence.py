@@ -1,6 +1,6 @@
 """Plot of the divergence against the iterations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class ConvergenceDisplay:
     3
     """
 
-    histories: list[Floats]
+    histories: list[Floats] = field(repr=False)
 
     @classmethod
     def from_estimator(
@@ -51,8 +51,8 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        estimator : MELC or Pipeline
-            A fitted model, or a pipeline whose last step is one.
+        estimator : MELC, Pipeline or fitted search
+            A fitted model, a pipeline whose last step is one, or a search for one.
         class_label : default=None
             Class whose runs are plotted; required with more than two classes.
         title : str, default=None

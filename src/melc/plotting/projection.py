@@ -1,6 +1,6 @@
 """Plot of the class densities along a projection."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,8 @@ from melc.plotting.common import (
     checked_rows,
     final_step,
     projection_index,
+    pyplot,
+    shortened,
     side_labels,
 )
 
@@ -27,6 +29,9 @@ _GRID_POINTS = 1001
 _MOST_RUG_TICKS = 1000
 # Probability mass of each density that may lie outside the plot, at either end.
 _MASS_LEFT_OUT = 5e-4
+
+# Most characters of a class name above the plot, and the least distance of upright names, as a share of the width.
+_MOST_IN_BAND, _NAMES_APART = 24, 0.03
 
 Data = Literal["auto", "rug", "histogram"]
 
@@ -81,14 +86,14 @@ class ProjectionDisplay:
     >>> display.figure_.savefig("densities.png")  # doctest: +SKIP
     """
 
-    grid: Floats
-    heights: Floats
-    thresholds: Floats
-    codes: NDArray[np.int8]
+    grid: Floats = field(repr=False)
+    heights: Floats = field(repr=False)
+    thresholds: Floats = field(repr=False)
+    codes: NDArray[np.int8] = field(repr=False)
     labels: tuple[str, str]
     priors: tuple[float, float] = (1.0, 1.0)
-    points: Floats | None = None
-    targets: NDArray[np.int8] | None = None
+    points: Floats | None = field(default=None, repr=False)
+    targets: NDArray[np.int8] | None = field(default=None, repr=False)
 
     @classmethod
     def from_estimator(
@@ -101,48 +106,50 @@ class ProjectionDisplay:
         data: Data = "auto",
         title: str | None = None,
         ax: Any = None,
-    ) -> "ProjectionDisplay":
+    ) -> "ProjectionDisplay | ProjectionDisplays":
         """Plot a fitted model and, optionally, rows of data.
 
         Parameters
         ----------
-        estimator : MELC or Pipeline
-            A fitted model, or a pipeline whose last step is one.
+        estimator : MELC, Pipeline or fitted search
+            A fitted model, a pipeline whose last step is one, or a search for one.
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
             Rows to show along the projection. The model does not store its training rows.
         y : array-like of shape (n_rows,), default=None
             Labels of these rows. Misclassified rows are marked.
         class_label : default=None
-            Class whose projection is plotted; required with more than two classes.
+            Class whose projection is plotted. By default, with more than two classes, all projections are plotted, one
+            below the other.
         data : {"auto", "rug", "histogram"}, default="auto"
             Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows.
         title : str, default=None
             Title of the plot.
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        ax : matplotlib Axes, or array of Axes, default=None
+            Axes to plot on; an array with one for each projection if there are several. If None, a new figure is
+            created.
 
         Returns
         -------
-        display : ProjectionDisplay
+        display : ProjectionDisplay or ProjectionDisplays
+            The latter if there are several projections.
         """
         model, X = final_step(estimator, X)
-        index = projection_index(model, class_label)
+        if class_label is None and len(model.decisions_) > 1:
+            displays = [cls._of_projection(model, index, X, y) for index in range(len(model.decisions_))]
+            return ProjectionDisplays(displays).plot(ax=ax, data=data, title=title)
+        display = cls._of_projection(model, projection_index(model, class_label), X, y)
+        return display.plot(ax=ax, data=data, title=title)
+
+    @classmethod
+    def _of_projection(cls, model: Any, index: int, X: Any, y: Any) -> "ProjectionDisplay":
+        """Return the display of one projection, not yet plotted."""
         decision = model.decisions_[index]
         points, targets = _project(model, index, X, y)
         grid = _grid(decision)
         priors = _priors(decision)
         heights = np.array([p * np.exp(f.log(grid)) for p, f in zip(priors, decision.densities, strict=True)])
-        display = cls(
-            grid,
-            heights,
-            decision.thresholds,
-            decision.codes,
-            side_labels(model, index),
-            priors,
-            points,
-            targets,
-        )
-        return display.plot(ax=ax, data=data, title=title)
+        labels = side_labels(model, index)
+        return cls(grid, heights, decision.thresholds, decision.codes, labels, priors, points, targets)
 
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
@@ -163,23 +170,26 @@ class ProjectionDisplay:
         """Shade each interval in the colour of its class, and draw a band with the class name along the top."""
         edges = np.clip(np.concatenate([[-np.inf], self.thresholds, [np.inf]]), self.grid[0], self.grid[-1])
         visible = self.grid[-1] - self.grid[0]
+        last_narrow = -np.inf
         for left, right, code in zip(edges[:-1], edges[1:], self.codes, strict=True):
             if left == right:
                 continue
             self.ax_.axvspan(left, right, color=CLASS_COLOURS[code], alpha=0.10, linewidth=0, zorder=0)
             band = self.ax_.axvspan(left, right, ymin=0.935, zorder=3, linewidth=0)
             band.set(facecolor=CLASS_COLOURS[code], alpha=0.55, hatch=CLASS_HATCHES[code], edgecolor="white")
-            share = (right - left) / visible
-            if share > 0.02 + 0.015 * len(self.labels[code]):
-                self._name_band((left + right) / 2, self.labels[code])
+            middle = (left + right) / 2
+            label = shortened([self.labels[code]], _MOST_IN_BAND)[0]
+            if (right - left) / visible > 0.02 + 0.015 * len(label):
+                self._write(middle, 0.9675, label, va="center")
+            elif middle - last_narrow > _NAMES_APART * visible:  # upright, where it does not cover another one
+                self._write(middle, 0.92, label, va="top", rotation=90)
+                last_narrow = middle
 
-    def _name_band(self, middle: float, label: str) -> None:
-        """Write a class name in the band, centred at ``middle``."""
-        style = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    def _write(self, x: float, height: float, text: str, **style: Any) -> None:
+        """Write a class name at x and a fraction of the height of the plot."""
+        box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         place = self.ax_.get_xaxis_transform()
-        self.ax_.text(
-            middle, 0.9675, label, transform=place, ha="center", va="center", fontsize=8, bbox=style, zorder=4
-        )
+        self.ax_.text(x, height, text, transform=place, ha="center", fontsize=8, bbox=box, zorder=6, **style)
 
     def _draw_data(self, data: Data) -> None:
         assert self.points is not None
@@ -291,6 +301,46 @@ class ProjectionDisplay:
         self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
 
 
+@dataclass(eq=False)
+class ProjectionDisplays:
+    """Plots of all projections of a model with more than two classes, one below the other.
+
+    Create it with :meth:`ProjectionDisplay.from_estimator`.
+
+    Parameters
+    ----------
+    displays : list of ProjectionDisplay
+        One for each class against the rest, in the order of ``classes_``.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes of shape (n_classes,)
+        Axes with the plots.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    """
+
+    displays: list[ProjectionDisplay]
+
+    def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplays":
+        """Plot on an array of axes, or on a new figure if it is None, and return the displays."""
+        n = len(self.displays)
+        if ax is None:
+            ax = pyplot().subplots(n, figsize=(6.4, 3.6 * n), layout="constrained")[1]
+        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(self.axes_) != n:
+            raise ValueError(
+                f"The model has {n} projections, but ax has {len(self.axes_)} axes: pass one for each, "
+                "figure.subplots(n_classes), or set class_label to plot one projection."
+            )
+        for each, panel in zip(self.displays, self.axes_, strict=True):
+            each.plot(panel, data=data, title=f"{each.labels[1]} against the rest")
+        self.figure_ = self.axes_[0].figure
+        if title:
+            self.figure_.suptitle(title)
+        return self
+
+
 def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np.int8]] | tuple[Floats | None, None]:
     """Return the projections z = Xv, shape (n_rows,), and the class codes of the rows; None for what was not given."""
     if X is None:
@@ -309,7 +359,9 @@ def _codes(model: Any, index: int, y: NDArray[Any], n: int) -> NDArray[np.int8]:
         raise ValueError(f"y has shape {y.shape}, but X has {n} rows; pass one label per row.")
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
-        raise ValueError(f"y contains {unknown[0]!r}, which is not one of the model's classes {list(model.classes_)}.")
+        raise ValueError(
+            f"y contains {unknown.tolist()[0]!r}, which is not one of the model's classes {model.classes_.tolist()}."
+        )
     positive = model.classes_[1] if len(model.decisions_) == 1 else model.classes_[index]
     return np.asarray(y == positive, dtype=np.int8)
 

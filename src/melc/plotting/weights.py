@@ -9,7 +9,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from melc.arrays import Floats
-from melc.model.names import feature_names_of
+from melc.model.names import contributions_of, feature_names_of
+from melc.model.units import folds, without_search
 from melc.plotting.common import (
     BLACK,
     CLASS_COLOURS,
@@ -19,29 +20,31 @@ from melc.plotting.common import (
     checked_rows,
     final_step,
     projection_index,
+    shortened,
     side_labels,
 )
 
 
 @dataclass(eq=False)
 class WeightsDisplay:
-    """Bar plot of the weights of the features in the projection, largest first.
+    """Bar plot of the contributions of the features to the projection, largest first.
 
-    Create it with :meth:`from_estimator`.
+    The contribution of a feature is its weight times its standard deviation, whatever its units. Create the plot with
+    :meth:`from_estimator`.
 
     Parameters
     ----------
     names : list of str
         Names of the features shown.
     weights : ndarray of shape (n_shown,)
-        Their weights, by descending absolute value.
-    scaled : bool, default=False
+        Their contributions, by descending absolute value.
+    scaled : bool, default=True
         Whether the weights are multiplied by the standard deviations of the features, which makes features with
-        different units comparable.
+        different units comparable. False for a model that does not know them.
     n_hidden : int, default=0
-        Number of features with smaller weights that are not shown.
+        Number of features with smaller contributions that are not shown.
     labels : tuple of two str, default=("", "")
-        Names of the classes that negative and positive weights point to.
+        Names of the classes that negative and positive weights point to; empty unless there is a single threshold.
 
     Attributes
     ----------
@@ -65,9 +68,9 @@ class WeightsDisplay:
     (3, 1)
     """
 
-    names: list[str]
-    weights: Floats
-    scaled: bool = False
+    names: list[str] = field(repr=False)
+    weights: Floats = field(repr=False)
+    scaled: bool = True
     n_hidden: int = 0
     labels: tuple[str, str] = field(default=("", ""))
 
@@ -83,14 +86,14 @@ class WeightsDisplay:
         title: str | None = None,
         ax: Any = None,
     ) -> "WeightsDisplay":
-        """Plot the weights of a fitted model.
+        """Plot the contributions of the features to the projection of a fitted model.
 
         Parameters
         ----------
-        estimator : MELC or Pipeline
-            A fitted model, or a pipeline whose last step is one.
+        estimator : MELC, Pipeline or fitted search
+            A fitted model, a pipeline whose last step is one, or a search for one.
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
-            If given, every weight is multiplied by the standard deviation of its feature in ``X``.
+            Rows from which the standard deviations are computed. By default those of the training rows are used.
         class_label : default=None
             Class whose projection is plotted; required with more than two classes.
         feature_names : list of str, default=None
@@ -109,16 +112,16 @@ class WeightsDisplay:
         model, X = final_step(estimator, X)
         names = _feature_names(estimator, model, feature_names)
         index = projection_index(model, class_label)
-        weights = np.asarray(model.coef_[index], dtype=np.float64)
+        weights = contributions_of(model, index)
         if X is not None:
-            weights = weights * _standard_deviations(checked_rows(model, X))
+            weights = model.coef_[index] * _standard_deviations(checked_rows(model, X))
         order = np.argsort(-np.abs(weights), kind="stable")[:max_features]
         display = cls(
             [names[i] for i in order],
             weights[order],
-            X is not None,
+            X is not None or hasattr(model, "feature_spread_"),
             len(weights) - len(order),
-            side_labels(model, index),
+            _ends(model, index),
         )
         return display.plot(ax=ax, title=title)
 
@@ -127,15 +130,12 @@ class WeightsDisplay:
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         raises = (self.weights >= 0).astype(int)
-        self.bars_ = self.ax_.barh(
-            np.arange(len(self.names)),
-            self.weights,
-            height=0.72,
-            color=[CLASS_COLOURS[k] for k in raises],
-            hatch=[CLASS_HATCHES[k] for k in raises],
-            edgecolor="white",
-        )
-        self.ax_.set_yticks(np.arange(len(self.names)), [_shorten(name) for name in self.names], fontsize=8)
+        style: dict[str, Any] = {"color": GREY}  # with several thresholds no end of the line belongs to one class
+        if any(self.labels):
+            style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
+        places = np.arange(len(self.names))
+        self.bars_ = self.ax_.barh(places, self.weights, height=0.72, edgecolor="white", **style)
+        self.ax_.set_yticks(places, shortened(self.names), fontsize=8)
         self.ax_.invert_yaxis()
         self.ax_.axvline(0, color=BLACK, linewidth=0.8)
         self._finish(title)
@@ -154,7 +154,7 @@ class WeightsDisplay:
         if title:
             self.ax_.set_title(title)
         if self.n_hidden:
-            note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller weights not shown"
+            note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller contributions not shown"
             self.ax_.annotate(
                 note,
                 (1, 0),
@@ -167,6 +167,13 @@ class WeightsDisplay:
             )
 
 
+def _ends(model: Any, index: int) -> tuple[str, str]:
+    """Return the names of the classes below and above the threshold; empty unless there is exactly one."""
+    codes = model.decisions_[index].codes
+    sides = side_labels(model, index)
+    return (sides[codes[0]], sides[codes[1]]) if len(codes) == 2 else ("", "")
+
+
 def _standard_deviations(X: Any) -> Floats:
     """Return the standard deviations of the features, shape (n_features,). ``X`` may be sparse."""
     variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else X.var(axis=0)
@@ -175,14 +182,10 @@ def _standard_deviations(X: Any) -> Floats:
 
 def _feature_names(estimator: Any, model: Any, given: Any) -> list[str]:
     """Return the names given, else those that the earlier steps of the pipeline produce, else the model's."""
-    if given is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
+    estimator = without_search(estimator)
+    if given is None and isinstance(estimator, Pipeline) and not folds(estimator):
         try:
             return [str(name) for name in estimator[:-1].get_feature_names_out()]
         except (AttributeError, ValueError):  # a step without output names
             pass
     return feature_names_of(model, given)
-
-
-def _shorten(name: str, most: int = 32) -> str:
-    """Return the name, cut to at most ``most`` characters."""
-    return name if len(name) <= most else name[: most - 1] + "…"

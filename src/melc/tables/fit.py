@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.classifier import MELC
+from melc.model.units import in_units_of
 from melc.tables.arrow import arrow
 from melc.tables.assess import Problem
 from melc.tables.encoding import learn_encoding
-from melc.tables.model import TableModel, in_units_of
+from melc.tables.model import TableModel
 from melc.tables.read import LIBSVM_TARGET, TableError
 
 

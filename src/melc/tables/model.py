@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
@@ -16,8 +15,6 @@ from melc.export.quoting import column, literal
 from melc.export.reading import parse
 from melc.export.sql import query
 from melc.export.text import export_text
-from melc.model.decision import Decision
-from melc.model.density import Density
 from melc.model.names import feature_names_of
 from melc.tables.encoding import Column, Encoding, encoding_in, encoding_out
 from melc.tables.read import Source, read_blocks
@@ -123,31 +120,3 @@ def _expressions(c: Column) -> list[str]:
         f"CASE WHEN {raw} = {literal(category)} THEN 1.0 WHEN {raw} IS NULL THEN NULL ELSE 0.0 END"
         for category in c.shown_categories
     ]
-
-
-def in_units_of(model: MELC, mean: Floats, scale: Floats) -> MELC:
-    """Change a model fitted on ``(X − mean) / scale`` into the same model of ``X`` and return it.
-
-    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to supports and thresholds, and
-    everything is divided by ‖u‖ to give the directions unit length. The divergence does not change. ``mean`` and
-    ``scale`` have shape (n_features,).
-    """
-    directions = model.coef_ / scale
-    norms = np.linalg.norm(directions, axis=1)
-    shifts = directions @ mean
-    model.coef_ = directions / norms[:, None]
-    model.decisions_ = [
-        _moved(decision, shift, norm) for decision, shift, norm in zip(model.decisions_, shifts, norms, strict=True)
-    ]
-    thresholds: Any = [decision.thresholds for decision in model.decisions_]
-    model.thresholds_ = thresholds[0] if len(thresholds) == 1 else thresholds
-    return model
-
-
-def _moved(decision: Decision, shift: float, norm: float) -> Decision:
-    """Return the decision for z' = (z + shift) / norm."""
-    first, second = (
-        Density((density.support + shift) / norm, density.weights, density.variance / norm**2)
-        for density in decision.densities
-    )
-    return replace(decision, densities=(first, second), thresholds=(decision.thresholds + shift) / norm)

@@ -55,10 +55,10 @@ def _known_labels(fitted: TableModel, labels: Any) -> Any:
 
 
 def _class_of(fitted: TableModel, label: str | None) -> Any:
-    """Return the class given on the command line; by default the first of more than two classes."""
+    """Return the class given on the command line, or None for all."""
     classes = fitted.model.classes_
     if label is None:
-        return classes[0] if len(classes) > 2 else None
+        return None
     found = [c for c in classes if str(c) == label]
     if not found:
         raise ValueError(f"--class {label} is not a class of the model; choose one of {', '.join(map(str, classes))}.")
@@ -66,15 +66,18 @@ def _class_of(fitted: TableModel, label: str | None) -> Any:
 
 
 def _projection(fitted: TableModel, X: Any, y: Any, class_label: Any) -> Any:
-    figure = new_figure(7, 4.5)
-    ProjectionDisplay.from_estimator(fitted.model, X, y, class_label=class_label, ax=figure.subplots())
+    n = len(fitted.model.decisions_) if class_label is None else 1
+    figure = new_figure(7, 4.5 * n)
+    ProjectionDisplay.from_estimator(fitted.model, X, y, class_label=class_label, ax=figure.subplots(n))
     return figure
 
 
 def _weights(fitted: TableModel, X: Any, class_label: Any) -> Any:
     names = fitted.encoding.feature_names
     figure = new_figure(7, 1 + 0.28 * min(len(names), 15))
-    WeightsDisplay.from_estimator(fitted.model, X, feature_names=names, class_label=class_label, ax=figure.subplots())
+    title = None if len(fitted.model.decisions_) == 1 else f"{class_label} against the rest"
+    options = {"feature_names": names, "class_label": class_label, "title": title}
+    WeightsDisplay.from_estimator(fitted.model, X, **options, ax=figure.subplots())
     return figure
 
 
@@ -87,7 +90,10 @@ def _svg(figure: Any) -> str:
 
 
 def _page(fitted: TableModel, X: Any, y: Any, class_label: Any, title: str) -> str:
-    """Return a self-contained HTML page with both plots and the rule."""
+    """Return a self-contained HTML page with the plots and the rule."""
+    all_of_several = class_label is None and len(fitted.model.decisions_) > 1
+    shown = fitted.model.classes_.tolist() if all_of_several else [class_label]
+    weights = "\n".join(_svg(_weights(fitted, X, label)) for label in shown)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -100,7 +106,7 @@ pre {{ background: #f5f5f5; padding: 1rem; overflow-x: auto }}
 <h2>Densities along the projection</h2>
 {_svg(_projection(fitted, X, y, class_label))}
 <h2>Features</h2>
-{_svg(_weights(fitted, X, class_label))}
+{weights}
 <h2>Rule</h2>
 <pre>{html.escape(fitted.to_text(digits=5))}</pre>
 </body></html>

@@ -1,0 +1,114 @@
+"""Fitted models in the units of the features that a user has: scalers before the model become part of its weights."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from melc.arrays import Floats
+from melc.model.decision import Decision
+from melc.model.density import Density
+
+# For each kind of scaler the numbers with which it computes (x − centre) / scale; None stands for no centre or scale.
+_SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
+    StandardScaler: lambda step: (step.mean_ if step.with_mean else None, step.scale_),
+    RobustScaler: lambda step: (step.center_, step.scale_),
+    MaxAbsScaler: lambda step: (None, step.scale_),
+    MinMaxScaler: lambda step: (-step.min_ / step.scale_, 1 / step.scale_),
+}
+
+
+def fitted_model(estimator: Any) -> Any:
+    """Return the fitted model in an estimator, as a model of the features that the estimator takes.
+
+    The estimator is a model, a pipeline of scalers that ends in one, or a fitted search, whose best estimator is used.
+    A pipeline gives a copy of its model with the scalers folded into the weights.
+    """
+    estimator = without_search(estimator)
+    if not isinstance(estimator, Pipeline):
+        return estimator
+    model = fitted_model(estimator[-1])
+    centre, scale = 0.0, 1.0
+    for name, step in _before_last(estimator):
+        if not is_scaler(step):
+            raise ValueError(
+                f"The step {name!r} ({type(step).__name__}) cannot be folded into the weights of the model; "
+                "StandardScaler, MinMaxScaler, MaxAbsScaler and RobustScaler can (without clip). Pass the model alone, "
+                "pipeline[-1]: its features are the columns that pipeline[:-1].transform(X) returns."
+            )
+        shift, factor = _SCALERS[type(step)](step)
+        centre, scale = centre + scale * (0 if shift is None else shift), scale * (1 if factor is None else factor)
+    return _with_names(in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale)), estimator)
+
+
+def without_search(estimator: Any) -> Any:
+    """Return the best estimator of a fitted search; other estimators that are or contain a fitted model unchanged."""
+    check_is_fitted(estimator)
+    if hasattr(estimator, "cv_results_"):
+        if not hasattr(estimator, "best_estimator_"):
+            raise ValueError("The search has no best estimator because of refit=False. Fit it with refit=True.")
+        return without_search(estimator.best_estimator_)
+    if not isinstance(estimator, Pipeline) and not hasattr(estimator, "decisions_"):
+        raise ValueError(
+            f"Expected a fitted MELC, or a Pipeline or a search that ends in one; found {type(estimator).__name__}."
+        )
+    return estimator
+
+
+def folds(estimator: Any) -> bool:
+    """Return whether all steps of a pipeline before the model are scalers that can be folded into its weights."""
+    return all(is_scaler(step) for _, step in _before_last(estimator))
+
+
+def is_scaler(step: Any) -> bool:
+    """Return whether a step computes (x − centre) / scale and nothing else."""
+    return type(step) in _SCALERS and not getattr(step, "clip", False)
+
+
+def _before_last(pipeline: Pipeline) -> list[tuple[str, Any]]:
+    return [(name, step) for name, step in pipeline.steps[:-1] if step is not None and step != "passthrough"]
+
+
+def _with_names(model: Any, pipeline: Pipeline) -> Any:
+    """Give the model the feature names that the pipeline has seen. Scalers do not change the features' order."""
+    names = getattr(pipeline, "feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = names
+    return model
+
+
+def in_units_of(model: Any, mean: Floats, scale: Floats) -> Any:
+    """Change a model fitted on ``(X − mean) / scale`` into the same model of ``X`` and return it.
+
+    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to supports and thresholds, and
+    everything is divided by ‖u‖ to give the directions unit length. The divergence does not change. ``mean`` and
+    ``scale`` have shape (n_features,), or are numbers.
+    """
+    directions = model.coef_ / scale
+    largest = np.abs(directions).max(axis=1, keepdims=True)  # squares of very large or small numbers are avoided
+    norms = largest * np.linalg.norm(directions / largest, axis=1, keepdims=True)
+    shifts = (directions * mean).sum(axis=1)
+    model.coef_ = directions / norms
+    model.decisions_ = [
+        _moved(decision, shift, norm)
+        for decision, shift, norm in zip(model.decisions_, shifts, norms[:, 0], strict=True)
+    ]
+    thresholds: Any = [decision.thresholds for decision in model.decisions_]
+    model.thresholds_ = thresholds[0] if len(thresholds) == 1 else thresholds
+    if hasattr(model, "feature_spread_"):
+        model.feature_spread_ = model.feature_spread_ * scale
+    return model
+
+
+def _moved(decision: Decision, shift: float, norm: float) -> Decision:
+    """Return the decision for z' = (z + shift) / norm."""
+    first, second = (
+        Density((density.support + shift) / norm, density.weights, density.variance / norm / norm)
+        for density in decision.densities
+    )
+    return replace(decision, densities=(first, second), thresholds=(decision.thresholds + shift) / norm)

@@ -1,0 +1,98 @@
+"""No interval of a fitted model is without training rows, whatever the data are stored in."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+
+from melc import MELC
+from melc.data.memory import MemoryRows
+from melc.export import export_text, from_json, to_json
+from melc.paper import solve
+from melc.paper.folds import Split
+
+
+def moons():
+    return make_moons(400, noise=0.2, random_state=0)
+
+
+DATA = {
+    "moons": moons,
+    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+    "three classes": lambda: load_iris(return_X_y=True),
+}
+
+
+def far_along(model, k, distance):
+    """A row whose projection on direction k is ``distance``."""
+    return distance * model.coef_[[k]]
+
+
+def assert_every_interval_has_rows(model, X, y, weights=None):
+    weights = np.ones(len(y)) if weights is None else weights
+    z = X @ model.coef_.T
+    for k, decision in enumerate(model.decisions_):
+        positive = y == model.classes_[k if len(model.decisions_) > 1 else 1]
+        interval = np.searchsorted(decision.thresholds, z[:, k], side="right")
+        n = len(decision.codes)
+        counts = np.stack([np.bincount(interval, weights * (positive == c), n) for c in (False, True)], axis=1)
+        np.testing.assert_allclose(decision.counts, counts, rtol=1e-12)
+        assert counts.sum(axis=1).min() > 0
+
+
+@pytest.mark.parametrize("priors", [None, "empirical"])
+@pytest.mark.parametrize("name", DATA)
+def test_no_interval_is_without_training_rows(name, priors):
+    X, y = DATA[name]()
+    weights = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    options = {"n_init": 2, "max_iter": 2000, "random_state": 0, "priors": priors}
+    for given in (None, weights):
+        assert_every_interval_has_rows(MELC(**options).fit(X, y, given), X, y, given)
+
+
+def test_sparse_rows_and_rows_on_dask(monkeypatch):
+    da = pytest.importorskip("dask.array")
+    X, y = moons()
+    expected = MELC(n_init=2, random_state=0).fit(X, y)
+    monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
+    monkeypatch.setattr("melc.fit.intake._belong_in_memory", lambda *_: False)
+    on_dask = MELC(n_init=2, random_state=0).fit(da.from_array(X, chunks=(150, 2)), da.from_array(y, chunks=150))
+    for model in (MELC(n_init=2, random_state=0).fit(sparse.csr_matrix(X), y), on_dask):
+        assert_every_interval_has_rows(model, X, y)
+        np.testing.assert_allclose(model.thresholds_, expected.thresholds_, atol=1e-4)
+
+
+def test_far_from_all_rows_the_outermost_class_goes_on_with_even_odds():
+    """The second density of moons is the wider one, so that it used to win 27 deviations out on the other side too."""
+    X, y = moons()
+    model = MELC(n_init=2, random_state=0).fit(X, y)
+    assert len(model.thresholds_) == 1
+    for sign, label in ((-1, 0), (1, 1)):
+        row = far_along(model, 0, sign * 1e6)
+        assert model.predict(row) == [label]
+        assert model.decision_function(row)[0] * sign > 0
+        proba = model.predict_proba(row)[0]
+        np.testing.assert_allclose(proba, 0.5, atol=1e-9)
+        assert proba[label] > 0.5
+
+
+def test_text_and_documents_show_the_joined_intervals():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = MELC(n_init=1, max_iter=2000, random_state=0).fit(X, y)
+    assert "(0 0, 0 1)" not in export_text(model, digits=3)
+    document = json.loads(to_json(model))
+    assert all(sum(counts) > 0 for counts in document["decisions"][0]["counts"])
+    np.testing.assert_array_equal(from_json(to_json(model)).predict(X), model.predict(X))
+
+
+def test_the_evaluation_of_the_paper_compares_densities_everywhere():
+    """A test row far beyond the rows of the first class is given to the second, whose density is the wider one."""
+    X, y = moons()
+    model = MELC(n_init=2, random_state=0).fit(X, y)
+    test_rows = np.concatenate([X, far_along(model, 0, -1e6)])
+    fold = Split(X, y, test_rows, np.append(model.predict(X), 1))
+    accuracy = solve._accuracy(fold, MemoryRows(X, y.astype(np.int8)), model.coef_[0], model.gamma)
+    assert accuracy == 1
+    assert model.predict(test_rows)[-1] == 0

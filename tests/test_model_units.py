@@ -1,0 +1,112 @@
+"""A pipeline of scalers and a model is a model in other units; a search is its best estimator."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from export_cases import apply_text_rule, onnx_session, run_sql
+from melc import MELC
+from melc.export import export_text, from_json, to_json, to_sql
+from melc.model.units import fitted_model
+
+SCALERS = {
+    "standard": [StandardScaler()],
+    "mean only": [StandardScaler(with_std=False)],
+    "deviation only": [StandardScaler(with_mean=False)],
+    "range": [MinMaxScaler(feature_range=(-3, 2))],
+    "largest": [MaxAbsScaler()],
+    "quartiles": [RobustScaler()],
+    "several": [RobustScaler(), "passthrough", MinMaxScaler(), StandardScaler(), MaxAbsScaler()],
+}
+
+
+def short():
+    return MELC(n_init=1, max_iter=20, tol=1e-2, random_state=0)
+
+
+def rows(n_classes=2):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X * [1.0, 1e-3, 50.0, 1.0] + [0, 5, 1000, 0], (y == 1 if n_classes == 2 else y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", SCALERS)
+def test_scalers_are_folded_into_the_weights(name, n_classes):
+    X, y = rows(n_classes)
+    pipeline = make_pipeline(*SCALERS[name], short()).fit(X, y)
+    before = pipeline[-1].coef_.copy()
+    model = fitted_model(pipeline)
+    np.testing.assert_array_equal(model.predict(X), pipeline.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X), pipeline.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(model.coef_, axis=1), 1)
+    np.testing.assert_allclose(model.feature_spread_, X.std(ddof=0), rtol=1e-9)
+    np.testing.assert_array_equal(model.feature_names_in_, X.columns)
+    np.testing.assert_array_equal(pipeline[-1].coef_, before)
+
+
+def test_every_export_takes_a_pipeline_and_a_search():
+    X, y = rows()
+    pipeline = make_pipeline(StandardScaler(), short())
+    search = GridSearchCV(pipeline, {"melc__gamma": [0.8, 1.2]}, cv=2).fit(X, y)
+    nested = make_pipeline(RobustScaler(), clone(search)).fit(X, y)
+    for fitted in (search, search.best_estimator_, nested):
+        expected = fitted.predict(X)
+        assert apply_text_rule(export_text(fitted), X).tolist() == [str(label) for label in expected]
+        np.testing.assert_array_equal(from_json(to_json(fitted)).predict(X), expected)
+        assert [bool(row[-1]) for row in run_sql(to_sql(fitted), X)] == expected.tolist()
+        np.testing.assert_array_equal(onnx_session(fitted).run(["label"], {"X": X.to_numpy()})[0], expected)
+
+
+def test_names_may_be_absent_or_come_from_the_scaler():
+    X, y = rows()
+    assert "x0" in export_text(make_pipeline(StandardScaler(), short()).fit(X.to_numpy(), y))
+    framed = make_pipeline(StandardScaler().set_output(transform="pandas"), short()).fit(X, y)
+    assert "petal width" in export_text(framed)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e147])
+def test_units_at_the_ends_of_the_range(scale):
+    X, y = rows()
+    pipeline = make_pipeline(MaxAbsScaler(), short()).fit(X * scale, y)
+    np.testing.assert_array_equal(fitted_model(pipeline).predict(X * scale), pipeline.predict(X * scale))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (make_pipeline(PCA(2), short()), r"step 'pca' \(PCA\) cannot be folded .* Pass the model .* pipeline\[-1\]"),
+        (make_pipeline(MinMaxScaler(clip=True), short()), r"step 'minmaxscaler' .*without clip"),
+        (LogisticRegression(max_iter=5000), "Expected a fitted MELC, or a Pipeline .* found LogisticRegression"),
+        (GridSearchCV(short(), {"gamma": [1.0]}, cv=2, refit=False), "refit=True"),
+    ],
+)
+def test_what_cannot_be_folded_is_refused_with_the_remedy(estimator, message):
+    X, y = rows()
+    with pytest.raises(ValueError, match=message):
+        export_text(estimator.fit(X, y))
+
+
+def test_not_fitted():
+    for estimator in (short(), make_pipeline(StandardScaler(), short()), GridSearchCV(short(), {"gamma": [1.0]})):
+        with pytest.raises(NotFittedError):
+            to_json(estimator)
+
+
+def test_the_text_is_in_the_order_of_contributions():
+    X, y = rows()
+    model = short().fit(X, y)
+    lines = export_text(model, digits=3).splitlines()[1 : 1 + X.shape[1]]
+    order = np.argsort(-np.abs(model.coef_[0] * X.std(ddof=0).to_numpy()))
+    assert [line.split("  ")[-1] for line in lines] == [f'"{name}"' for name in X.columns[order]]
+    assert not np.array_equal(order, np.argsort(-np.abs(model.coef_[0])))
+    frame = pd.DataFrame(X)
+    assert from_json(to_json(model)).fit(frame, y).feature_spread_.shape == (4,)
+    np.testing.assert_array_equal(from_json(to_json(model)).feature_spread_, model.feature_spread_)
