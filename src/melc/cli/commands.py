@@ -1,7 +1,5 @@
 """The commands of ``melc``. Each consists of a few calls of the library."""
 
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +7,19 @@ import typer
 
 from melc import __version__
 from melc.cli.console import Reporter, guarded
-from melc.cli.files import check_output, load_model, read_data, table_source, write_file
+from melc.cli.files import (
+    check_output,
+    is_standard_output,
+    load_model,
+    read_data,
+    table_source,
+    write_binary,
+    write_text,
+    writing,
+)
 from melc.cli.formats import AS_TEXT, FORMATS, RuleFormat, Wanted
 from melc.cli.options import (
+    STANDARD_OUTPUT,
     AsJson,
     Data,
     Debug,
@@ -57,7 +65,7 @@ def version(
 @guarded
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
     target: Target = None,
     gamma: Gamma = 1.0,
     shrinkage: Shrinkage = None,
@@ -88,6 +96,8 @@ def fit(
 
     report = Reporter(quiet)
     check_output(output, force)
+    if is_standard_output(output) and as_json:
+        raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
     model = _model(gamma, method, n_init, shrinkage, seed)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     with report.progress(f"reading {data}"):
@@ -101,7 +111,7 @@ def fit(
     ):
         fitted = fit_table(problem, name, model, standardize=standardize)
     accuracy = _cross_validated_accuracy(problem, model, seed, report) if cv else None
-    write_file(output, fitted.to_json())
+    write_text(output, fitted.to_json())
     print_fit(fitted, problem, accuracy, output, as_json, quiet)
 
 
@@ -111,8 +121,8 @@ def predict(
     model: ModelFile,
     data: Data,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write; default: standard output.")
-    ] = None,
+        Path, typer.Option("--output", "-o", help="CSV file to write; - is standard output.")
+    ] = STANDARD_OUTPUT,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
@@ -126,21 +136,14 @@ def predict(
 
     Example: [bold]melc predict model.json new.csv --proba -o predictions.csv[/bold]
     """
-    from melc.export.files import replacing
     from melc.tables.predictions import write_predictions
 
     report = Reporter(quiet)
     fitted = load_model(model)
-    if output is not None:
-        check_output(output, force)
+    check_output(output, force)
     source = table_source(data, format, delimiter)
-    with report.progress(f"predicting {data}"), replacing(output) if output else nullcontext() as draft:
-        if draft is None:
-            unseen = write_predictions(fitted, source, proba, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
-        else:
-            with open(draft, "wb") as stream:
-                unseen = write_predictions(fitted, source, proba, stream)
+    with report.progress(f"predicting {data}"), writing(output) as stream:
+        unseen = write_predictions(fitted, source, proba, stream)
     for name, count in unseen.items():
         report.note(
             f"column {name!r}: {count} values do not occur in the training data; "
@@ -159,8 +162,8 @@ def explain(
     ] = False,
     table: Annotated[str, typer.Option(help="Name of the table in the SQL query.")] = "data",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")
-    ] = None,
+        Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
+    ] = STANDARD_OUTPUT,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -169,24 +172,24 @@ def explain(
     Example: [bold]melc explain model.json --format sql --table patients[/bold]
     """
     fitted = load_model(model)
-    if output is not None:
-        check_output(output, force)
+    check_output(output, force)
     content = FORMATS[format.value](fitted, Wanted(digits, odds, table))
-    if output is not None:
-        write_file(output, content)
-    elif isinstance(content, bytes):
-        if sys.stdout.isatty():
-            raise ValueError("ONNX is binary and cannot be shown on a terminal; write it to a file with -o.")
-        sys.stdout.buffer.write(content)
+    if isinstance(content, bytes):
+        write_binary(output, content, "ONNX")
     else:
-        typer.echo(content)
+        write_text(output, content)
 
 
 @app.command()
 @guarded
 def plot(
     model: ModelFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .png, .svg, .pdf or .html.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="File to write: .png, .svg, .pdf or .html; - writes PNG to standard output."
+        ),
+    ],
     data: Annotated[
         str | None,
         typer.Argument(help="Rows to show along the projection, by class if the table has the target column."),
@@ -202,13 +205,15 @@ def plot(
 
     Example: [bold]melc plot model.json patients.csv -o picture.png[/bold]
     """
-    from melc.tables.pictures import draw
+    from melc.tables.pictures import draw, ending_of
 
     fitted = load_model(model)
     check_output(output, force)
+    ending = ".png" if is_standard_output(output) else ending_of(output)
     with Reporter(quiet).progress(f"drawing {output}"):
         table = None if data is None else read_data(data, format, delimiter)
-        draw(fitted, table, output, label)
+        picture = draw(fitted, table, ending, title=output.stem, label=label)
+    write_binary(output, picture, "A picture")
 
 
 @app.command()

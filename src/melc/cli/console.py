@@ -34,12 +34,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             _exit("interrupted", INTERRUPTED)
         except BrokenPipeError:
             _exit_after_closed_pipe()
-        except (ValueError, OSError, ImportError, MemoryError) as error:
-            if debug:
+        except Exception as error:
+            if _follows_interrupt(error):
+                _exit("interrupted", INTERRUPTED)
+            if debug or not isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
                 raise
             _exit(_message(error), BAD_INPUT)
 
     return run
+
+
+def _follows_interrupt(error: BaseException | None) -> bool:
+    """Whether an error was raised while an interrupt was handled: an interrupted import may end in any error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _message(error: BaseException) -> str:

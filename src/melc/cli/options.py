@@ -15,6 +15,10 @@ class TableFormat(StrEnum):
     libsvm = "libsvm"
 
 
+# As an output file: standard output.
+STANDARD_OUTPUT = Path("-")
+
+
 class Imputation(StrEnum):
     median = "median"
 

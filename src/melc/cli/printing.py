@@ -6,19 +6,25 @@ from typing import Any
 
 import typer
 
+from melc.cli.files import is_standard_output
+
 
 def print_fit(
     fitted: Any, problem: Any, accuracy: tuple[float, float, int] | None, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    """Print a summary of a fitted model. ``accuracy`` is (mean, standard deviation, number of folds) or None."""
+    """Print a summary of a fitted model. ``accuracy`` is (mean, standard deviation, number of folds) or None.
+
+    If the model was written to standard output, the summary goes to standard error.
+    """
     from melc.tables.summary import fit_summary, fit_text
 
     summary = fit_summary(fitted, problem, accuracy)
     if as_json:
         typer.echo(json.dumps(summary | {"model": str(output)}, indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(fit_text(summary))
-        typer.echo(f"Model written to {output}")
+        shown = is_standard_output(output)
+        typer.echo(fit_text(summary), err=shown)
+        typer.echo(f"Model written to {'standard output' if shown else output}", err=shown)
 
 
 def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
