@@ -1,7 +1,8 @@
 """The commands of ``melc``. Each consists of a few calls of the library."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,26 +12,31 @@ from melc.cli.files import (
     check_output,
     is_standard_output,
     load_model,
-    read_data,
     table_source,
     write_binary,
     write_text,
     writing,
 )
-from melc.cli.formats import AS_TEXT, FORMATS, RuleFormat, Wanted
+from melc.cli.fitting import cross_validated_accuracy, fold_scores, unfitted_model
+from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat
 from melc.cli.options import (
     STANDARD_OUTPUT,
     AsJson,
     Data,
     Debug,
+    Decimal,
     Delimiter,
     Drop,
+    Encoding,
     Force,
     Format,
     Gamma,
     Impute,
+    MaxIter,
+    MissingValues,
     ModelFile,
     Positive,
+    Priors,
     Quiet,
     Seed,
     Shrinkage,
@@ -39,9 +45,10 @@ from melc.cli.options import (
     SumMethod,
     TableFormat,
     Target,
+    Tolerance,
     Weights,
 )
-from melc.cli.printing import print_datasets, print_fit, print_scores
+from melc.cli.printing import print_datasets, print_fit, print_score, print_scores
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -71,6 +78,9 @@ def fit(
     shrinkage: Shrinkage = None,
     method: SumMethod = "moments",
     n_init: Starts = 10,
+    max_iter: MaxIter = 200,
+    tol: Tolerance = 1e-5,
+    priors: Priors = None,
     drop: Drop = None,
     weights: Weights = None,
     positive: Positive = None,
@@ -80,6 +90,9 @@ def fit(
     seed: Seed = 0,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -92,27 +105,34 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
     """
     from melc.fit.progress import counting_runs
-    from melc.tables.fit import Roles, fit_table, problem_of
+    from melc.tables.assess import count_classes
+    from melc.tables.fit import Roles, fit_table
+    from melc.tables.large import open_problem
+    from melc.tables.summary import fit_summary
 
     report = Reporter(quiet)
     check_output(output, force)
     if is_standard_output(output) and as_json:
         raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
-    model = _model(gamma, method, n_init, shrinkage, seed)
+    searched = {"gamma": gamma, "n_init": n_init, "max_iter": max_iter, "tol": tol}
+    model = unfitted_model(method=method, shrinkage=shrinkage, priors=priors, seed=seed, **searched)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
-    with report.progress(f"reading {data}"):
-        problem, name = problem_of(read_data(data, format, delimiter), roles)
-    n_classes = len(set(problem.labels.tolist()))
-    n_runs = n_init * (n_classes if n_classes > 2 else 1)
-    with (
-        report.progress(f"fitting {len(problem.labels)} rows", n_runs) as step,
-        report.warnings_as_notes(),
-        counting_runs(model, step),
-    ):
-        fitted = fit_table(problem, name, model, standardize=standardize)
-    accuracy = _cross_validated_accuracy(problem, model, seed, report) if cv else None
+    with ExitStack() as stack:
+        with report.progress(f"reading {data}"), report.warnings_as_notes():
+            problem, name = stack.enter_context(open_problem(source, roles))
+        n_classes = count_classes(problem.labels)
+        n_runs = n_init * (n_classes if n_classes > 2 else 1)
+        with (
+            report.progress(f"fitting {len(problem.labels)} rows", n_runs) as step,
+            report.warnings_as_notes(),
+            counting_runs(model, step),
+        ):
+            fitted = fit_table(problem, name, model, standardize=standardize)
+        accuracy = cross_validated_accuracy(problem, model, seed, report) if cv else None
+        summary = fit_summary(fitted, problem, accuracy)
     write_text(output, fitted.to_json())
-    print_fit(fitted, problem, accuracy, output, as_json, quiet)
+    print_fit(summary, output, as_json, quiet)
 
 
 @app.command()
@@ -121,29 +141,35 @@ def predict(
     model: ModelFile,
     data: Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV file to write; - is standard output.")
+        Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
     ] = STANDARD_OUTPUT,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
+    keep: Annotated[list[str] | None, typer.Option(help="Column of DATA to carry through; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON: a list with one object per row.")] = False,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Predict the class of every row of a table, in the same order. The table may be larger than memory.
 
-    Columns that the model does not use are ignored.
+    Columns that the model does not use are ignored, unless they are named with --keep.
 
-    Example: [bold]melc predict model.json new.csv --proba -o predictions.csv[/bold]
+    Example: [bold]melc predict model.json new.csv --keep id --proba -o predictions.csv[/bold]
     """
-    from melc.tables.predictions import write_predictions
+    from melc.tables.predictions import Wanted, write_predictions
 
     report = Reporter(quiet)
     fitted = load_model(model)
     check_output(output, force)
-    source = table_source(data, format, delimiter)
-    with report.progress(f"predicting {data}"), writing(output) as stream:
-        unseen = write_predictions(fitted, source, proba, stream)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    wanted = Wanted(proba, tuple(keep or ()), as_json)
+    with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
+        unseen = write_predictions(fitted, source, wanted, stream)
     for name, count in unseen.items():
         report.note(
             f"column {name!r}: {count} values do not occur in the training data; "
@@ -173,7 +199,7 @@ def explain(
     """
     fitted = load_model(model)
     check_output(output, force)
-    content = FORMATS[format.value](fitted, Wanted(digits, odds, table))
+    content = FORMATS[format.value](fitted, Details(digits, odds, table))
     if isinstance(content, bytes):
         write_binary(output, content, "ONNX")
     else:
@@ -197,6 +223,9 @@ def plot(
     label: Annotated[str | None, typer.Option("--class", help="With more than two classes, the one to show.")] = None,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -206,12 +235,15 @@ def plot(
     Example: [bold]melc plot model.json patients.csv -o picture.png[/bold]
     """
     from melc.tables.pictures import draw, ending_of
+    from melc.tables.read import read_table
 
     fitted = load_model(model)
     check_output(output, force)
     ending = ".png" if is_standard_output(output) else ending_of(output)
-    with Reporter(quiet).progress(f"drawing {output}"):
-        table = None if data is None else read_data(data, format, delimiter)
+    report = Reporter(quiet)
+    with report.progress(f"drawing {output}"), report.warnings_as_notes():
+        source = None if data is None else table_source(data, format, delimiter, encoding, decimal, na_values)
+        table = None if source is None else read_table(source)
         picture = draw(fitted, table, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
 
@@ -221,6 +253,9 @@ def plot(
 def evaluate(
     data: Data,
     target: Target = None,
+    fitted: Annotated[
+        Path | None, typer.Option("--model", help="Score this fitted model on the table instead of cross-validating.")
+    ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     compare: Annotated[
         bool, typer.Option("--compare", help="Also evaluate logistic regression, LDA, a linear and an RBF SVM.")
@@ -229,6 +264,9 @@ def evaluate(
     shrinkage: Shrinkage = None,
     method: SumMethod = "moments",
     n_init: Starts = 10,
+    max_iter: MaxIter = 200,
+    tol: Tolerance = 1e-5,
+    priors: Priors = None,
     drop: Drop = None,
     weights: Weights = None,
     positive: Positive = None,
@@ -236,23 +274,43 @@ def evaluate(
     seed: Seed = 0,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Cross-validate on a table: balanced accuracy, MCC and AUC, mean and standard deviation.
+    """Cross-validate on a table, or score a fitted model on rows that it has not seen.
+
+    Cross-validation gives balanced accuracy, MCC and AUC, mean and standard deviation; a fitted model the confusion
+    matrix, balanced accuracy and log loss.
 
     Example: [bold]melc evaluate patients.csv --target outcome --compare[/bold]
+
+    Example: [bold]melc evaluate --model model.json test.csv[/bold]
     """
     from melc.tables.assess import competitors, summarise
-    from melc.tables.fit import Roles, problem_of
+    from melc.tables.fit import Roles
+    from melc.tables.large import open_problem
+    from melc.tables.scoring import score_file
 
     report = Reporter(quiet)
-    model = _model(gamma, method, n_init, shrinkage, seed)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    if fitted is not None:
+        with report.progress(f"scoring {data}"), report.warnings_as_notes():
+            scores = score_file(load_model(fitted), source, target, weights)
+        print_score(scores, as_json)
+        return
+    searched = {"gamma": gamma, "n_init": n_init, "max_iter": max_iter, "tol": tol}
+    model = unfitted_model(method=method, shrinkage=shrinkage, priors=priors, seed=seed, **searched)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
-    problem, _ = problem_of(read_data(data, format, delimiter), roles)
     models = {"MELC": model, **(competitors() if compare else {})}
-    print_scores(summarise(_fold_scores(problem, models, cv, seed, report)), cv, as_json)
+    with ExitStack() as stack:
+        with report.progress(f"reading {data}"), report.warnings_as_notes():
+            problem, _ = stack.enter_context(open_problem(source, roles))
+        folds = fold_scores(problem, models, cv, seed, report)
+    print_scores(summarise(folds), cv, as_json)
 
 
 @app.command()
@@ -315,50 +373,3 @@ def reproduce(
         for verdict in done.verdicts:
             typer.echo(f"{verdict.verdict}: {verdict.claim} — {verdict.measured}")
         typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")
-
-
-def _model(gamma: float, method: str, n_init: int, shrinkage: str | None, seed: int) -> Any:
-    """Return an unfitted model; options that it would refuse are refused here, before any work."""
-    from melc.classifier import MELC
-    from melc.objective import METHODS
-
-    if method not in METHODS:
-        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}.", param_hint="--method")
-    return MELC(gamma=gamma, method=method, n_init=n_init, shrinkage=_shrinkage(shrinkage), random_state=seed)
-
-
-def _shrinkage(given: str | None) -> float | str | None:
-    """Return the value of ``--shrinkage`` as ``MELC`` takes it."""
-    if given is None or given == "auto":
-        return given
-    try:
-        number = float(given)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ValueError(f"--shrinkage must be auto or a number from 0 to 1; got {given}.")
-    return number
-
-
-def _cross_validated_accuracy(problem: Any, model: Any, seed: int, report: Reporter) -> tuple[float, float, int] | None:
-    """Return (mean, standard deviation, number of folds) of the balanced accuracy; None if a class has one row."""
-    from melc.tables.assess import possible_folds, summarise
-
-    n_folds = possible_folds(problem.labels, 5)
-    if n_folds < 2:
-        report.note("no cross-validation: a class has only one row")
-        return None
-    summary = summarise(_fold_scores(problem, {"MELC": model}, n_folds, seed, report))[0]
-    return summary.means[0], summary.spreads[0], n_folds
-
-
-def _fold_scores(problem: Any, models: dict[str, Any], n_folds: int, seed: int, report: Reporter) -> list[Any]:
-    """Return the scores of every model on every fold, with a progress bar."""
-    from melc.tables.assess import cross_validate
-
-    scores = []
-    with report.progress("cross-validation", n_folds * len(models)) as step, report.warnings_as_notes():
-        for score in cross_validate(problem, models, n_folds=n_folds, seed=seed):
-            scores.append(score)
-            step()
-    return scores

@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from melc.cli.language import in_options
+
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
 
@@ -57,7 +59,7 @@ def _message(error: BaseException) -> str:
         return "not enough memory; use fewer rows or columns"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+    return in_options(" ".join(str(error).split()))
 
 
 def _exit(message: str, code: int) -> None:
@@ -100,4 +102,4 @@ class Reporter:
             warnings.simplefilter("always")
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
-            self.note(" ".join(text.split()))
+            self.note(in_options(" ".join(text.split())))

@@ -1,5 +1,6 @@
 """Input and output files of the commands."""
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -12,21 +13,26 @@ import typer
 from melc.cli.options import TableFormat
 
 
-def table_source(data: str, format: TableFormat, delimiter: str | None) -> Any:
+def table_source(
+    data: str,
+    format: TableFormat,
+    delimiter: str | None,
+    encoding: str,
+    decimal: str,
+    na_values: list[str] | None,
+) -> Any:
     """Return the :class:`melc.tables.Source` that the command-line arguments describe."""
-    from melc.tables.read import Source
+    from melc.tables.source import Source
 
     character = {r"\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
-    if character is not None and len(character) != 1:
-        raise typer.BadParameter(f"{delimiter!r} is not a single character.", param_hint="--delimiter")
-    return Source(data, format.value, character)
-
-
-def read_data(data: str, format: TableFormat, delimiter: str | None) -> Any:
-    """Return the whole input table as a ``pyarrow.Table``."""
-    from melc.tables.read import read_table
-
-    return read_table(table_source(data, format, delimiter))
+    for option, given in {"--delimiter": character, "--decimal": decimal}.items():
+        if given is not None and len(given) != 1:
+            raise typer.BadParameter(f"{given!r} is not a single character.", param_hint=option)
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise typer.BadParameter(f"{encoding!r} is not a known encoding.", param_hint="--encoding") from None
+    return Source(data, format.value, character, encoding, decimal, tuple(na_values or ()))
 
 
 def load_model(path: Path) -> Any:

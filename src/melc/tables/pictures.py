@@ -9,6 +9,7 @@ from melc.plotting import ProjectionDisplay, WeightsDisplay
 from melc.plotting.common import new_figure
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
+from melc.tables.scoring import known_labels
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 
@@ -42,17 +43,8 @@ def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
     X = fitted.encoding.encode(table).X
     if fitted.target not in table.column_names:
         return X, None
-    return X, _known_labels(fitted, labels_of(table.column(fitted.target), fitted.target))
-
-
-def _known_labels(fitted: TableModel, labels: Any) -> Any:
-    """Return the labels as the model knows them: in a model of "a" against "not a", all others become "not a"."""
-    classes = fitted.model.classes_
-    texts = labels.astype(str)
-    opposite = [str(c) for c in classes if str(c).startswith("not ")]
-    if len(classes) == 2 and opposite and opposite[0][4:] in map(str, classes):
-        texts[texts != opposite[0][4:]] = opposite[0]
-    return texts if classes.dtype.kind in "UO" else labels
+    labels = labels_of(table.column(fitted.target), fitted.target)
+    return X, known_labels(fitted, labels) if fitted.model.classes_.dtype.kind in "UO" else labels
 
 
 def _class_of(fitted: TableModel, label: str | None) -> Any:
