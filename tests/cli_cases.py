@@ -1,10 +1,17 @@
 """A table, a model of it and calls of the command line, shared by the tests of melc.cli."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
 from melc.cli.commands import app
+
+# The installed program if there is one, else the module.
+_SCRIPT = Path(sys.executable).with_name("melc")
+PROGRAM = [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "melc.cli"]
 
 
 def patients(n=200, seed=0):

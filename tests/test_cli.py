@@ -10,7 +10,6 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +17,11 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from cli_cases import call, fit_patients, folder_with_model, patients
+from cli_cases import PROGRAM, call, fit_patients, folder_with_model, patients
 from melc import MELC
 from melc.export import from_json
 from melc.tables import table_model_from_json
 from sqlite_mathematics import needs_sqlite_mathematics
-
-# The installed program if there is one, else the module.
-_SCRIPT = Path(sys.executable).with_name("melc")
-PROGRAM = [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "melc.cli"]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
-"""Files are written completely or not at all."""
+"""Files are written completely or not at all; pipes and devices are never replaced."""
 
+import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -35,3 +37,51 @@ def test_the_draft_keeps_the_ending_and_the_usual_permissions(tmp_path):
 def test_a_missing_folder_is_an_error_before_any_work(tmp_path):
     with pytest.raises(FileNotFoundError), replacing(tmp_path / "nowhere" / "x.csv"):
         pytest.fail("the body must not run")
+
+
+def test_the_mode_of_the_old_file_is_kept(tmp_path):
+    target = tmp_path / "model.json"
+    target.touch()
+    target.chmod(0o640)
+    with replacing(target) as draft:
+        draft.write_text("new")
+    assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", 0o640)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_stays_a_link(tmp_path, exists):
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "model.json", tmp_path / "model.json"
+    if exists:
+        target.write_text("old")
+    link.symlink_to(target)
+    with replacing(link) as draft:
+        draft.write_text("new")
+    assert (link.is_symlink(), target.read_text()) == (True, "new")
+    assert [path.name for path in target.parent.iterdir()] == ["model.json"]
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_bytes)
+        with replacing(pipe) as draft:
+            assert draft.parent != tmp_path
+            draft.write_text("through")
+        assert read.result(timeout=10) == b"through"
+    assert (pipe.is_fifo(), draft.exists()) == (True, False)
+
+
+def test_a_device_is_written_to_and_stays(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        with open(device, "wb"):
+            pass
+    except PermissionError:
+        pytest.skip("needs the right to make and open device nodes")
+    with replacing(device) as draft:
+        draft.write_text("gone")
+    assert device.is_char_device()
+    assert [path.name for path in tmp_path.iterdir()] == ["null"]

@@ -28,8 +28,9 @@ from melc.tables import (
     read_table,
     table_model_from_json,
 )
-from melc.tables.assess import Problem, cross_validate, summarise
+from melc.tables.assess import cross_validate, summarise
 from melc.tables.model import TableModel
+from melc.tables.problem import Problem
 
 TEXT = "size,colour,when,flag\n1,red,2024-01-01,true\n2.5,,2024-01-02,false\n-3,blue,2024-01-03,true\n"
 
@@ -113,21 +114,22 @@ BAD_FILES = {
     "header only": (b"a,b\n", "no rows"),
     "ragged": (b"a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
     "not UTF-8": ("a,b\n1,ü\n".encode("latin-1"), "UTF-?8"),
-    "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "not valid UTF-8"),
+    "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "not valid UTF-8.*--encoding"),
     "not UTF-8 further on": (b"a,b\n" + b"1,x\n" * 300_000 + b"1,\xff\n", "UTF-?8"),
     "binary": (bytes(range(256)) * 50, "not valid UTF-8|binary data"),
     "NUL bytes": (b"a,b\n\0\0,1\n", "binary data"),
     "repeated column": (b"a,a,b\n1,2,3\n", "'a' occurs 2 times"),
-    "nameless column": (b"a,,b\n1,2,3\n", "column 2 has no name"),
+    "no names": (b",,\n1,2,3\n", "the first line is empty"),
+    "a name made up twice": (b"column 2,,b\n1,2,3\n", "'column 2' occurs 2 times"),
     "broken gzip": (gzip.compress(b"a,b\n1,2\n" * 50)[:-20], "cannot be read"),
     "no gzip at all": (b"\x1f\x8bnothing", "cannot be read"),
     "no Parquet at all": (b"PAR1 something else", "cannot be read"),
     "bad libSVM": (b"1 1:2 2:3\n0 3:x\n", "cannot be read"),
-    "libSVM counted from zero": (b"1 0:2 1:3\n", "cannot be read"),
 }
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*has no name and is called:UserWarning")
 class TestBadFiles:
     @pytest.mark.parametrize("name", BAD_FILES)
     def test_one_line_that_names_the_file(self, tmp_path, name):
@@ -147,12 +149,11 @@ class TestBadFiles:
             list(read_blocks(source(tmp_path / "t.csv", "a,b\n1,2\n"), dict.fromkeys("acd", "number")))
 
     def test_a_wrong_delimiter_is_guessed(self, tmp_path):
+        wrong = source(tmp_path / "t.csv", "a;b\n1;2\n", delimiter=",")
         with pytest.raises(TableError, match=r"is the delimiter ';'.*--delimiter"):
-            list(read_blocks(source(tmp_path / "t.csv", "a;b\n1;2\n"), {"a": "number"}))
-        table = read_table(source(tmp_path / "t.csv", "a;b\n1;2\n"))
+            list(read_blocks(wrong, {"a": "number"}))
         with pytest.raises(TableError, match="delimiter ';'"):
-            problem_of(table, Roles("b"))
-        assert read_table(Source(str(tmp_path / "t.csv"), delimiter=";")).column_names == ["a", "b"]
+            problem_of(read_table(wrong), Roles("b"))
 
     def test_nested_parquet(self, tmp_path):
         pyarrow.parquet.write_table(pa.table({"a": [[1], [2]]}), tmp_path / "t.parquet")

@@ -1,10 +1,13 @@
 """The command line ``melc``. The commands are in :mod:`melc.cli.commands`."""
 
+import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
     """Run ``melc``. If typer or rich is not installed, exit with the pip command that installs them."""
+    signal.signal(signal.SIGTERM, _exit_tidily)
     try:
         from melc.cli.commands import app
     except ImportError as error:
@@ -14,3 +17,8 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="melc")
+
+
+def _exit_tidily(number: int, frame: Any) -> None:
+    """Exit by an exception, so that drafts and temporary folders are removed on the way."""
+    raise SystemExit(128 + number)

@@ -1,28 +1,42 @@
 """The commands of ``melc``. Each consists of a few calls of the library."""
 
-import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from melc import __version__
 from melc.cli.console import Reporter, guarded
-from melc.cli.files import check_output, load_model, read_data, table_source, write_file
-from melc.cli.formats import AS_TEXT, FORMATS, RuleFormat, Wanted
+from melc.cli.files import (
+    check_output,
+    is_standard_output,
+    load_model,
+    table_source,
+    write_binary,
+    write_text,
+    writing,
+)
+from melc.cli.fitting import cross_validated_accuracy, fold_scores, unfitted_model
+from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat
 from melc.cli.options import (
+    STANDARD_OUTPUT,
     AsJson,
     Data,
     Debug,
+    Decimal,
     Delimiter,
     Drop,
+    Encoding,
     Force,
     Format,
     Gamma,
     Impute,
+    MaxIter,
+    MissingValues,
     ModelFile,
     Positive,
+    Priors,
     Quiet,
     Seed,
     Shrinkage,
@@ -31,9 +45,10 @@ from melc.cli.options import (
     SumMethod,
     TableFormat,
     Target,
+    Tolerance,
     Weights,
 )
-from melc.cli.printing import print_datasets, print_fit, print_scores
+from melc.cli.printing import print_datasets, print_fit, print_score, print_scores
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,12 +72,15 @@ def version(
 @guarded
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
     target: Target = None,
     gamma: Gamma = 1.0,
     shrinkage: Shrinkage = None,
     method: SumMethod = "moments",
     n_init: Starts = 10,
+    max_iter: MaxIter = 200,
+    tol: Tolerance = 1e-5,
+    priors: Priors = None,
     drop: Drop = None,
     weights: Weights = None,
     positive: Positive = None,
@@ -72,6 +90,9 @@ def fit(
     seed: Seed = 0,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -84,25 +105,34 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
     """
     from melc.fit.progress import counting_runs
-    from melc.tables.fit import Roles, fit_table, problem_of
+    from melc.tables.assess import count_classes
+    from melc.tables.fit import Roles, fit_table
+    from melc.tables.large import open_problem
+    from melc.tables.summary import fit_summary
 
     report = Reporter(quiet)
     check_output(output, force)
-    model = _model(gamma, method, n_init, shrinkage, seed)
+    if is_standard_output(output) and as_json:
+        raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
+    searched = {"gamma": gamma, "n_init": n_init, "max_iter": max_iter, "tol": tol}
+    model = unfitted_model(method=method, shrinkage=shrinkage, priors=priors, seed=seed, **searched)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
-    with report.progress(f"reading {data}"):
-        problem, name = problem_of(read_data(data, format, delimiter), roles)
-    n_classes = len(set(problem.labels.tolist()))
-    n_runs = n_init * (n_classes if n_classes > 2 else 1)
-    with (
-        report.progress(f"fitting {len(problem.labels)} rows", n_runs) as step,
-        report.warnings_as_notes(),
-        counting_runs(model, step),
-    ):
-        fitted = fit_table(problem, name, model, standardize=standardize)
-    accuracy = _cross_validated_accuracy(problem, model, seed, report) if cv else None
-    write_file(output, fitted.to_json())
-    print_fit(fitted, problem, accuracy, output, as_json, quiet)
+    with ExitStack() as stack:
+        with report.progress(f"reading {data}"), report.warnings_as_notes():
+            problem, name = stack.enter_context(open_problem(source, roles))
+        n_classes = count_classes(problem.labels)
+        n_runs = n_init * (n_classes if n_classes > 2 else 1)
+        with (
+            report.progress(f"fitting {len(problem.labels)} rows", n_runs) as step,
+            report.warnings_as_notes(),
+            counting_runs(model, step),
+        ):
+            fitted = fit_table(problem, name, model, standardize=standardize)
+        accuracy = cross_validated_accuracy(problem, model, seed, report) if cv else None
+        summary = fit_summary(fitted, problem, accuracy)
+    write_text(output, fitted.to_json())
+    print_fit(summary, output, as_json, quiet)
 
 
 @app.command()
@@ -111,36 +141,35 @@ def predict(
     model: ModelFile,
     data: Data,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write; default: standard output.")
-    ] = None,
+        Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
+    ] = STANDARD_OUTPUT,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
+    keep: Annotated[list[str] | None, typer.Option(help="Column of DATA to carry through; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON: a list with one object per row.")] = False,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Predict the class of every row of a table, in the same order. The table may be larger than memory.
 
-    Columns that the model does not use are ignored.
+    Columns that the model does not use are ignored, unless they are named with --keep.
 
-    Example: [bold]melc predict model.json new.csv --proba -o predictions.csv[/bold]
+    Example: [bold]melc predict model.json new.csv --keep id --proba -o predictions.csv[/bold]
     """
-    from melc.export.files import replacing
-    from melc.tables.predictions import write_predictions
+    from melc.tables.predictions import Wanted, write_predictions
 
     report = Reporter(quiet)
     fitted = load_model(model)
-    if output is not None:
-        check_output(output, force)
-    source = table_source(data, format, delimiter)
-    with report.progress(f"predicting {data}"), replacing(output) if output else nullcontext() as draft:
-        if draft is None:
-            unseen = write_predictions(fitted, source, proba, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
-        else:
-            with open(draft, "wb") as stream:
-                unseen = write_predictions(fitted, source, proba, stream)
+    check_output(output, force)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    wanted = Wanted(proba, tuple(keep or ()), as_json)
+    with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
+        unseen = write_predictions(fitted, source, wanted, stream)
     for name, count in unseen.items():
         report.note(
             f"column {name!r}: {count} values do not occur in the training data; "
@@ -159,8 +188,8 @@ def explain(
     ] = False,
     table: Annotated[str, typer.Option(help="Name of the table in the SQL query.")] = "data",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")
-    ] = None,
+        Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
+    ] = STANDARD_OUTPUT,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -169,24 +198,24 @@ def explain(
     Example: [bold]melc explain model.json --format sql --table patients[/bold]
     """
     fitted = load_model(model)
-    if output is not None:
-        check_output(output, force)
-    content = FORMATS[format.value](fitted, Wanted(digits, odds, table))
-    if output is not None:
-        write_file(output, content)
-    elif isinstance(content, bytes):
-        if sys.stdout.isatty():
-            raise ValueError("ONNX is binary and cannot be shown on a terminal; write it to a file with -o.")
-        sys.stdout.buffer.write(content)
+    check_output(output, force)
+    content = FORMATS[format.value](fitted, Details(digits, odds, table))
+    if isinstance(content, bytes):
+        write_binary(output, content, "ONNX")
     else:
-        typer.echo(content)
+        write_text(output, content)
 
 
 @app.command()
 @guarded
 def plot(
     model: ModelFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .png, .svg, .pdf or .html.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="File to write: .png, .svg, .pdf or .html; - writes PNG to standard output."
+        ),
+    ],
     data: Annotated[
         str | None,
         typer.Argument(help="Rows to show along the projection, by class if the table has the target column."),
@@ -194,6 +223,9 @@ def plot(
     label: Annotated[str | None, typer.Option("--class", help="Of more than two classes, show only this one.")] = None,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -202,13 +234,18 @@ def plot(
 
     Example: [bold]melc plot model.json patients.csv -o picture.png[/bold]
     """
-    from melc.tables.pictures import draw
+    from melc.tables.pictures import draw, ending_of
+    from melc.tables.read import read_table
 
     fitted = load_model(model)
     check_output(output, force)
-    with Reporter(quiet).progress(f"drawing {output}"):
-        table = None if data is None else read_data(data, format, delimiter)
-        draw(fitted, table, output, label)
+    ending = ".png" if is_standard_output(output) else ending_of(output)
+    report = Reporter(quiet)
+    with report.progress(f"drawing {output}"), report.warnings_as_notes():
+        source = None if data is None else table_source(data, format, delimiter, encoding, decimal, na_values)
+        table = None if source is None else read_table(source)
+        picture = draw(fitted, table, ending, title=output.stem, label=label)
+    write_binary(output, picture, "A picture")
 
 
 @app.command()
@@ -216,6 +253,9 @@ def plot(
 def evaluate(
     data: Data,
     target: Target = None,
+    fitted: Annotated[
+        Path | None, typer.Option("--model", help="Score this fitted model on the table instead of cross-validating.")
+    ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     compare: Annotated[
         bool, typer.Option("--compare", help="Also evaluate logistic regression, LDA, a linear and an RBF SVM.")
@@ -224,6 +264,9 @@ def evaluate(
     shrinkage: Shrinkage = None,
     method: SumMethod = "moments",
     n_init: Starts = 10,
+    max_iter: MaxIter = 200,
+    tol: Tolerance = 1e-5,
+    priors: Priors = None,
     drop: Drop = None,
     weights: Weights = None,
     positive: Positive = None,
@@ -231,23 +274,43 @@ def evaluate(
     seed: Seed = 0,
     format: Format = TableFormat.auto,
     delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Cross-validate on a table: balanced accuracy, MCC and AUC, mean and standard deviation.
+    """Cross-validate on a table, or score a fitted model on rows that it has not seen.
+
+    Cross-validation gives balanced accuracy, MCC and AUC, mean and standard deviation; a fitted model the confusion
+    matrix, balanced accuracy and log loss.
 
     Example: [bold]melc evaluate patients.csv --target outcome --compare[/bold]
+
+    Example: [bold]melc evaluate --model model.json test.csv[/bold]
     """
     from melc.tables.assess import competitors, summarise
-    from melc.tables.fit import Roles, problem_of
+    from melc.tables.fit import Roles
+    from melc.tables.large import open_problem
+    from melc.tables.scoring import score_file
 
     report = Reporter(quiet)
-    model = _model(gamma, method, n_init, shrinkage, seed)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    if fitted is not None:
+        with report.progress(f"scoring {data}"), report.warnings_as_notes():
+            scores = score_file(load_model(fitted), source, target, weights)
+        print_score(scores, as_json)
+        return
+    searched = {"gamma": gamma, "n_init": n_init, "max_iter": max_iter, "tol": tol}
+    model = unfitted_model(method=method, shrinkage=shrinkage, priors=priors, seed=seed, **searched)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
-    problem, _ = problem_of(read_data(data, format, delimiter), roles)
     models = {"MELC": model, **(competitors() if compare else {})}
-    print_scores(summarise(_fold_scores(problem, models, cv, seed, report)), cv, as_json)
+    with ExitStack() as stack:
+        with report.progress(f"reading {data}"), report.warnings_as_notes():
+            problem, _ = stack.enter_context(open_problem(source, roles))
+        folds = fold_scores(problem, models, cv, seed, report)
+    print_scores(summarise(folds), cv, as_json)
 
 
 @app.command()
@@ -310,50 +373,3 @@ def reproduce(
         for verdict in done.verdicts:
             typer.echo(f"{verdict.verdict}: {verdict.claim} — {verdict.measured}")
         typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")
-
-
-def _model(gamma: float, method: str, n_init: int, shrinkage: str | None, seed: int) -> Any:
-    """Return an unfitted model; options that it would refuse are refused here, before any work."""
-    from melc.classifier import MELC
-    from melc.objective import METHODS
-
-    if method not in METHODS:
-        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}.", param_hint="--method")
-    return MELC(gamma=gamma, method=method, n_init=n_init, shrinkage=_shrinkage(shrinkage), random_state=seed)
-
-
-def _shrinkage(given: str | None) -> float | str | None:
-    """Return the value of ``--shrinkage`` as ``MELC`` takes it."""
-    if given is None or given == "auto":
-        return given
-    try:
-        number = float(given)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ValueError(f"--shrinkage must be auto or a number from 0 to 1; got {given}.")
-    return number
-
-
-def _cross_validated_accuracy(problem: Any, model: Any, seed: int, report: Reporter) -> tuple[float, float, int] | None:
-    """Return (mean, standard deviation, number of folds) of the balanced accuracy; None if a class has one row."""
-    from melc.tables.assess import possible_folds, summarise
-
-    n_folds = possible_folds(problem.labels, 5)
-    if n_folds < 2:
-        report.note("no cross-validation: a class has only one row")
-        return None
-    summary = summarise(_fold_scores(problem, {"MELC": model}, n_folds, seed, report))[0]
-    return summary.means[0], summary.spreads[0], n_folds
-
-
-def _fold_scores(problem: Any, models: dict[str, Any], n_folds: int, seed: int, report: Reporter) -> list[Any]:
-    """Return the scores of every model on every fold, with a progress bar."""
-    from melc.tables.assess import cross_validate
-
-    scores = []
-    with report.progress("cross-validation", n_folds * len(models)) as step, report.warnings_as_notes():
-        for score in cross_validate(problem, models, n_folds=n_folds, seed=seed):
-            scores.append(score)
-            step()
-    return scores

@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from melc.cli.language import in_options
+
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
 
@@ -34,12 +36,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             _exit("interrupted", INTERRUPTED)
         except BrokenPipeError:
             _exit_after_closed_pipe()
-        except (ValueError, OSError, ImportError, MemoryError) as error:
-            if debug:
+        except Exception as error:
+            if _follows_interrupt(error):
+                _exit("interrupted", INTERRUPTED)
+            if debug or not isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
                 raise
             _exit(_message(error), BAD_INPUT)
 
     return run
+
+
+def _follows_interrupt(error: BaseException | None) -> bool:
+    """Whether an error was raised while an interrupt was handled: an interrupted import may end in any error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _message(error: BaseException) -> str:
@@ -48,7 +59,7 @@ def _message(error: BaseException) -> str:
         return "not enough memory; use fewer rows or columns"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+    return in_options(" ".join(str(error).split()))
 
 
 def _exit(message: str, code: int) -> None:
@@ -91,4 +102,4 @@ class Reporter:
             warnings.simplefilter("always")
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
-            self.note(" ".join(text.split()))
+            self.note(in_options(" ".join(text.split())))

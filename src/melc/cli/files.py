@@ -1,28 +1,38 @@
 """Input and output files of the commands."""
 
+import codecs
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 
 from melc.cli.options import TableFormat
 
 
-def table_source(data: str, format: TableFormat, delimiter: str | None) -> Any:
+def table_source(
+    data: str,
+    format: TableFormat,
+    delimiter: str | None,
+    encoding: str,
+    decimal: str,
+    na_values: list[str] | None,
+) -> Any:
     """Return the :class:`melc.tables.Source` that the command-line arguments describe."""
-    from melc.tables.read import Source
+    from melc.tables.source import Source
 
     character = {r"\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
-    if character is not None and len(character) != 1:
-        raise typer.BadParameter(f"{delimiter!r} is not a single character.", param_hint="--delimiter")
-    return Source(data, format.value, character)
-
-
-def read_data(data: str, format: TableFormat, delimiter: str | None) -> Any:
-    """Return the whole input table as a ``pyarrow.Table``."""
-    from melc.tables.read import read_table
-
-    return read_table(table_source(data, format, delimiter))
+    for option, given in {"--delimiter": character, "--decimal": decimal}.items():
+        if given is not None and len(given) != 1:
+            raise typer.BadParameter(f"{given!r} is not a single character.", param_hint=option)
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise typer.BadParameter(f"{encoding!r} is not a known encoding.", param_hint="--encoding") from None
+    return Source(data, format.value, character, encoding, decimal, tuple(na_values or ()))
 
 
 def load_model(path: Path) -> Any:
@@ -39,18 +49,52 @@ def load_model(path: Path) -> Any:
 
 
 def check_output(path: Path, force: bool) -> None:
-    """Raise ``ValueError`` if a file cannot or must not be written; called before any work is done."""
+    """Raise ``ValueError`` if a file cannot or must not be written; called before any work is done.
+
+    Pipes and devices are written to and never replaced, so they need no ``force``.
+    """
+    from melc.export.files import is_special
+
+    if is_standard_output(path) or is_special(path):
+        return
     if path.exists() and not force:
         raise ValueError(f"{path} already exists; use --force to overwrite it.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file.")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{path}: the folder {path.absolute().parent} does not exist; create it first.")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file completely or not at all."""
+def is_standard_output(path: Path) -> bool:
+    """Whether an output path is "-", which means standard output."""
+    return str(path) == "-"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream to standard output, or to a file that is written completely or not at all."""
     from melc.export.files import replacing
 
-    with replacing(path) as draft:
-        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+    if is_standard_output(path):
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with replacing(path) as draft, open(draft, "wb") as stream:
+            yield stream
+
+
+def write_binary(path: Path, content: bytes, what: str) -> None:
+    """Write bytes that are no text; a terminal is refused."""
+    if is_standard_output(path) and sys.stdout.isatty():
+        raise ValueError(f"{what} is binary and cannot be shown on a terminal; write it to a file with -o.")
+    with writing(path) as stream:
+        stream.write(content)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write a text. On standard output it ends with a line break."""
+    with writing(path) as stream:
+        stream.write(content.encode())
+        if is_standard_output(path):
+            stream.write(b"\n")

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Details:
     """What the user asks for besides the format."""
 
     digits: int
@@ -15,17 +15,17 @@ class Wanted:
     table: str
 
 
-def _onnx(fitted: Any, wanted: Wanted) -> bytes:
+def _onnx(fitted: Any, details: Details) -> bytes:
     from melc.export.onnx_graph import to_onnx
 
     return bytes(to_onnx(fitted.model).SerializeToString())
 
 
 # Functions of a :class:`melc.tables.model.TableModel` that return the model as text, or as bytes.
-FORMATS: dict[str, Callable[[Any, Wanted], str | bytes]] = {
-    "text": lambda fitted, wanted: str(fitted.to_text(digits=wanted.digits, odds=wanted.odds)),
-    "json": lambda fitted, wanted: str(fitted.to_json(indent=2)),
-    "sql": lambda fitted, wanted: str(fitted.to_sql(wanted.table)),
+FORMATS: dict[str, Callable[[Any, Details], str | bytes]] = {
+    "text": lambda fitted, details: str(fitted.to_text(digits=details.digits, odds=details.odds)),
+    "json": lambda fitted, details: str(fitted.to_json(indent=2)),
+    "sql": lambda fitted, details: str(fitted.to_sql(details.table)),
     "onnx": _onnx,
 }
 

@@ -15,15 +15,25 @@ class TableFormat(StrEnum):
     libsvm = "libsvm"
 
 
+# As an output file: standard output.
+STANDARD_OUTPUT = Path("-")
+
+
 class Imputation(StrEnum):
     median = "median"
 
 
-Data = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be gzipped; - reads standard input.")]
+Data = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `melc fit`.")]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="Column with the classes; not needed for libSVM.")]
 Format = Annotated[TableFormat, typer.Option("--format", help="Format of DATA; auto detects it from content and name.")]
-Delimiter = Annotated[str | None, typer.Option(help="Character between the columns of a CSV file; default: comma.")]
+Delimiter = Annotated[str | None, typer.Option(help="Character between the columns of a CSV file; default: found out.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file, such as latin-1 or utf-16.")]
+Decimal = Annotated[str, typer.Option(help="Decimal point of the numbers in a CSV file.")]
+MissingValues = Annotated[
+    list[str] | None,
+    typer.Option("--na-values", help="Text in a CSV file for a missing value, besides NA and such; may be repeated."),
+]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
 Weights = Annotated[str | None, typer.Option(help="Column with the sample weights.")]
 Positive = Annotated[str | None, typer.Option(help="Class to separate from all other classes together.")]
@@ -40,6 +50,12 @@ SumMethod = Annotated[
     str, typer.Option("--method", help="How the sums over pairs of rows are computed: moments, exact, discard or bin.")
 ]
 Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of starts of the search.")]
+MaxIter = Annotated[int, typer.Option("--max-iter", min=1, help="Maximum number of iterations of a run.")]
+Tolerance = Annotated[float, typer.Option("--tol", min=0, help="Gradient at which a run has converged.")]
+Priors = Annotated[
+    str | None,
+    typer.Option(help="empirical, or numbers in the order of the classes; by default all classes count equally."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]

@@ -6,19 +6,22 @@ from typing import Any
 
 import typer
 
+from melc.cli.files import is_standard_output
 
-def print_fit(
-    fitted: Any, problem: Any, accuracy: tuple[float, float, int] | None, output: Path, as_json: bool, quiet: bool
-) -> None:
-    """Print a summary of a fitted model. ``accuracy`` is (mean, standard deviation, number of folds) or None."""
-    from melc.tables.summary import fit_summary, fit_text
 
-    summary = fit_summary(fitted, problem, accuracy)
+def print_fit(summary: dict[str, Any], output: Path, as_json: bool, quiet: bool) -> None:
+    """Print the summary of a fitted model.
+
+    If the model was written to standard output, the summary goes to standard error.
+    """
+    from melc.tables.summary import fit_text
+
     if as_json:
         typer.echo(json.dumps(summary | {"model": str(output)}, indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(fit_text(summary))
-        typer.echo(f"Model written to {output}")
+        shown = is_standard_output(output)
+        typer.echo(fit_text(summary), err=shown)
+        typer.echo(f"Model written to {'standard output' if shown else output}", err=shown)
 
 
 def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
@@ -40,6 +43,22 @@ def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
         rows.append((s.model, *cells, f"{s.seconds:.2f} s"))
     typer.echo(aligned(rows, indent=""))
     typer.echo(f"mean ± standard deviation over {n_folds} folds")
+
+
+def print_score(scores: Any, as_json: bool) -> None:
+    """Print the scores of a fitted model: the confusion matrix, balanced accuracy and log loss."""
+    from melc.tables.summary import aligned
+
+    if as_json:
+        typer.echo(json.dumps(scores.as_dict(), indent=2, ensure_ascii=False))
+        return
+    classes = [str(label) for label in scores.classes]
+    rows = [("true class", *(f"predicted {label}" for label in classes))]
+    rows += [(label, *(f"{n:g}" for n in counts)) for label, counts in zip(classes, scores.confusion, strict=True)]
+    typer.echo(aligned(rows, indent=""))
+    typer.echo(
+        f"{scores.n_rows} rows; balanced accuracy {scores.balanced_accuracy:.3f}, log loss {scores.log_loss:.4g}"
+    )
 
 
 def print_datasets(listings: list[Any], as_json: bool) -> None:

@@ -1,15 +1,19 @@
 """Write files atomically: completely or not at all."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path to write to; it replaces ``path`` at the end of the block if no error was raised.
+
+    The new file has the permissions of the old one. If ``path`` is a symbolic link, the file that it points to is
+    replaced. Pipes and devices are never replaced: what was written is copied to them at the end of the block.
 
     Examples
     --------
@@ -22,17 +26,43 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ('done', 1)
     """
     target = Path(path)
+    special = is_special(target)
+    if not special:
+        target = Path(os.path.realpath(target))
     # The same suffix, because matplotlib and pandas choose the format by it; the same folder, because replacing a file
     # is atomic only within one file system.
-    handle, name = tempfile.mkstemp(prefix=".melc-", suffix=target.suffix, dir=target.parent)
+    folder = None if special else target.parent
+    handle, name = tempfile.mkstemp(prefix=".melc-", suffix=target.suffix, dir=folder)
     os.close(handle)
     draft = Path(name)
     try:
-        draft.chmod(0o666 & ~_umask())
-        yield draft
-        draft.replace(target)
+        if special:
+            yield draft
+            with open(draft, "rb") as written, open(target, "wb") as stream:
+                shutil.copyfileobj(written, stream)
+        else:
+            _take_permissions(draft, target)
+            yield draft
+            draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path exists and is neither a regular file nor a folder: a pipe, a device or a socket."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _take_permissions(draft: Path, target: Path) -> None:
+    """Give the draft the mode and, where that is allowed, the owner of the target, or the usual mode of a new file."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        draft.chmod(0o666 & ~_umask())
+        return
+    with suppress(PermissionError, AttributeError):  # Windows has no owners in this sense
+        os.chown(draft, old.st_uid, old.st_gid)
+    draft.chmod(old.st_mode & 0o777)
 
 
 def _umask() -> int:

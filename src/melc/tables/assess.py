@@ -19,23 +19,9 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
 from melc.arrays import Floats
-from melc.tables.encoding import learn_encoding
+from melc.tables.problem import AnyProblem
 
 MEASURES = ("balanced accuracy", "MCC", "AUC")
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A classification problem: a table, the columns to use as features, and the label of every row.
-
-    ``labels`` and ``weights`` have shape (n_rows,). With ``impute`` missing values are filled.
-    """
-
-    table: Any
-    columns: list[str]
-    labels: NDArray[Any]
-    weights: Floats | None = None
-    impute: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,13 +48,18 @@ def _scaled(model: Any) -> Any:
     return make_pipeline(StandardScaler(), model)
 
 
+def count_classes(labels: NDArray[Any]) -> int:
+    """Return the number of different labels."""
+    return len(np.unique(labels))
+
+
 def possible_folds(labels: NDArray[Any], wanted: int) -> int:
     """Return the number of folds: ``wanted``, but at most the number of rows of the smallest class."""
     return int(min(wanted, np.unique(labels, return_counts=True)[1].min()))
 
 
 def cross_validate(
-    problem: Problem, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
+    problem: AnyProblem, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
 ) -> Iterator[FoldScores]:
     """Yield the scores of every model on every fold of a stratified cross-validation.
 
@@ -83,8 +74,8 @@ def cross_validate(
         )
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for fold, (train, test) in enumerate(splitter.split(problem.labels, problem.labels)):
-        encoding = learn_encoding(problem.table.take(train), problem.columns, impute=problem.impute)
-        X_train, X_test = (encoding.encode(problem.table.take(part)).X for part in (train, test))
+        encoding, *features = problem.fold(train, test)
+        X_train, X_test = (encoding.framed(X) for X in features)
         for name, model in models.items():
             yield _score(name, fold, clone(model), problem, (X_train, train), (X_test, test))
 
@@ -93,9 +84,9 @@ def _score(
     name: str,
     fold: int,
     model: Any,
-    problem: Problem,
-    training: tuple[Floats, NDArray[np.int64]],
-    testing: tuple[Floats, NDArray[np.int64]],
+    problem: AnyProblem,
+    training: tuple[Any, NDArray[np.int64]],
+    testing: tuple[Any, NDArray[np.int64]],
 ) -> FoldScores:
     """Fit and score a model on one fold; ``training`` and ``testing`` are (features, indices of the rows)."""
     (X_train, train), (X_test, test) = training, testing
@@ -112,7 +103,7 @@ def _score(
     return FoldScores(name, fold, values, seconds)
 
 
-def _fit(model: Any, X: Floats, y: NDArray[Any], weights: Floats | None) -> None:
+def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
     """Fit the model, with sample weights if it supports them."""
     if weights is None:
         model.fit(X, y)
@@ -124,7 +115,7 @@ def _fit(model: Any, X: Floats, y: NDArray[Any], weights: Floats | None) -> None
         model.fit(X, y)
 
 
-def _auc(model: Any, X: Floats, truth: NDArray[Any], weights: Floats | None) -> float:
+def _auc(model: Any, X: Any, truth: NDArray[Any], weights: Floats | None) -> float:
     """Return the area under the ROC curve; with more than two classes the mean over each against the rest."""
     if len(model.classes_) == 2:
         return float(roc_auc_score(truth, model.decision_function(X), sample_weight=weights))

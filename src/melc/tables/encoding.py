@@ -1,12 +1,13 @@
 """Encoding of the columns of a table as a numeric matrix.
 
-Columns of numbers are used as they are. A text column is one-hot encoded: one feature of zeros and ones per category,
-except for the most frequent one, the reference. (With a feature for every category, a constant could be added to all
-of their weights without changing the model.) An encoding is plain data and can be stored with a model.
+Columns of numbers are used as they are, and dates as the number of days since 1970-01-01. A text column is one-hot
+encoded: one feature of zeros and ones per category, except for the most frequent one, the reference. (With a feature
+for every category, a constant could be added to all of their weights without changing the model.) An encoding is plain
+data and can be stored with a model.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,28 +15,29 @@ import numpy as np
 from melc.arrays import Floats
 from melc.export.reading import Reader
 from melc.tables.arrow import arrow
-from melc.tables.read import Kind, TableError
-
-# A text column with more different values is refused as an identifier.
-MOST_CATEGORIES = 1000
+from melc.tables.csv_files import Kind
+from melc.tables.source import TableError
+from melc.tables.survey import Survey, days_of, finite, note_dates
 
 
 @dataclass(frozen=True)
 class Column:
     """One column: its categories if it is a text column, and the value that replaces missing values, if any.
 
-    The first category is the reference and has no feature: all features of the column are zero for it, and for values
-    that are not among the categories.
+    A column of dates is read as text and used as a number; its ``fill`` is a number of days. The first category is the
+    reference and has no feature: all features of the column are zero for it, and for values that are not among the
+    categories.
     """
 
     name: str
     categories: tuple[str, ...] | None = None
     fill: float | str | None = None
+    is_date: bool = False
 
     @property
     def kind(self) -> Kind:
-        """Whether the column holds numbers or text."""
-        return "number" if self.categories is None else "text"
+        """Whether the column is read as numbers or text."""
+        return "number" if self.categories is None and not self.is_date else "text"
 
     @property
     def shown_categories(self) -> tuple[str, ...]:
@@ -45,6 +47,8 @@ class Column:
     @property
     def feature_names(self) -> list[str]:
         """Names of the features: the column name, or "column=category" for text."""
+        if self.is_date:
+            return [f"{self.name} in days since 1970-01-01"]
         return [self.name] if self.categories is None else [f"{self.name}={c}" for c in self.shown_categories]
 
 
@@ -82,21 +86,35 @@ class Encoding:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Columns that are needed, and whether each holds numbers or text."""
+        """Columns that are needed, and whether each is read as numbers or text."""
         return {column.name: column.kind for column in self.columns}
 
-    def encode(self, block: Any) -> Encoded:
-        """Return the features of the rows of a block; raise ``TableError`` for infinite or unfilled missing values."""
+    def framed(self, X: Floats) -> Any:
+        """Return features as a data frame, without a copy, so that warnings of a fit name them."""
+        import pandas as pd
+
+        return pd.DataFrame(X, columns=self.feature_names, copy=False)
+
+    def encode(self, block: Any, *, missing_as_nan: bool = False) -> Encoded:
+        """Return the features of the rows of a block; raise ``TableError`` for infinite or unfilled missing values.
+
+        With ``missing_as_nan`` missing numbers become NaN.
+        """
         X = np.empty((block.num_rows, len(self.feature_names)))
         n_unseen: dict[str, int] = {}
         place = 0
         for column in self.columns:
-            values = block.column(column.name)
+            values = _dates(block.column(column.name), column) if column.is_date else block.column(column.name)
             if column.fill is not None:
                 values = values.fill_null(column.fill)
-            _refuse_missing({column.name: values.null_count}, block.num_rows)
+            if column.categories is None and missing_as_nan:
+                finite(values.drop_null(), column.name)
+                X[:, place] = values.to_numpy(zero_copy_only=False)
+                place += 1
+                continue
+            refuse_missing({column.name: values.null_count}, block.num_rows)
             if column.categories is None:
-                X[:, place] = _finite(values, column.name)
+                X[:, place] = finite(values, column.name)
             else:
                 unseen = _one_hot(values, column, X[:, place : place + len(column.shown_categories)])
                 n_unseen |= {column.name: unseen} if unseen else {}
@@ -104,8 +122,13 @@ class Encoding:
         return Encoded(X, n_unseen)
 
 
-def learn_encoding(table: Any, names: Iterable[str], *, impute: bool = False) -> Encoding:
+def learn_encoding(
+    table: Any, names: Iterable[str], *, impute: bool = False, kinds_of: Encoding | None = None
+) -> Encoding:
     """Return the encoding of the named columns of a ``pyarrow.Table``.
+
+    What the columns hold, numbers, dates or categories, is learned too, and columns that are most likely misread are
+    refused; with ``kinds_of`` it is taken from the encoding of a larger table.
 
     With ``impute`` missing numbers are replaced by the median and missing text by the most frequent value. Without it,
     missing values raise a ``TableError``.
@@ -117,31 +140,55 @@ def learn_encoding(table: Any, names: Iterable[str], *, impute: bool = False) ->
     if empty:
         raise TableError(f"The column {empty[0]!r} has no values; leave it out with --drop.")
     if not impute:
-        _refuse_missing({name: table.column(name).null_count for name in names}, table.num_rows)
-    encoding = Encoding(tuple(_learn_column(table.column(name), name, impute) for name in names))
+        refuse_missing({name: table.column(name).null_count for name in names}, table.num_rows)
+    known = {} if kinds_of is None else {column.name: column for column in kinds_of.columns}
+    return encoding_of([_learn_column(table.column(name), name, impute, known.get(name)) for name in names])
+
+
+def encoding_of(columns: list[Column]) -> Encoding:
+    """Return the encoding of columns; raise ``TableError`` if they have no features."""
+    encoding = Encoding(tuple(columns))
     if not encoding.feature_names:
         raise TableError("Every column has the same text in all rows: there is nothing to separate the classes by.")
     return encoding
 
 
-def _learn_column(values: Any, name: str, impute: bool) -> Column:
-    """Return the encoding of one column."""
-    pa = arrow()
-    if pa.types.is_floating(values.type):
-        fill = float(np.median(_finite(values.drop_null(), name))) if impute else None
-        return Column(name, None, fill)
-    counts = pa.compute.value_counts(values.drop_null()).to_pylist()
-    if len(counts) > MOST_CATEGORIES:
-        raise TableError(
-            f"The column {name!r} has {len(counts)} different text values, more than {MOST_CATEGORIES}. If it is an "
-            "identifier, leave it out with --drop."
-        )
-    first = min(counts, key=lambda entry: (-entry["counts"], entry["values"]))["values"]
-    others = sorted(entry["values"] for entry in counts if entry["values"] != first)
-    return Column(name, (first, *others), first if impute else None)
+def _learn_column(values: Any, name: str, impute: bool, known: Column | None) -> Column:
+    """Return the encoding of one column. What it holds is taken from ``known``, if given."""
+    survey = Survey(name)
+    survey.add(values)
+    column = column_of(survey, impute, known)
+    if not impute or column.categories is not None:
+        return column
+    known = values.drop_null()
+    numbers = finite(_dates(known, column) if column.is_date else known, name)
+    return replace(column, fill=float(np.median(numbers)))
 
 
-def _refuse_missing(counts: dict[str, int], n_rows: int) -> None:
+def column_of(survey: Survey, impute: bool, known: Column | None = None) -> Column:
+    """Return the encoding of a surveyed column; the ``fill`` of a column of numbers is left to the caller."""
+    if survey.holds_numbers:
+        return Column(survey.name)
+    if known is None and survey.holds_dates:
+        note_dates(survey.name)
+    if survey.holds_dates if known is None else known.is_date:
+        return Column(survey.name, is_date=True)
+    if known is None:
+        survey.refuse_misread_texts()
+    categories = survey.categories()
+    return Column(survey.name, categories, categories[0] if impute else None)
+
+
+def _dates(values: Any, column: Column) -> Any:
+    """Return a column of dates as days since 1970-01-01, an Arrow array of doubles."""
+    days = days_of(values)
+    if days is None:
+        wrong = next(text for text in values.to_pylist() if text is not None and days_of(arrow().array([text])) is None)
+        raise TableError(f"The column {column.name!r} contains {wrong!r}; dates must be written as 2024-12-31.")
+    return days
+
+
+def refuse_missing(counts: dict[str, int], n_rows: int) -> None:
     """Raise ``TableError`` if a column has missing values; ``counts`` has their number per column."""
     found = [f"{name!r} ({count} of {n_rows})" for name, count in counts.items() if count]
     if found:
@@ -150,15 +197,6 @@ def _refuse_missing(counts: dict[str, int], n_rows: int) -> None:
             f"Values are missing in {', '.join(found[:5])}{more}. Fill them in, leave the column out with --drop, "
             "or fit with --impute median."
         )
-
-
-def _finite(values: Any, name: str) -> Floats:
-    """Return a column of numbers as an array of shape (n_rows,); raise ``TableError`` if one is not finite."""
-    numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if not np.all(np.isfinite(numbers)):
-        found = numbers[~np.isfinite(numbers)][0]
-        raise TableError(f"The column {name!r} contains {found}; remove rows with numbers that are not finite.")
-    return numbers
 
 
 def _one_hot(values: Any, column: Column, out: Floats) -> int:
@@ -175,6 +213,7 @@ def encoding_out(encoding: Encoding) -> list[dict[str, Any]]:
     """Return the encoding as plain data for JSON."""
     return [
         {"name": c.name, "categories": None if c.categories is None else list(c.categories), "fill": c.fill}
+        | ({"date": True} if c.is_date else {})
         for c in encoding.columns
     ]
 
@@ -188,10 +227,13 @@ def encoding_in(reader: Reader) -> Encoding:
 
 
 def _column_in(reader: Reader) -> Column:
-    fields = reader.fields(["name", "categories", "fill"])
+    fields = reader.fields(["name", "categories", "fill"], ["date"])
+    is_date = "date" in fields and fields["date"].boolean()
     categories, fill = fields["categories"].optional(), fields["fill"].optional()
     if categories is None:
-        return Column(fields["name"].text(), None, None if fill is None else fill.number())
+        return Column(fields["name"].text(), None, None if fill is None else fill.number(), is_date)
+    if is_date:
+        categories.fail("null, because the column holds dates")
     texts = categories.texts()
     if not texts or len(set(texts)) < len(texts):
         categories.fail("one or more different strings")

@@ -10,10 +10,19 @@ from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.model.units import in_units_of
 from melc.tables.arrow import arrow
+<<<<<<< HEAD
 from melc.tables.assess import Problem
 from melc.tables.encoding import learn_encoding
 from melc.tables.model import TableModel
 from melc.tables.read import LIBSVM_TARGET, TableError
+=======
+from melc.tables.model import TableModel, in_units_of, nameless
+from melc.tables.problem import AnyProblem, Problem, mean_and_spread
+from melc.tables.read import LIBSVM_TARGET
+from melc.tables.source import TableError
+
+_BLOCK_ROWS = 65_536
+>>>>>>> edges-cli
 
 
 @dataclass(frozen=True)
@@ -32,19 +41,23 @@ class Roles:
 
 def problem_of(table: Any, roles: Roles) -> tuple[Problem, str]:
     """Return the classification problem in a ``pyarrow.Table``, and the name of the target column."""
-    target = roles.target
-    if target is None and LIBSVM_TARGET in table.column_names:
-        target = LIBSVM_TARGET
+    target = check_roles(table.column_names, roles)
+    excluded = {target, roles.weights, *roles.drop}
+    columns = [name for name in table.column_names if name not in excluded]
+    labels = against_rest(labels_of(table.column(target), target), roles.positive)
+    weights = None if roles.weights is None else weights_of(table.column(roles.weights), roles.weights)
+    return Problem(table, columns, labels, weights, roles.impute), target
+
+
+def check_roles(names: list[str], roles: Roles) -> str:
+    """Return the name of the target column; raise ``TableError`` if a column is missing."""
+    target = LIBSVM_TARGET if roles.target is None and LIBSVM_TARGET in names else roles.target
     if target is None:
         raise TableError("No target column was given; name the column with the classes with --target.")
     for name in (target, roles.weights, *roles.drop):
-        if name is not None and name not in table.column_names:
-            raise TableError(f"There is no column {name!r}; the columns are {_listing(table.column_names)}.")
-    excluded = {target, roles.weights, *roles.drop}
-    columns = [name for name in table.column_names if name not in excluded]
-    labels = _against_rest(labels_of(table.column(target), target), roles.positive)
-    weights = None if roles.weights is None else _weights_of(table.column(roles.weights), roles.weights)
-    return Problem(table, columns, labels, weights, roles.impute), target
+        if name is not None and name not in names:
+            raise TableError(f"There is no column {name!r}; the columns are {_listing(names)}.")
+    return target
 
 
 def _listing(names: list[str], most: int = 8) -> str:
@@ -60,7 +73,8 @@ def labels_of(column: Any, name: str) -> NDArray[Any]:
     if column.null_count:
         raise TableError(f"The target {name!r} is missing in {column.null_count} of {len(column)} rows; remove them.")
     if not arrow().types.is_floating(column.type):
-        return np.array(column.to_pylist())
+        texts = column.combine_chunks().dictionary_encode() if hasattr(column, "chunks") else column.dictionary_encode()
+        return np.array(texts.dictionary.to_pylist())[texts.indices.to_numpy(zero_copy_only=False)]
     numbers = column.to_numpy(zero_copy_only=False)
     broken = numbers[~(np.mod(numbers, 1) == 0)]
     if len(broken):
@@ -71,7 +85,7 @@ def labels_of(column: Any, name: str) -> NDArray[Any]:
     return np.asarray(numbers.astype(np.int64))
 
 
-def _against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
+def against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
     """Return the labels with all classes but ``positive`` merged into "not <positive>", if there are more than two."""
     if positive is None:
         return labels
@@ -82,7 +96,7 @@ def _against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
     return labels if len(known) == 2 else np.where(texts == positive, positive, f"not {positive}")
 
 
-def _weights_of(column: Any, name: str) -> Floats:
+def weights_of(column: Any, name: str) -> Floats:
     """Return the sample weights in a column, shape (n_rows,)."""
     if not arrow().types.is_floating(column.type) or column.null_count:
         raise TableError(f"The weights in {name!r} must be numbers in every row; found text or missing values.")
@@ -93,22 +107,29 @@ def _weights_of(column: Any, name: str) -> Floats:
     return weights
 
 
-def fit_table(problem: Problem, target: str, model: MELC, *, standardize: bool = False) -> TableModel:
+def fit_table(problem: AnyProblem, target: str, model: MELC, *, standardize: bool = False) -> TableModel:
     """Fit a model to a table.
 
     With ``standardize`` the search uses standardised features. The returned model takes the features in the units of
     the file either way.
     """
-    encoding = learn_encoding(problem.table, problem.columns, impute=problem.impute)
-    X = encoding.encode(problem.table).X
+    encoding, X = problem.encoded
     if not standardize:
-        return TableModel(model.fit(X, problem.labels, sample_weight=problem.weights), encoding, target)
-    mean, scale = X.mean(axis=0), _scale(X)
-    model.fit((X - mean) / scale, problem.labels, sample_weight=problem.weights)
-    return TableModel(in_units_of(model, mean, scale), encoding, target)
+        model.fit(encoding.framed(X), problem.labels, sample_weight=problem.weights)
+        return TableModel(nameless(model), encoding, target)
+    mean, spread = mean_and_spread(X)
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    scale = np.where(spread > 1e-12 * largest, spread, 1.0)  # constant features are left as they are
+    model.fit(encoding.framed(_standardized(X, mean, scale)), problem.labels, sample_weight=problem.weights)
+    return TableModel(in_units_of(nameless(model), mean, scale), encoding, target)
 
 
-def _scale(X: Floats) -> Floats:
-    """Return the standard deviations of the features, shape (n_features,), with 1 for constant features."""
-    deviation = X.std(axis=0)
-    return np.where(deviation > 1e-12 * np.abs(X).max(axis=0), deviation, 1.0)
+def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:
+    """Return (X − mean) / scale, in a file beside that of X if X is a mapped file."""
+    if not isinstance(X, np.memmap):
+        return (X - mean) / scale
+    path = f"{X.filename}-standardized"
+    with open(path, "wb") as stream:
+        for a in range(0, len(X), _BLOCK_ROWS):
+            stream.write(((X[a : a + _BLOCK_ROWS] - mean) / scale).tobytes())
+    return np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)

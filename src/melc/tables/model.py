@@ -1,8 +1,13 @@
 """A fitted model together with the encoding of the columns, so that it can be applied to tables in files."""
 
 import json
+<<<<<<< HEAD
 from collections.abc import Iterator
 from dataclasses import dataclass
+=======
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+>>>>>>> edges-cli
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,8 +21,10 @@ from melc.export.reading import parse
 from melc.export.sql import query
 from melc.export.text import export_text
 from melc.model.names import feature_names_of
+from melc.tables.csv_files import Kind
 from melc.tables.encoding import Column, Encoding, encoding_in, encoding_out
-from melc.tables.read import Source, read_blocks
+from melc.tables.read import read_blocks, with_numbers
+from melc.tables.source import Source
 
 FORMAT, VERSION = "melc-table-model", 1
 
@@ -50,14 +57,21 @@ class TableModel:
         features = [expression for c in self.encoding.columns for expression in _expressions(c)]
         return query(self.model, features, [c.name for c in self.encoding.columns], table)
 
-    def predictions(self, source: Source, *, proba: bool = False) -> Iterator["Predictions"]:
-        """Yield the predictions for a file block by block, in the order of its rows."""
-        for block in read_blocks(source, self.encoding.kinds):
+    def predictions(self, source: Source, *, proba: bool = False, keep: Sequence[str] = ()) -> Iterator["Predictions"]:
+        """Yield the predictions for a file block by block, in the order of its rows.
+
+        The columns named in ``keep`` are returned with them, as they are written in the file.
+        """
+        kinds: dict[str, Kind] = {**self.encoding.kinds, **dict.fromkeys(keep, "text")}
+        for block in read_blocks(source, kinds):
             if block.num_rows == 0:
                 continue
+            kept = tuple(_one_piece(block.column(name)) for name in keep)
+            for name in set(keep) & {name for name, kind in self.encoding.kinds.items() if kind == "number"}:
+                block = with_numbers(block, name, source)
             encoded = self.encoding.encode(block)
             probabilities = self.model.predict_proba(encoded.X) if proba else None
-            yield Predictions(self.model.predict(encoded.X), probabilities, encoded.n_unseen)
+            yield Predictions(self.model.predict(encoded.X), probabilities, encoded.n_unseen, kept)
 
 
 @dataclass(frozen=True)
@@ -65,12 +79,18 @@ class Predictions:
     """Predictions for a block of rows.
 
     ``labels`` has shape (n_rows,); ``probabilities`` has shape (n_rows, n_classes) or is None; ``n_unseen`` is the
-    number of unknown values per text column.
+    number of unknown values per text column. ``kept`` are Arrow arrays of texts, one for each column kept.
     """
 
     labels: NDArray[Any]
     probabilities: Floats | None
     n_unseen: dict[str, int]
+    kept: tuple[Any, ...] = ()
+
+
+def _one_piece(values: Any) -> Any:
+    """Return a column as an Arrow array in one piece."""
+    return values.combine_chunks() if hasattr(values, "combine_chunks") else values
 
 
 def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> TableModel:
@@ -94,16 +114,16 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
             f"{reader.place}: the columns are encoded as {len(encoding.feature_names)} features, but the model has "
             f"{model.n_features_in_}; the file is damaged."
         )
-    return TableModel(_nameless(model), encoding, fields["target"].text())
+    return TableModel(nameless(model), encoding, fields["target"].text())
 
 
 def _of_plain_model(model: MELC) -> TableModel:
     """Return the table model of a model that was fitted in Python; its features are columns of numbers."""
     columns = tuple(Column(name) for name in feature_names_of(model))
-    return TableModel(_nameless(model), Encoding(columns), "prediction")
+    return TableModel(nameless(model), Encoding(columns), "prediction")
 
 
-def _nameless(model: MELC) -> MELC:
+def nameless(model: MELC) -> MELC:
     """Remove the feature names of a model: it is given plain matrices and would warn that they have no names."""
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
@@ -112,6 +132,11 @@ def _nameless(model: MELC) -> MELC:
 
 def _expressions(c: Column) -> list[str]:
     """Return the features of a column as SQL expressions."""
+    if c.is_date:
+        raise ValueError(
+            f"The column {c.name!r} holds dates, which every database counts differently. Replace it in the file by a "
+            "column of numbers, or leave it out with --drop, and fit again."
+        )
     raw = column(c.name) if c.fill is None else f"COALESCE({column(c.name)}, {literal(c.fill)})"
     if c.categories is None:
         return [raw]

@@ -1,34 +1,36 @@
-"""Save plots of a table model to a file: an image, or an HTML page with the plots and the rule."""
+"""Plots of a table model as the content of a file: an image, or an HTML page with the plots and the rule."""
 
 import html
 import io
 from pathlib import Path
 from typing import Any
 
-from melc.export.files import replacing
 from melc.plotting import ProjectionDisplay, WeightsDisplay
 from melc.plotting.common import new_figure
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
+from melc.tables.scoring import known_labels
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 
 
-def draw(fitted: TableModel, table: Any, path: Path, label: str | None = None) -> None:
-    """Save a plot of a model, with the rows of a table if given; the suffix of ``path`` determines the format."""
+def ending_of(path: Path) -> str:
+    """Return the ending of a picture file; raise ``ValueError`` if it is none of :data:`FORMATS`."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise ValueError(f"{path}: unknown picture format {path.suffix!r}; choose one of {', '.join(FORMATS)}.")
+    return ending
+
+
+def draw(fitted: TableModel, table: Any, ending: str, *, title: str = "", label: str | None = None) -> bytes:
+    """Return a plot of a model, with the rows of a table if given, as the content of a file with the given ending."""
     X, y = _rows(fitted, table)
     class_label = _class_of(fitted, label)
     if ending == ".html":
-        content = _page(fitted, X, y, class_label, path.stem).encode()
-        with replacing(path) as draft:
-            draft.write_bytes(content)
-        return
-    figure = _projection(fitted, X, y, class_label)
-    with replacing(path) as draft:
-        figure.savefig(draft, dpi=150)
+        return _page(fitted, X, y, class_label, title).encode()
+    buffer = io.BytesIO()
+    _projection(fitted, X, y, class_label).savefig(buffer, format=ending[1:], dpi=150)
+    return buffer.getvalue()
 
 
 def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
@@ -41,17 +43,8 @@ def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
     X = fitted.encoding.encode(table).X
     if fitted.target not in table.column_names:
         return X, None
-    return X, _known_labels(fitted, labels_of(table.column(fitted.target), fitted.target))
-
-
-def _known_labels(fitted: TableModel, labels: Any) -> Any:
-    """Return the labels as the model knows them: in a model of "a" against "not a", all others become "not a"."""
-    classes = fitted.model.classes_
-    texts = labels.astype(str)
-    opposite = [str(c) for c in classes if str(c).startswith("not ")]
-    if len(classes) == 2 and opposite and opposite[0][4:] in map(str, classes):
-        texts[texts != opposite[0][4:]] = opposite[0]
-    return texts if classes.dtype.kind in "UO" else labels
+    labels = labels_of(table.column(fitted.target), fitted.target)
+    return X, known_labels(fitted, labels) if fitted.model.classes_.dtype.kind in "UO" else labels
 
 
 def _class_of(fitted: TableModel, label: str | None) -> Any:

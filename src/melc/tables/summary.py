@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.tables.assess import Problem
 from melc.tables.model import TableModel
+from melc.tables.problem import AnyProblem, mean_and_spread
 
 _MOST_FEATURES = 8
 
 
-def fit_summary(fitted: TableModel, problem: Problem, accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
+def fit_summary(fitted: TableModel, problem: AnyProblem, accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
     """Return a summary: rows, classes, divergence, accuracy, thresholds and the strongest features.
 
     ``accuracy`` is the mean, standard deviation and number of folds of the balanced accuracy, or None.
     """
     labels, counts = np.unique(problem.labels, return_counts=True)
     model = fitted.model
+    _, spread = mean_and_spread(problem.encoded[1])
     return {
         "rows": len(problem.labels),
         "features": int(model.n_features_in_),
@@ -27,17 +28,16 @@ def fit_summary(fitted: TableModel, problem: Problem, accuracy: tuple[float, flo
         "balanced_accuracy": None
         if accuracy is None
         else {"mean": accuracy[0], "spread": accuracy[1], "folds": accuracy[2]},
-        "projections": [_projection(fitted, problem, k) for k in range(len(model.decisions_))],
+        "projections": [_projection(fitted, spread, k) for k in range(len(model.decisions_))],
     }
 
 
-def _projection(fitted: TableModel, problem: Problem, index: int) -> dict[str, Any]:
+def _projection(fitted: TableModel, spread: Floats, index: int) -> dict[str, Any]:
     """Return the summary of one projection."""
     model = fitted.model
     decision = model.decisions_[index]
     single = len(model.decisions_) == 1
     sides = [str(label) for label in model.classes_] if single else ["rest", str(model.classes_[index])]
-    spread = fitted.encoding.encode(problem.table).X.std(axis=0)
     return {
         "class": None if single else sides[1],
         "thresholds": decision.thresholds.tolist(),

@@ -1,0 +1,33 @@
+"""Messages of the library in the words of the command line: options instead of parameters."""
+
+import re
+
+_OPTIONS = {
+    'shrinkage="auto"': "--shrinkage auto",
+    'priors="empirical"': "--priors empirical",
+    "max_iter": "--max-iter",
+    "n_init": "--n-init",
+    "tol": "--tol",
+    "gamma": "--gamma",
+    "priors": "--priors",
+    "shrinkage": "--shrinkage",
+    "sample_weight": "--weights",
+    "random_state": "--seed",
+    "class_label": "--class",
+    "odds=True (--odds on the command line)": "--odds",
+}
+# Names of columns and other values are quoted; they are left as they are.
+_QUOTED = r"'(?:[^'\\]|\\.)*'"
+_WORDS = "|".join(re.escape(word) for word in sorted(_OPTIONS, key=len, reverse=True))
+_PATTERN = re.compile(rf"{_QUOTED}|(?<![\w-])(?:{_WORDS})(?!\w)")
+
+
+def in_options(message: str) -> str:
+    """Return a message with the parameters of ``MELC`` replaced by options.
+
+    Examples
+    --------
+    >>> in_options("Class 'tol' hardly varies. Raise max_iter (now 200) or tol (now 1e-05).")
+    "Class 'tol' hardly varies. Raise --max-iter (now 200) or --tol (now 1e-05)."
+    """
+    return _PATTERN.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)

@@ -1,0 +1,190 @@
+"""Read CSV files, whole or block by block. Columns that Arrow would parse as anything but numbers are read as text."""
+
+import codecs
+import csv
+import io
+import re
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from melc.tables.arrow import arrow
+from melc.tables.source import HEADER_BYTES, Format, Peekable, Source, TableError
+
+Kind = Literal["number", "text"]
+
+_BLOCK_BYTES = 4 * 2**20
+_DELIMITERS = ",;\t|"
+# The delimiter is guessed from this many lines.
+_LINES_LOOKED_AT = 50
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a CSV file is written: the names of its columns, how many lines they end after, and the delimiter.
+
+    ``nameless`` are the names that were made up, because the first line has none.
+    """
+
+    names: list[str]
+    n_lines: int
+    delimiter: str
+    nameless: tuple[str, ...] = ()
+
+
+def layout_of(stream: Peekable, source: Source, format: Format) -> Layout:
+    """Return the layout of a CSV file, from its beginning. Columns without a name are named, and a warning says so."""
+    text = _beginning(stream, source.encoding)
+    if "\0" in text:
+        raise TableError("the file contains binary data; expected text in columns.")
+    delimiter = source.delimiter or ("\t" if format == "tsv" else _guessed_delimiter(text))
+    n_lines, names = _first_line(text, delimiter)
+    layout = _named(names, n_lines, delimiter)
+    check_names(layout.names)
+    return layout
+
+
+def names_in(stream: Peekable, source: Source, format: Format) -> list[str]:
+    """Return the names of the columns."""
+    return layout_of(stream, source, format).names
+
+
+def _beginning(stream: Peekable, encoding: str) -> str:
+    """Return the first complete lines of a file."""
+    head = stream.peek(HEADER_BYTES)
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
+    try:
+        text = decoder.decode(head, final=len(head) < HEADER_BYTES)
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"byte {error.start} is not valid {encoding.upper()}; name the encoding of the file with --encoding, for "
+            "example --encoding latin-1."
+        ) from None
+    return text[: text.rfind("\n") + 1] or text
+
+
+def _guessed_delimiter(text: str) -> str:
+    """Return the character that divides the first lines into the same number of columns, at least two; else a comma."""
+    widths = {mark: _common_width(text, mark) for mark in _DELIMITERS}
+    return max(widths, key=lambda mark: widths[mark])
+
+
+def _common_width(text: str, delimiter: str) -> int:
+    """Return the number of columns that all of the first lines have, or 1 if they differ."""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        widths = {len(line) for _, line in zip(range(_LINES_LOOKED_AT), lines, strict=False) if line}
+    except csv.Error:
+        return 1
+    return widths.pop() if len(widths) == 1 else 1
+
+
+def _first_line(text: str, delimiter: str) -> tuple[int, list[str]]:
+    """Return the first line that is not empty as a list of cells, and how many lines end with it."""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    return next(((k, line) for k, line in enumerate(lines, 1) if line), (1, [""]))
+
+
+def _named(names: list[str], n_lines: int, delimiter: str) -> Layout:
+    """Return the layout with names for the columns that have none, as the index that pandas writes has none."""
+    if not any(name.strip() for name in names):
+        raise TableError("the first line is empty; it must contain the names of the columns.")
+    made_up = {k: f"column {k + 1}" for k, name in enumerate(names) if not name.strip()}
+    if made_up:
+        first, more = next(iter(made_up.values())), len(made_up) - 1
+        warnings.warn(
+            f"{first} has no name and is called {first!r}{f', and so are {more} more' * (more > 0)}; if it only counts "
+            f"the rows, leave it out with --drop {first!r}",
+            stacklevel=2,
+        )
+    return Layout([made_up.get(k, name) for k, name in enumerate(names)], n_lines, delimiter, tuple(made_up.values()))
+
+
+def check_names(names: list[str]) -> None:
+    """Raise ``TableError`` if a column name is empty or occurs twice."""
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise TableError(f"the column name {twice[0]!r} occurs {names.count(twice[0])} times; rename the columns.")
+    if any(not name.strip() for name in names):
+        nameless = [not name.strip() for name in names].index(True) + 1
+        raise TableError(f"column {nameless} has no name; name it in the first line.")
+
+
+def read_csv(stream: Peekable, source: Source, format: Format) -> Any:
+    """Return the whole file. Columns that Arrow would parse as anything else, such as dates, are read as strings."""
+    pa = arrow()
+    layout = layout_of(stream, source, format)
+    content = stream.read()
+    table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, {}, None))
+    plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_null)
+    others = {field.name: pa.string() for field in table.schema if not any(test(field.type) for test in plain)}
+    if others:
+        table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, others, None))
+    return table
+
+
+def csv_blocks(
+    stream: Peekable,
+    source: Source,
+    format: Format,
+    kinds: Mapping[str, Kind] | None,
+    drop: Collection[str] = (),
+) -> Iterator[Any]:
+    """Yield blocks of rows with the columns named in ``kinds``, each read as numbers or text.
+
+    Without ``kinds``, all columns except those to drop are read as texts, as they are written in the file.
+    """
+    pa = arrow()
+    layout = layout_of(stream, source, format)
+    if kinds is None:
+        kinds = dict.fromkeys([name for name in layout.names if name not in drop], "text")
+    check_present(layout.names, kinds)
+    types = {name: pa.float64() if kind == "number" else pa.string() for name, kind in kinds.items()}
+    try:
+        yield from pa.csv.open_csv(stream, **_options(source, layout, types, list(kinds)))
+    except pa.ArrowInvalid as error:
+        raise TableError(_with_column_name(str(error), layout.names)) from None
+
+
+def _options(source: Source, layout: Layout, types: dict[str, Any], include: list[str] | None) -> dict[str, Any]:
+    pa = arrow()
+    made_up = {"column_names": layout.names, "skip_rows_after_names": layout.n_lines} if layout.nameless else {}
+    missing = [*pa.csv.ConvertOptions().null_values, *source.na_values]
+    return {
+        "read_options": pa.csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=source.encoding, **made_up),
+        "parse_options": pa.csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
+        "convert_options": pa.csv.ConvertOptions(
+            column_types=types,
+            include_columns=include,
+            strings_can_be_null=True,
+            null_values=missing,
+            decimal_point=source.decimal,
+        ),
+    }
+
+
+def _with_column_name(message: str, names: list[str]) -> str:
+    """Return Arrow's message with column numbers replaced by names, on one line."""
+    named = re.sub(r"CSV column #(\d+)", lambda match: f"column {names[int(match[1])]!r}", message)
+    return " ".join(named.split())[:300]
+
+
+def check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
+    """Raise ``TableError`` if a wanted column is missing."""
+    missing = [name for name in wanted if name not in set(names)]
+    if missing:
+        shown = ", ".join(repr(name) for name in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise TableError(
+            f"the file has no column{'s' if len(missing) > 1 else ''} {shown}{more}, which the model needs"
+            f"{_delimiter_hint(names)}."
+        )
+
+
+def _delimiter_hint(names: list[str]) -> str:
+    """Return a hint if the file seems to have only one column because of a wrong delimiter."""
+    if len(names) > 1:
+        return ""
+    other = next((mark for mark in ";\t|," if mark in names[0]), None)
+    return f"; it seems to have only one column: is the delimiter {other!r}? Set it with --delimiter" if other else ""

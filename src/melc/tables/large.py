@@ -1,0 +1,152 @@
+"""Problems in files of any size: small ones are read into memory, large ones encoded into a memory-mapped file.
+
+A large file is read twice: once to learn the kinds and categories of its columns, and once to encode its rows.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.tables.arrow import arrow
+from melc.tables.encoding import Encoding, column_of, encoding_of, refuse_missing
+from melc.tables.fit import Roles, against_rest, check_roles, labels_of, problem_of, weights_of
+from melc.tables.problem import AnyProblem, StoredProblem
+from melc.tables.read import column_names, parquet_file, plain_columns, read_blocks, read_table, written_blocks
+from melc.tables.source import Source, TableError, as_plain_file, errors_of, opened
+from melc.tables.survey import Survey
+
+# Files up to this size, or Parquet files with up to this many bytes of numbers, are read into memory.
+EASY_BYTES = 256 * 2**20
+# More classes than this are taken for a mistake in the choice of the target.
+_MOST_CLASSES = 10_000
+_BLOCK_ROWS = 65_536
+
+
+@contextmanager
+def open_problem(source: Source, roles: Roles, easy_bytes: int = EASY_BYTES) -> Iterator[tuple[AnyProblem, str]]:
+    """Yield the classification problem in a file of any size, and the name of the target column.
+
+    Temporary files, for rows that do not fit in memory easily, are removed at the end of the block.
+    """
+    with tempfile.TemporaryDirectory(prefix="melc-") as name, as_plain_file(source, Path(name)) as plain:
+        if _size(plain) <= easy_bytes:
+            yield problem_of(read_table(plain), roles)
+        else:
+            yield _stored_problem(plain, roles, Path(name))
+
+
+def _size(source: Source) -> int:
+    """Return the size of a table in memory, roughly: that of its file, or of the values of a Parquet file as numbers.
+
+    That of a libSVM file is zero, because these are always read into memory.
+    """
+    with errors_of(source), opened(source) as (stream, format):
+        if format == "parquet":
+            metadata = parquet_file(stream).metadata
+            return 8 * int(metadata.num_rows) * int(metadata.num_columns)
+        return 0 if format == "libsvm" else os.path.getsize(source.path)
+
+
+def _stored_problem(source: Source, roles: Roles, folder: Path) -> tuple[StoredProblem, str]:
+    target = check_roles(column_names(source), roles)
+    surveys = _surveys(source, roles)
+    used = [survey for name, survey in surveys.items() if name not in (target, roles.weights)]
+    encoding = _encoding(used, roles.impute)
+    kinds = {target: surveys[target].kind, **encoding.kinds}
+    kinds |= {} if roles.weights is None else {roles.weights: surveys[roles.weights].kind}
+    rows = _Rows(encoding, target, roles, folder / "rows")
+    with open(rows.path, "wb") as stream:
+        for block in read_blocks(source, kinds):
+            rows.write(block, stream)
+    X = np.memmap(rows.path, dtype=np.float64, mode="r+", shape=(rows.n_rows, len(encoding.feature_names)))
+    if roles.impute:
+        encoding = _filled(encoding, X)
+    X.flush()
+    return StoredProblem(encoding, _read_only(X), rows.labels(roles.positive), rows.all_weights()), target
+
+
+def _surveys(source: Source, roles: Roles) -> dict[str, Survey]:
+    """Read a file once, and return what its columns hold, except for those to drop."""
+    surveys: dict[str, Survey] = {}
+    for block, written in written_blocks(source, roles.drop):
+        if not surveys:
+            surveys = {name: Survey(name, written=written, decimal=source.decimal) for name in block.schema.names}
+        for name, values in plain_columns(block).items():
+            surveys[name].add(values)
+    if not surveys or not next(iter(surveys.values())).n_rows:
+        raise TableError(f"{source.name}: the file has a header but no rows.")
+    return surveys
+
+
+def _encoding(surveys: list[Survey], impute: bool) -> Encoding:
+    """Return the encoding of the surveyed columns; with ``impute`` the numbers to fill in are not yet known."""
+    if not surveys:
+        raise TableError("No columns are left to use as features; leave out fewer with --drop.")
+    empty = [survey.name for survey in surveys if survey.n_missing == survey.n_rows]
+    if empty:
+        raise TableError(f"The column {empty[0]!r} has no values; leave it out with --drop.")
+    if not impute:
+        refuse_missing({survey.name: survey.n_missing for survey in surveys}, surveys[0].n_rows)
+    return encoding_of([column_of(survey, impute) for survey in surveys])
+
+
+class _Rows:
+    """Writes encoded rows to a file, and keeps their labels and weights."""
+
+    def __init__(self, encoding: Encoding, target: str, roles: Roles, path: Path) -> None:
+        self._encoding, self._target, self.path = encoding, target, path
+        self._weights_name, self._impute = roles.weights, roles.impute
+        self._numbers: dict[Any, int] = {}  # of the classes, in the order in which they occur
+        self._codes: list[NDArray[np.int16]] = []
+        self._weights: list[Floats] = []
+        self.n_rows = 0
+
+    def write(self, block: Any, stream: Any) -> None:
+        table = arrow().table({name: block.column(name) for name in block.schema.names})
+        stream.write(self._encoding.encode(table, missing_as_nan=self._impute).X.tobytes())
+        classes, codes = np.unique(labels_of(table.column(self._target), self._target), return_inverse=True)
+        numbers = [self._numbers.setdefault(label, len(self._numbers)) for label in classes.tolist()]
+        if len(self._numbers) > _MOST_CLASSES:
+            raise TableError(
+                f"The target {self._target!r} has more than {_MOST_CLASSES} different values; choose a column with "
+                "classes with --target."
+            )
+        self._codes.append(np.array(numbers, dtype=np.int16)[codes])
+        if self._weights_name is not None:
+            self._weights.append(weights_of(table.column(self._weights_name), self._weights_name))
+        self.n_rows += table.num_rows
+
+    def labels(self, positive: str | None) -> NDArray[Any]:
+        """Return the labels. Texts are objects, which are shared: an array of texts could take more than the rows."""
+        classes = against_rest(np.array(list(self._numbers)), positive)
+        return (classes.astype(object) if classes.dtype.kind == "U" else classes)[np.concatenate(self._codes)]
+
+    def all_weights(self) -> Floats | None:
+        return np.concatenate(self._weights) if self._weights else None
+
+
+def _filled(encoding: Encoding, X: Any) -> Encoding:
+    """Replace NaN in every column of numbers by the median of the others, and return the encoding that does so."""
+    columns, place = [], 0
+    for column in encoding.columns:
+        if column.categories is None:
+            median = float(np.nanmedian(X[:, place]))
+            for a in range(0, len(X), _BLOCK_ROWS):
+                part = X[a : a + _BLOCK_ROWS, place]
+                part[np.isnan(part)] = median
+            column = replace(column, fill=median)
+        columns.append(column)
+        place += len(column.feature_names)
+    return Encoding(tuple(columns))
+
+
+def _read_only(X: Any) -> Any:
+    return np.memmap(X.filename, dtype=X.dtype, mode="r", shape=X.shape)

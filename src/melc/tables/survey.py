@@ -1,0 +1,167 @@
+"""What the values of a column are: numbers, dates or categories. Learned block by block, for files of any size.
+
+Columns whose values are most likely misread are refused: numbers with a few texts among them, numbers with decimal
+commas, and texts that differ in nearly every row.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from melc.arrays import Floats
+from melc.tables.arrow import arrow
+from melc.tables.csv_files import Kind
+from melc.tables.source import TableError
+
+# A text column with more different values is refused.
+MOST_CATEGORIES = 1000
+# A text column with more different values than this, and than half of its rows, is refused as an identifier.
+_FEW_CATEGORIES = 20
+# Share of the values of a text column from which on it is taken for a column of numbers with some odd values.
+_NEARLY_ALL = 0.9
+_MOST_NAMED = 5
+
+_NUMBER = r"^\s*[-+]?(\d+[.]?\d*|[.]\d+)([eE][-+]?\d+)?\s*$"
+_COMMA_NUMBER = _NUMBER.replace("[.]", "[.,]")
+_SECONDS_PER_DAY = 86_400
+
+
+class Survey:
+    """What is known of a column after some of its rows.
+
+    If ``written``, the values are texts as they are written in a file, and a column of numbers may be among them;
+    with this ``decimal`` point; otherwise texts are meant as texts.
+    """
+
+    def __init__(self, name: str, *, written: bool = False, decimal: str = ".") -> None:
+        self.name, self.written = name, written
+        self._number = _NUMBER.replace("[.]", f"[{decimal}]")
+        self.n_rows = self.n_missing = 0
+        self._n_numbers = self._n_comma_numbers = 0
+        self._odd: list[str] = []
+        self._is_text = False
+        self._dates = True
+        self._counts: dict[str, int] | None = {}  # None if there are too many different texts
+
+    def add(self, values: Any) -> None:
+        """Add the values of some rows, an Arrow array of doubles or strings."""
+        self.n_rows += len(values)
+        self.n_missing += values.null_count
+        values = values.drop_null()
+        if not len(values):
+            return
+        if arrow().types.is_floating(values.type):
+            finite(values, self.name)
+            return
+        self._is_text |= not self.written
+        self._look_for_numbers(values)
+        self._dates = self._dates and days_of(values) is not None
+        if self._counts is not None:
+            self._count(values)
+
+    def _look_for_numbers(self, values: Any) -> None:
+        """Count the texts that are numbers, with a decimal point or a comma, and keep a few of the others."""
+        pc = arrow().compute
+        plain = pc.match_substring_regex(values, self._number)
+        n_plain = pc.sum(plain).as_py()
+        self._n_numbers += n_plain
+        if n_plain == len(values):
+            self._n_comma_numbers += n_plain
+            return
+        self._is_text = True
+        self._n_comma_numbers += pc.sum(pc.match_substring_regex(values, _COMMA_NUMBER)).as_py()
+        if len(self._odd) < _MOST_NAMED:
+            odd = pc.unique(values.filter(pc.invert(plain))).slice(0, _MOST_NAMED).to_pylist()
+            self._odd = list(dict.fromkeys([*self._odd, *odd]))[:_MOST_NAMED]
+
+    def _count(self, values: Any) -> None:
+        counts = self._counts or {}
+        for entry in arrow().compute.value_counts(values).to_pylist():
+            counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
+        self._counts = counts
+        if self.holds_numbers and len(counts) > MOST_CATEGORIES:
+            self._counts = None  # if a text should follow, the column is refused in any case
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether all values so far are numbers."""
+        return not self._is_text
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the column is read as numbers or text."""
+        return "number" if self.holds_numbers else "text"
+
+    @property
+    def holds_dates(self) -> bool:
+        """Whether all values are dates."""
+        return self._is_text and self._dates
+
+    def categories(self) -> tuple[str, ...]:
+        """Return the different texts: first the most frequent, then the others sorted."""
+        assert self._counts is not None
+        counts = self._counts
+        first = min(counts, key=lambda text: (-counts[text], text))
+        return (first, *sorted(text for text in counts if text != first))
+
+    def refuse_misread_texts(self) -> None:
+        """Raise ``TableError`` if the texts are most likely numbers, or identifiers."""
+        self._refuse_misread_numbers()
+        counts = self._counts
+        n_values = self.n_rows - self.n_missing
+        if counts is None or len(counts) > MOST_CATEGORIES:
+            many = f"more than {MOST_CATEGORIES}" if counts is None else f"{len(counts)}"
+            raise TableError(
+                f"The column {self.name!r} has {many} different text values; at most {MOST_CATEGORIES} are allowed. If "
+                f"it is an identifier, leave it out with --drop {self.name!r}."
+            )
+        if len(counts) > max(_FEW_CATEGORIES, n_values / 2):
+            raise TableError(
+                f"The column {self.name!r} has {len(counts)} different texts in {n_values} rows, such as "
+                f"{next(iter(counts))!r}: an identifier or free text, from which no rule can be learned. Leave it out "
+                f"with --drop {self.name!r}. (Dates are recognised if written as 2024-12-31.)"
+            )
+
+    def _refuse_misread_numbers(self) -> None:
+        n_values = self.n_rows - self.n_missing
+        if not self._odd:  # texts that are meant as texts, all of which could be read as numbers
+            return
+        odd = ", ".join(repr(text[:40]) for text in self._odd)
+        if self._n_numbers >= _NEARLY_ALL * n_values:
+            n_odd = n_values - self._n_numbers
+            raise TableError(
+                f"The column {self.name!r} has {self._n_numbers} numbers and {n_odd} text value{'s' * (n_odd > 1)}: "
+                f"{odd}{' ...' * (n_odd > len(self._odd))}. If they stand for missing values, say so with --na-values "
+                f"{self._odd[0][:40]!r}; otherwise correct them, or leave the column out with --drop {self.name!r}."
+            )
+        if self._n_comma_numbers >= _NEARLY_ALL * n_values:
+            raise TableError(
+                f"The column {self.name!r} has numbers with decimal commas, such as {odd}; read them with --decimal ,"
+            )
+
+
+def days_of(texts: Any) -> Any:
+    """Return dates and times written as in ISO 8601 as days since 1970-01-01, an Arrow array of doubles, or None."""
+    pa = arrow()
+    for zone in (None, "UTC"):  # without a time zone, and with one
+        try:
+            moments = texts.cast(pa.timestamp("us", zone))
+        except pa.ArrowInvalid:
+            continue
+        return pa.compute.divide(moments.cast(pa.int64()).cast(pa.float64()), 1e6 * _SECONDS_PER_DAY)
+    return None
+
+
+def note_dates(name: str) -> None:
+    """Warn that a column of dates is used as a number."""
+    warnings.warn(f"the column {name!r} holds dates; it is used as a number of days since 1970-01-01", stacklevel=2)
+
+
+def finite(values: Any, name: str) -> Floats:
+    """Return a column of numbers as an array of shape (n_rows,); raise ``TableError`` if one is not finite."""
+    numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if not np.all(np.isfinite(numbers)):
+        found = numbers[~np.isfinite(numbers)][0]
+        raise TableError(f"The column {name!r} contains {found}; remove rows with numbers that are not finite.")
+    return numbers

@@ -1,0 +1,102 @@
+"""Where the commands write to: files, standard output, pipes and devices; and what is left when they are stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cli_cases import PROGRAM, call, fit_patients, folder_with_model
+from melc.tables import table_model_from_json
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return folder_with_model(tmp_path_factory.mktemp("cli"))
+
+
+def start(*arguments, **options):
+    command = [*PROGRAM, *(str(argument) for argument in arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+class TestPipesAndDevices:
+    @pytest.mark.parametrize("force", [[], ["--force"]])
+    def test_predictions_go_through_a_pipe(self, folder, tmp_path, force):
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with ThreadPoolExecutor() as pool:
+            read = pool.submit(pipe.read_text)
+            done = call("predict", folder / "model.json", folder / "patients.csv", "-o", pipe, *force)
+            assert done.exit_code == 0, done.output
+            assert read.result(timeout=10) == call("predict", folder / "model.json", folder / "patients.csv").stdout
+        assert pipe.is_fifo()
+
+    def test_a_picture_goes_through_a_pipe(self, folder, tmp_path):
+        pipe = tmp_path / "pipe.png"
+        os.mkfifo(pipe)
+        with ThreadPoolExecutor() as pool:
+            read = pool.submit(pipe.read_bytes)
+            assert call("plot", folder / "model.json", "-o", pipe).exit_code == 0
+            assert read.result(timeout=10).startswith(b"\x89PNG")
+
+
+class TestStandardOutput:
+    def test_model(self, folder):
+        done = fit_patients(folder, "--n-init", 2, "--no-cv", "-o", "-")
+        assert done.exit_code == 0, done.output
+        assert table_model_from_json(done.stdout).to_json() + "\n" == done.stdout
+        assert "Model written to standard output" in done.stderr
+
+    def test_model_and_its_summary_as_json_do_not_mix(self, folder):
+        done = fit_patients(folder, "--json", "-o", "-")
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "would mix" in done.stderr
+
+    def test_predictions_rule_and_picture(self, folder):
+        explicit = call("predict", folder / "model.json", folder / "patients.csv", "-o", "-")
+        assert explicit.stdout == call("predict", folder / "model.json", folder / "patients.csv").stdout
+        assert json.loads(call("explain", folder / "model.json", "--format", "json", "-o", "-").stdout)
+        assert call("plot", folder / "model.json", "-o", "-").stdout_bytes.startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+class TestStopped:
+    def test_termination_leaves_no_draft(self, folder, tmp_path):
+        data = tmp_path / "data"
+        os.mkfifo(data)
+        (tmp_path / "out").mkdir()
+        process = start("predict", folder / "model.json", data, "-o", tmp_path / "out" / "p.csv")
+        with open(data, "wb") as stream:
+            stream.write(b"dose,age")
+            stream.flush()
+            wait_until(lambda: list((tmp_path / "out").iterdir()))  # the draft
+            process.send_signal(signal.SIGTERM)
+            _, complaint = process.communicate(timeout=60)
+        assert (process.returncode, complaint) == (128 + signal.SIGTERM, b"")
+        assert list((tmp_path / "out").iterdir()) == []
+
+    @pytest.mark.parametrize("imported", ["sklearn", "numba", "typer", "pyarrow"])
+    def test_interrupt_during_imports_is_no_traceback(self, folder, tmp_path, imported):
+        # A module of that name, found first, that tells when it is being imported and then takes its time.
+        told = tmp_path / "told"
+        lines = ["import pathlib, time", f"pathlib.Path({str(told)!r}).touch()", "time.sleep(60)"]
+        (tmp_path / f"{imported}.py").write_text("\n".join(lines))
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        process = start("predict", folder / "model.json", folder / "patients.csv", env=environment)
+        wait_until(told.exists)
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert complaint in (b"", b"melc: interrupted\n")
+
+
+def wait_until(happened, seconds=60):
+    """Wait until a function returns something true."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
