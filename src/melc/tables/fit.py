@@ -10,19 +10,12 @@ from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.model.units import in_units_of
 from melc.tables.arrow import arrow
-<<<<<<< HEAD
-from melc.tables.assess import Problem
-from melc.tables.encoding import learn_encoding
-from melc.tables.model import TableModel
-from melc.tables.read import LIBSVM_TARGET, TableError
-=======
-from melc.tables.model import TableModel, in_units_of, nameless
+from melc.tables.model import TableModel, nameless
 from melc.tables.problem import AnyProblem, Problem, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError
 
 _BLOCK_ROWS = 65_536
->>>>>>> edges-cli
 
 
 @dataclass(frozen=True)

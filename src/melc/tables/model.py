@@ -1,13 +1,8 @@
 """A fitted model together with the encoding of the columns, so that it can be applied to tables in files."""
 
 import json
-<<<<<<< HEAD
-from collections.abc import Iterator
-from dataclasses import dataclass
-=======
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
->>>>>>> edges-cli
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
