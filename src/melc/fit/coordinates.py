@@ -171,18 +171,18 @@ class Coordinates:
         every = [self.discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
         return [into_span(u) * varies for u in every]
 
-    def discriminant(self) -> Floats:
+    def discriminant(self, ridge: float = _RIDGE) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
 
-        Σ is the within-class covariance plus a ridge.
+        Σ is the within-class covariance plus a ridge, in units of its mean diagonal.
         """
         if len(self.scale) > _FULL_COVARIANCE_FEATURES:
             (mean, deviation), (other_mean, other_deviation) = self.class_statistics
             variances = ((deviation / self.scale) ** 2 + (other_deviation / self.scale) ** 2) / 2
-            return np.asarray(_or_any((other_mean - mean) / self.scale) / (variances + _ridge(variances)))
-        ridge = _ridge(np.diagonal(self.within_covariance)) * np.eye(len(self.scale))
+            return np.asarray(_or_any((other_mean - mean) / self.scale) / (variances + _ridge(variances, ridge)))
+        added = _ridge(np.diagonal(self.within_covariance), ridge) * np.eye(len(self.scale))
         return np.asarray(
-            np.linalg.solve(self.within_covariance + ridge, _or_any(self.class_covariances[2])), np.float64
+            np.linalg.solve(self.within_covariance + added, _or_any(self.class_covariances[2])), np.float64
         )
 
     def _span_projection(self) -> Callable[[Floats], Floats]:
@@ -286,8 +286,8 @@ def whitening(covariance: Floats) -> Whitening:
     return Whitening(vectors / roots, (vectors * roots).T)
 
 
-def _ridge(variances: Floats) -> float:
-    return _RIDGE * max(float(variances.mean()), _LEAST_SPREAD)
+def _ridge(variances: Floats, ridge: float) -> float:
+    return ridge * max(float(variances.mean()), _LEAST_SPREAD)
 
 
 def _range(matrix: Floats) -> tuple[Floats, Floats]:

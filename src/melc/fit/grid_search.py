@@ -255,7 +255,8 @@ def _many_features(
     else:
         others = [white.inverse @ coordinates.discriminant()]
     found = every.run_together([*chosen, *others], problem.gamma_for(sample, rows))
-    return _polished(every, rows, [max(found, key=lambda run: run.divergence)], runs)
+    best = [max(found, key=lambda run: run.divergence)]
+    return _polished(every, rows, best if problem.choose is None else found, runs)
 
 
 class _ScaledSearcher(Searcher):
@@ -288,7 +289,10 @@ def _polished(
     def certified(run: Found) -> float:
         return objective.evaluate(searcher.white.matrix @ run.point).divergence
 
-    if rows.n_rows > _MANY_ROWS:  # what a sample shows may not be so on all rows
+    if problem.choose is not None:
+        distinct = distinct_best(candidates, 0.0)
+        few = [distinct[problem.choose([searcher.direction(run.point) for run in distinct])]]
+    elif rows.n_rows > _MANY_ROWS:  # what a sample shows may not be so on all rows
         few = [max(distinct_best(candidates, 0.0), key=certified)]
     else:
         few = distinct_best(candidates, _WORTH_POLISHING)[:_POLISHED]
@@ -297,7 +301,9 @@ def _polished(
     winner = few[[each is best for each in polished].index(True)]
     best = _after(winner.result, best) if winner.ascent else problem.sharpen(objective, best)
     results = [best if run is winner else run.result for run in runs]
-    if candidates is runs:  # on all rows; the grid may be wrong by so much that another run seems to be higher
+    if (
+        candidates is runs and problem.choose is None
+    ):  # on all rows; the grid may be wrong by so much that another run seems to be higher
         for k, run in enumerate(runs):
             if run is not winner and run.divergence >= best.divergence:
                 results[k] = replace(run.result, divergence=min(certified(run), best.divergence))

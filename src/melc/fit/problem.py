@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from melc.arrays import Floats
 from melc.data.source import Rows
 from melc.fit.run import SCIPY_PROGRESS, Result
-from melc.fit.solvers import LONG_RUN, maximise, sharpen
+from melc.fit.solvers import LONG_RUN, best_of, maximise, sharpen
 from melc.fit.validation import MOST_SORTED_NUMBERS
 from melc.objective import Objective
 
@@ -29,6 +29,11 @@ class Problem:
     tol: float
     smooth: bool  # False for objectives with jumps, which have no useful curvature
     whitening: Callable[[], Floats | None] = lambda: None  # coordinates of the search, made when they are needed
+    choose: Callable[[list[Floats]], int] | None = None  # the index of the best of some directions; None: by divergence
+
+    def best_of(self, runs: list[Result]) -> Result:
+        """Return the best of some runs."""
+        return best_of(runs) if self.choose is None else runs[self.choose([run.direction for run in runs])]
 
     def solve(self, objective: Objective, start: Floats, tol: float | None = None) -> Result:
         """Maximise the objective from one start, to the tolerance of the problem or to a larger ``tol``.

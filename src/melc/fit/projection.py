@@ -4,6 +4,7 @@ import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -16,11 +17,20 @@ from melc.data.source import Rows
 from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
 from melc.fit.grid_search import MOST_FEATURES, search_on_grid
 from melc.fit.problem import Problem
-from melc.fit.run import Result
+from melc.fit.run import BY_LIKELIHOOD, Result
 from melc.fit.search import search
+from melc.fit.selection import Judge
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
-from melc.kernels import AS_THEY_ARE, is_floored, kernel_variances, shrunk_variances, total_variance
+from melc.kernels import (
+    AS_THEY_ARE,
+    Shrunk,
+    is_floored,
+    kernel_variances,
+    shrunk_variances,
+    silverman_factor,
+    total_variance,
+)
 from melc.model.condensing import densities_along
 from melc.model.decision import Decision, decide
 from melc.objective import Objective
@@ -57,13 +67,15 @@ class Settings:
     max_iter: int
     tol: float
     shrinkage: float | str | None = None
+    selection: str = "divergence"
+    bandwidth: float | str = "silverman"
 
     @property
     def suits_a_grid(self) -> bool:
         """Whether starts may be searched on a grid. The paper's methods and solvers are taken at their word."""
         return self.method == "moments" and self.solver == "lbfgs"
 
-    def problem(self, coordinates: Coordinates, shrinkage: Shrinkage | None) -> Problem:
+    def problem(self, coordinates: Coordinates, shrinkage: Shrinkage | None, judge: Judge | None = None) -> Problem:
         """Return the search problem with these settings."""
 
         def objective(rows: Rows, gamma: float, least_eps: float) -> Objective:
@@ -75,7 +87,8 @@ class Settings:
             return coordinates.white.matrix if len(coordinates.scale) <= MOST_WHITENED_FEATURES else None
 
         smooth = SUMS[self.method].smooth
-        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, whitening)
+        choose = None if judge is None else judge.best
+        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, whitening, choose)
 
 
 @dataclass(frozen=True)
@@ -146,10 +159,11 @@ def learn_projection(
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
+    judge = Judge(coordinates, settings.gamma) if settings.selection == "likelihood" else None
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
-        line = describe(rows, settings.gamma, shrinkage, log_prior_ratio, best.direction)
+        line = describe(rows, settings, shrinkage, log_prior_ratio, best.direction)
         left = coordinates.variance_left(line.direction, line.variances)
         spread = coordinates.finite_scale
         return Projection(line.direction, line.decision, best, runs, spread, left, line.floored)
@@ -158,8 +172,7 @@ def learn_projection(
         finished.append(run)
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
-    found = search_directions(rows, settings, coordinates, shrinkage, rng, known, heard)
-    return projection(*found)
+    return projection(*search_directions(rows, settings, coordinates, shrinkage, rng, known, heard, judge))
 
 
 def search_directions(
@@ -170,16 +183,43 @@ def search_directions(
     rng: np.random.RandomState,
     known: Floats | None = None,
     run_ended: Callable[[Result], bool] = lambda run: False,
+    judge: Judge | None = None,
 ) -> tuple[Result, list[Result]]:
-    """Return the best run, and the runs from all starts: on a grid where that is possible, else the general way."""
+    """Return the best run, and the runs from all starts: on a grid where that is possible, else the general way.
+
+    With a ``judge`` the best is what it chooses, which may also be a linear direction.
+    """
     centre, sample = coordinates.far_centre, coordinates.sample
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
-        problem = settings.problem(coordinates, shrinkage)
+        problem = settings.problem(coordinates, shrinkage, judge)
         dense = not sparse.issparse(sample.X) and sample.n_features <= MOST_FEATURES
         if known is None and shrinkage is None and settings.suits_a_grid and dense:
-            return search_on_grid(near, problem, coordinates, settings.n_init, rng, run_ended)
-        starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
-        return search(near, problem, starts, rng, run_ended)
+            best, runs = search_on_grid(near, problem, coordinates, settings.n_init, rng, run_ended)
+        else:
+            starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
+            best, runs = search(near, problem, starts, rng, run_ended)
+        return best if judge is None else _or_linear(best, judge, near, problem), runs
+
+
+def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Result:
+    """The best run, or a linear direction if the judge prefers it, with its divergence."""
+    directions = [best.direction, *judge.linear_directions()]
+    chosen = judge.best(directions)
+    if chosen == 0:
+        return best
+    objective = problem.objective(rows, problem.gamma, 0.0)
+    evaluation = objective.evaluate(objective.searched_from(directions[chosen]))
+    return Result(
+        direction=directions[chosen],
+        divergence=evaluation.divergence,
+        norm=1.0,
+        n_iter=0,
+        n_evaluations=1,
+        n_exponentials=evaluation.n_exponentials,
+        converged=True,
+        reason=BY_LIKELIHOOD,
+        history=(),
+    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +232,9 @@ class Line:
     floored: bool
 
 
-def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats) -> Line:
+def describe(
+    rows: Rows, settings: Settings, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats
+) -> Line:
     """Return the densities, thresholds and counts along a direction of shape (d,)."""
     summary = rows.summarise(direction)
     spread = summary.spread
@@ -201,10 +243,23 @@ def describe(rows: Rows, gamma: float, shrinkage: Shrinkage | None, log_prior_ra
         direction, summary = -direction, summary.mirrored()
     # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
     least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
-    first, second = (max(v, least) for v in kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR))
+    first, second = (max(v, least) for v in _density_variances(spread, shrunk, settings))
     decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
     decision = decision.with_counts(rows.count(direction, decision.thresholds))
     return Line(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
+
+
+def _density_variances(spread: Any, shrunk: Shrunk, settings: Settings) -> tuple[float, float]:
+    """The kernel variances of both classes along a direction, by the rule that ``settings.bandwidth`` names."""
+    if settings.bandwidth == "silverman":
+        first, second = kernel_variances(spread, shrunk, settings.gamma, VARIANCE_FLOOR)
+        return first, second
+    if settings.bandwidth == "pooled":
+        variance = 0.5 * sum(shrunk_variances(spread, shrunk))
+        pooled = max(variance, VARIANCE_FLOOR * total_variance(spread))
+        number = 2 / (1 / spread.weight_x + 1 / spread.weight_y)
+        return (silverman_factor(number, settings.gamma) * pooled,) * 2
+    return ((settings.gamma * float(settings.bandwidth)) ** 2,) * 2
 
 
 def _sign(direction: Floats, difference: float, variance: float) -> float:

@@ -13,6 +13,7 @@ SCIPY_PROGRESS = 2.2e-9
 STALLED = "stalled: the line search found no better point"
 BY_GRADIENT = "converged: the gradient is below tol"
 BY_PROGRESS = "converged: the divergence no longer changes"
+BY_LIKELIHOOD = "chosen by likelihood: a linear direction"
 
 
 def limit_reached(max_iter: int) -> str:

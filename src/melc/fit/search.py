@@ -16,7 +16,6 @@ from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.problem import COARSE_EPS, COARSE_TOL, Problem
 from melc.fit.run import Result
-from melc.fit.solvers import best_of
 from melc.objective import Objective
 
 _COARSE_ROWS = 5_000
@@ -49,7 +48,7 @@ def search(
         runs.append(problem.solve(objective, start))
         if run_ended(runs[-1]):
             break
-    winner = best_of(runs)
+    winner = problem.best_of(runs)
     best = problem.sharpen(objective, winner)
     return best, [best if run is winner else run for run in runs]
 
@@ -98,7 +97,8 @@ def _through_widths(
 def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats]) -> Result:
     """Return the run on all rows from the best of the directions, which are compared on all rows as well."""
     objective = problem.objective(rows, problem.gamma, 0.0)
-    winner = _distinct_best(objective, directions)[0]
+    candidates = _distinct_best(objective, directions)
+    winner = candidates[0 if problem.choose is None else problem.choose(candidates)]
     return problem.sharpen(objective, problem.solve(objective, winner))
 
 

@@ -15,8 +15,9 @@ from melc.model.density import Density, stretches
 # Points farther than this many bandwidths from the data are treated as if they were at this distance.
 _REACH = 1e150
 
-# Weight of the background density in the odds.
-_BACKGROUND = 1e-12
+# Rows of each class that the background density in the odds stands for, and its weight where rows were not counted.
+_PSEUDO_ROWS = 5.0
+_UNCOUNTED = 1e-12
 
 # Smallest absolute value of a decision, so that its sign always agrees with the thresholds. It is large enough to make
 # a probability differ from one half.
@@ -77,10 +78,9 @@ class Decision:
     def log_odds(self, z: Floats) -> Floats:
         """Return the log odds of class 1 against class 0, shape (n_points,).
 
-        ``log(1 + f₁/b) − log(1 + f₀/b)``, where f₀ and f₁ are the densities times the priors and b is a faint
-        background density that is positive everywhere. Near the data b changes the odds very little, and it never
-        changes the decision. Far outside, where f₁/f₀ only compares the tails of two kernels, it makes the odds tend to
-        one.
+        ``log(1 + f₁/b) − log(1 + f₀/b)``, where f₀ and f₁ are the densities times the priors and b is a background
+        density that stands for a few rows and is positive everywhere. It never changes the decision. Where there are
+        few rows, and f₁/f₀ only compares the tails of two kernels, it makes the odds tend to one.
 
         The sign s is that of the thresholds. The absolute value is at least ``1e-15 (1 + log(1 + d))``, where d is the
         positive part of ``s (log f₁ − log f₀)``. This is very small, but where the odds of several classes are all
@@ -114,12 +114,24 @@ class Decision:
         return _reach(self.densities)
 
     def background(self) -> "Background":
-        """Return the background: a Cauchy density as wide as the data, times a small weight."""
+        """Return the background: a Cauchy density as wide as the data, with the weight of some pseudo-rows.
+
+        It says how far a few rows can be trusted: without it, the odds between the outermost rows of two classes would
+        be as extreme as the tails of their kernels.
+        """
         centres = [float(d.support @ d.weights) for d in self.densities]
         centre = 0.5 * (centres[0] + centres[1])
         squares = [float((d.support - centre) ** 2 @ d.weights) + d.variance for d in self.densities]
         scale = 3 * math.sqrt(0.5 * (squares[0] + squares[1]))
-        return Background(centre, scale, math.log(_BACKGROUND / math.pi / scale))
+        return Background(centre, scale, math.log(self._background_weight / math.pi / scale))
+
+    @property
+    def _background_weight(self) -> float:
+        """The part of all rows that the pseudo-rows are; of the rarer class, if one is rarer."""
+        if self.counts is None:
+            return _UNCOUNTED
+        n_effective = 4 / float(np.sum(1 / self.counts.sum(axis=0)))
+        return min(1.0, 2 * _PSEUDO_ROWS / n_effective)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""The choice among directions by their likelihood: the highest divergence is not always the best classifier.
+
+Where there are many optima, more starts find higher divergences and worse classifiers, and outliers alone can make a
+divergence large. So the optima of the search, and linear directions beside them, are compared by the likelihood of the
+classes along each of them,
+
+``Σ_i target_i log P(class_i)  −  0.3 (d / n) ‖u‖² / uᵀ Σ u``,
+
+with every row left out of its own density. u are the weights of the scaled features, Σ is their covariance within the
+classes. The second term counts against directions that hold fast to little variance.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.special import expit
+
+from melc.arrays import Floats
+from melc.fit.coordinates import Coordinates
+from melc.fit.evidence import Standing
+
+# Rows on which directions are compared.
+_COMPARED_ROWS = 4_000
+# Strength of the penalty in the likelihood.
+_PENALTY = 0.3
+# Ridges of the linear directions, in units of the number of features / number of rows, and the steps for each.
+_RIDGES, _NEWTON_STEPS, _LEAST_CURVATURE = (1.0, 0.03), 4, 1e-10
+# With more features than this, logistic regression would take longer than the search.
+_MOST_FEATURES = 200
+
+
+class Judge:
+    """Compares directions by their penalised likelihood on the sample of some coordinates."""
+
+    def __init__(self, coordinates: Coordinates, gamma: float) -> None:
+        sample, self.coordinates = coordinates.sample, coordinates
+        chosen = np.arange(0, sample.n_rows, -(-sample.n_rows // _COMPARED_ROWS))
+        self._X = sample.X[chosen]
+        weights = None if sample.weights is None else sample.weights[chosen]
+        standing = Standing(sample.codes[chosen], weights, gamma)
+        self._prospect = standing.prospect()
+
+    def best(self, directions: Sequence[Floats]) -> int:
+        """Return the index of the best of some directions, each of shape (d,), in the units of the features."""
+        return int(np.argmax([self.likelihood(direction) for direction in directions]))
+
+    def likelihood(self, direction: Floats) -> float:
+        """Return the penalised likelihood along a direction."""
+        prospect, coordinates = self._prospect, self.coordinates
+        u = direction * coordinates.finite_scale
+        z = self._X @ direction - coordinates.mean @ direction
+        means = 2 * np.bincount(prospect.codes, prospect.targets * z, 2)
+        spread = float(prospect.targets @ (z - means[prospect.codes]) ** 2)
+        penalty = _PENALTY * len(u) / prospect.n_effective
+        return prospect.likelihood(z) - penalty * float(u @ u) / max(spread, 1e-290)
+
+    def linear_directions(self) -> list[Floats]:
+        """Return linear directions with ridges, of length one and in the units of the features.
+
+        They are those of logistic regression, or where features are many, discriminants, whose covariance is known.
+        """
+        coordinates = self.coordinates
+        ridges = [ridge * len(coordinates.scale) / self._prospect.n_effective for ridge in _RIDGES]
+        if len(coordinates.scale) > _MOST_FEATURES or sparse.issparse(self._X):
+            found = [coordinates.discriminant(ridge) for ridge in ridges]
+        else:
+            found = self._logistic(ridges)
+        return [coordinates.direction_of(u) for u in found if np.any(u)]
+
+    def _logistic(self, ridges: list[float]) -> list[Floats]:
+        """The weights of logistic regression for scaled features with each of some ridges, by Newton's method.
+
+        The ridges fall, and each solution is the start for the next.
+        """
+        codes, targets = self._prospect.codes, self._prospect.targets
+        rows = np.column_stack([self.coordinates.scaled(self._X), np.ones(len(codes))])
+        penalty = np.append(np.ones(rows.shape[1] - 1), 0.0)
+        weights, found = np.zeros(rows.shape[1]), []
+        for ridge in ridges:
+            for _ in range(_NEWTON_STEPS):
+                probability = expit(rows @ weights)
+                slope = rows.T @ (targets * (codes - probability)) - ridge * penalty * weights
+                curvature = (rows * (targets * probability * (1 - probability))[:, None]).T @ rows
+                curvature[np.diag_indices_from(curvature)] += ridge * penalty + _LEAST_CURVATURE
+                weights = weights + linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
+            found.append(weights[:-1])
+        return found
