@@ -36,7 +36,7 @@ def fitted(X, y, method="moments", **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return MELC(method=method, eps=eps, n_init=2, random_state=0, **settings).fit(X, y)
+        return MELC(selection="divergence", method=method, eps=eps, n_init=2, random_state=0, **settings).fit(X, y)
 
 
 def assert_sound(model, X):
@@ -89,7 +89,7 @@ def test_fewer_rows_than_features_warn_with_names_and_remedy(d, method):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(12, d)), np.arange(12) % 2
     with pytest.warns(UserWarning, match=rf"{DEGENERATE}, which rests on the features 'x\d+', .*shrinkage=\"auto\""):
-        model = MELC(method=method, eps=1e-3, n_init=1, random_state=0).fit(X, y)
+        model = MELC(selection="divergence", method=method, eps=1e-3, n_init=1, random_state=0).fit(X, y)
     assert_sound(model, X)
     assert_sound(model, rng.normal(size=(500, d)))
     assert_sound(fitted(X, y, method, shrinkage="auto"), X)
@@ -100,7 +100,7 @@ def test_a_class_of_two_points_warns_and_shrinkage_mends_it(method):
     X, _ = overlapping(60)
     y = np.arange(60) < 2
     with pytest.warns(UserWarning, match=DEGENERATE):
-        model = MELC(method=method, eps=1e-3, n_init=2, random_state=0).fit(X, y)
+        model = MELC(selection="divergence", method=method, eps=1e-3, n_init=2, random_state=0).fit(X, y)
     assert_sound(model, X)
     assert_sound(fitted(X, y, method, shrinkage=0.1), X)
 
@@ -193,7 +193,7 @@ def test_one_threshold_in_extreme_units(units):
 def test_a_class_that_does_not_vary_in_the_smallest_units():
     X = np.array([[3e150, 2e-150], [4e150, 3e-150], [3e150, 2e-150], [1e150, 4e-150]])
     with pytest.warns(UserWarning, match=DEGENERATE):
-        model = MELC(n_init=2, random_state=555).fit(X, [0, 1, 1, 0])
+        model = MELC(selection="divergence", n_init=2, random_state=555).fit(X, [0, 1, 1, 0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_sound(model, np.vstack([X, 1e6 * X, -X]))
@@ -203,7 +203,7 @@ def test_a_class_that_does_not_vary_in_the_smallest_units():
 def test_weights_that_cannot_be_counts_are_refused(factor):
     X, y = overlapping()
     with pytest.raises(ValueError, match=r"weights of class 0 add up to 1e.*counts as that many rows.*scale"):
-        MELC().fit(X, y, sample_weight=np.full(200, factor))
+        MELC(selection="divergence").fit(X, y, sample_weight=np.full(200, factor))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -214,7 +214,7 @@ def test_the_smallest_and_largest_weights_that_are_taken(factor, n, method):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)
-        model = MELC(method=method, eps=1e-4, n_init=1, random_state=0).fit(
+        model = MELC(selection="divergence", method=method, eps=1e-4, n_init=1, random_state=0).fit(
             X, y, sample_weight=np.full(n, factor / n * 200)
         )
     assert_sound(model, X)
@@ -225,14 +225,14 @@ def test_units_whose_squares_are_no_numbers_are_refused(bad):
     X, y = overlapping()
     X[:, 2] *= bad
     with pytest.raises(ValueError, match=r"Feature 2 has a standard deviation of .*e[-+]200.*Choose other units"):
-        MELC().fit(X, y)
+        MELC(selection="divergence").fit(X, y)
 
 
 def test_a_spread_below_rounding_is_refused():
     X = (1e9 + np.arange(20) % 2 * 1.2e-7)[:, None]
     assert len(np.unique(X)) == 2
     with pytest.raises(ValueError, match=r"rounding.*Subtract a common offset"):
-        MELC().fit(X, np.arange(20) % 2)
+        MELC(selection="divergence").fit(X, np.arange(20) % 2)
 
 
 @pytest.mark.parametrize("listing", list_datasets(), ids=lambda listing: listing.entry.name)
@@ -249,7 +249,7 @@ def test_the_papers_sets_do_as_well_in_raw_units(listing):
     for X in (data.X, raw):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = MELC(n_init=4, random_state=0).fit(X[train], data.y[train])
+            model = MELC(selection="divergence", n_init=4, random_state=0).fit(X[train], data.y[train])
         scores.append(balanced_accuracy_score(data.y[~train], model.predict(X[~train])))
     assert abs(scores[0] - scores[1]) <= 0.02
 
@@ -344,7 +344,7 @@ def test_heavy_tails_can_be_fitted(kind, method):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)
-        model = MELC(method=method, eps=1e-3, n_init=2, random_state=0).fit(X, y)
+        model = MELC(selection="divergence", method=method, eps=1e-3, n_init=2, random_state=0).fit(X, y)
     assert_sound(model, X)
 
 
@@ -384,7 +384,9 @@ def test_classes_that_are_single_points():
     X = np.array([[-3e6, 1e6], [-3e6, 1e6], [0.1, 0.0], [0.1, 0.0]])
     for method in METHODS:
         with pytest.warns(UserWarning, match=DEGENERATE):
-            model = MELC(method=method, n_init=2, max_iter=50, random_state=0).fit(X, [0, 0, 1, 1])
+            model = MELC(selection="divergence", method=method, n_init=2, max_iter=50, random_state=0).fit(
+                X, [0, 0, 1, 1]
+            )
         assert_sound(model, X)
         np.testing.assert_array_equal(model.predict(X), [0, 0, 1, 1])
 
@@ -397,7 +399,7 @@ def test_a_class_whose_rows_are_all_the_same(n, rare):
     y = (np.arange(n) % (n // 3) == 1) if rare else np.arange(n) % 2 == 1
     X = rng.normal(size=(n, 3))
     X[y] = 6.0, 1.0, 2.0
-    model = MELC(random_state=0, n_init=2, max_iter=50).fit(X, y)
+    model = MELC(selection="divergence", random_state=0, n_init=2, max_iter=50).fit(X, y)
     assert np.isfinite(model.divergence_)
     np.testing.assert_array_equal(model.predict(X[y]), True)
 
@@ -406,7 +408,7 @@ def test_a_spike_narrower_than_the_steps_between_numbers_is_met():
     """Far from zero, the kernel of a constant class would fit between two neighbouring numbers."""
     X = 1.09e9 + np.array([[0.0], [5.3], [0.0], [2.4]])
     with pytest.warns(UserWarning, match=DEGENERATE):
-        model = MELC(random_state=0).fit(X, [0, 1, 0, 1])
+        model = MELC(selection="divergence", random_state=0).fit(X, [0, 1, 0, 1])
     assert_sound(model, X)
     np.testing.assert_array_equal(model.predict(X), [0, 1, 0, 1])
 
@@ -414,14 +416,14 @@ def test_a_spike_narrower_than_the_steps_between_numbers_is_met():
 def test_a_spike_whose_square_is_hardly_a_number():
     X = np.array([[-1e-150, -3.0], [-7e-151, -1.0], [-3e-151, 2.0], [2e-150, 3.0]])
     with pytest.warns(UserWarning, match=DEGENERATE):
-        model = MELC(n_init=1, random_state=201).fit(X, [0, 0, 1, 1])
+        model = MELC(selection="divergence", n_init=1, random_state=201).fit(X, [0, 0, 1, 1])
     assert_sound(model, np.concatenate([X, [[1e300, 1e300], [-1e300, 1.0]]]))
 
 
 def test_three_classes_that_are_points_next_to_nothing_apart():
     X = 3e-143 * np.array([[1.0], [0.0], [2.0], [1.0], [0.0], [2.0]])
     with pytest.warns(UserWarning, match=DEGENERATE):
-        model = MELC(gamma=0.1, n_init=1, random_state=443).fit(X, [1, 0, 2, 1, 0, 2])
+        model = MELC(selection="divergence", gamma=0.1, n_init=1, random_state=443).fit(X, [1, 0, 2, 1, 0, 2])
     np.testing.assert_array_equal(model.predict(X), [1, 0, 2, 1, 0, 2])
 
 
@@ -429,8 +431,10 @@ def test_empirical_priors_do_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(0)
     X, y = overlapping(60)
     weights = rng.uniform(0.1, 3, size=60)
-    first = MELC(priors="empirical", n_init=1, random_state=0).fit(X, y, weights)
+    first = MELC(selection="divergence", priors="empirical", n_init=1, random_state=0).fit(X, y, weights)
     for _ in range(5):
         order = rng.permutation(60)
-        again = MELC(priors="empirical", n_init=1, random_state=0).fit(X[order], y[order], weights[order])
+        again = MELC(selection="divergence", priors="empirical", n_init=1, random_state=0).fit(
+            X[order], y[order], weights[order]
+        )
         np.testing.assert_array_equal(again.thresholds_, first.thresholds_)

@@ -22,7 +22,7 @@ def make(n=60, d=3, n_classes=2):
 
 def short(**options):
     """A search that ends at its limit."""
-    return MELC(max_iter=1, tol=0, n_init=1, random_state=0, **options)
+    return MELC(selection="divergence", max_iter=1, tol=0, n_init=1, random_state=0, **options)
 
 
 ESTIMATORS = {
@@ -77,7 +77,7 @@ def test_a_warning_names_the_features_and_no_more_than_a_few():
     X, y = rng.normal(size=(10, 30)), np.arange(10) % 2
     (warning,) = [
         each
-        for each in caught_in(lambda: MELC(n_init=1, random_state=0).fit(X, y))
+        for each in caught_in(lambda: MELC(selection="divergence", n_init=1, random_state=0).fit(X, y))
         if each.category is not ConvergenceWarning
     ]
     message = str(warning.message)
@@ -97,7 +97,10 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
         da = pytest.importorskip("dask.array")
         monkeypatch.setattr("melc.fit.intake._belong_in_memory", lambda *_: False)
         data = [da.from_array(each, chunks=(20, *each.shape[1:])) for each in data]
-    caught = [str(warning.message) for warning in caught_in(lambda: MELC(n_init=1, random_state=0).fit(*data))]
+    caught = [
+        str(warning.message)
+        for warning in caught_in(lambda: MELC(selection="divergence", n_init=1, random_state=0).fit(*data))
+    ]
     (message,) = caught
     assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
     assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
@@ -108,4 +111,4 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
 def test_numbers_of_rows_do_not_warn(weight):
     """Integers are taken for numbers of rows, however large."""
     X, y = make()
-    MELC(n_init=1, random_state=0).fit(X, y, np.full(60, weight))
+    MELC(selection="divergence", n_init=1, random_state=0).fit(X, y, np.full(60, weight))

@@ -35,7 +35,7 @@ def two_classes(size, seed=0):
 
 
 def learn(X, y, weights=None, **options):
-    return MELC(random_state=0, **options).fit(X, y, sample_weight=weights)
+    return MELC(selection="divergence", random_state=0, **options).fit(X, y, sample_weight=weights)
 
 
 def learn_generally(X, y, weights=None, **options):
@@ -338,7 +338,7 @@ def test_a_callback_may_ask_to_stop(size):
     pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
     X, y = two_classes(size)
     recorder = Recorder(stop_after=2)
-    model = MELC(random_state=0, n_init=8).set_callbacks(recorder).fit(X, y)
+    model = MELC(selection="divergence", random_state=0, n_init=8).set_callbacks(recorder).fit(X, y)
     assert len(model.results_) == 2
     assert recorder.heard.count("end run") == 2
     assert recorder.heard[-2:] == ["end fit", "teardown"]

@@ -119,10 +119,10 @@ def test_more_features_than_rows_give_a_moderate_divergence_and_no_warning(shrin
     y = np.repeat([0, 1], 15)
     X = rng.normal(size=(30, 60)) + 0.4 * y[:, None]
     with pytest.warns(UserWarning, match=r"A class does not vary"):
-        plain = MELC(random_state=0, n_init=2).fit(X, y)
+        plain = MELC(selection="divergence", random_state=0, n_init=2).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = MELC(shrinkage=shrinkage, random_state=0, n_init=2).fit(X, y)
+        model = MELC(selection="divergence", shrinkage=shrinkage, random_state=0, n_init=2).fit(X, y)
     assert model.divergence_ < 1e3 < 1e15 < plain.divergence_ < np.inf
     y_new = np.arange(1000) % 2
     X_new = rng.normal(size=(1000, 60)) + 0.4 * y_new[:, None]
@@ -131,7 +131,9 @@ def test_more_features_than_rows_give_a_moderate_divergence_and_no_warning(shrin
 
 def test_no_shrinkage_and_one_of_zero_are_the_same():
     X, codes, _ = make(7)
-    one, two = (MELC(shrinkage=wish, random_state=0, n_init=2).fit(X, codes) for wish in (None, 0.0))
+    one, two = (
+        MELC(selection="divergence", shrinkage=wish, random_state=0, n_init=2).fit(X, codes) for wish in (None, 0.0)
+    )
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert estimate_shrinkage(MemoryRows(X, codes), 0.0, np.ones(4)) is None
 
@@ -151,7 +153,9 @@ def test_full_shrinkage_leaves_the_mean_variance_of_the_class():
 def test_features_without_spread_count_for_nothing():
     X, codes, _ = make(9)
     wider = np.column_stack([X, np.full(len(X), 7.0)])
-    plain, other = (MELC(shrinkage="auto", random_state=0, n_init=1).fit(data, codes) for data in (X, wider))
+    plain, other = (
+        MELC(selection="divergence", shrinkage="auto", random_state=0, n_init=1).fit(data, codes) for data in (X, wider)
+    )
     assert other.coef_[0, 4] == 0
     np.testing.assert_allclose(other.coef_[0, :4], plain.coef_[0], atol=1e-6)
     both = [MemoryRows(data, codes) for data in (X, wider)]
@@ -164,7 +168,7 @@ def test_features_without_spread_count_for_nothing():
 def test_a_senseless_shrinkage_is_refused(wish):
     X, codes, _ = make(10)
     with pytest.raises(ValueError, match=r"shrinkage"):
-        MELC(shrinkage=wish).fit(X, codes)
+        MELC(selection="divergence", shrinkage=wish).fit(X, codes)
 
 
 def test_products_of_many_sparse_rows_need_no_dense_ones():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
@@ -94,6 +95,7 @@ class Pursuit:
         return [candidates.scaled(run.direction) for run in {id(run): run for run in [best, *runs]}.values()]
 
 
+@one_blas_thread
 def pursue(
     parts: list[tuple[int, Rows]], plan: Plan, rng: np.random.RandomState, line_ended: Listener
 ) -> list[list[Line]]:

@@ -13,6 +13,7 @@ classes. The second term counts against directions that hold fast to little vari
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.special import expit
 
@@ -20,8 +21,8 @@ from melc.arrays import Floats
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Standing
 
-# Rows on which directions are compared.
-_COMPARED_ROWS = 4_000
+# Rows of each class on which directions are compared.
+_COMPARED_ROWS = 2_000
 # Strength of the penalty in the likelihood.
 _PENALTY = 0.3
 # Ridges of the linear directions, in units of the number of features / number of rows, and the steps for each.
@@ -35,11 +36,10 @@ class Judge:
 
     def __init__(self, coordinates: Coordinates, gamma: float) -> None:
         sample, self.coordinates = coordinates.sample, coordinates
-        chosen = np.arange(0, sample.n_rows, -(-sample.n_rows // _COMPARED_ROWS))
-        self._X = sample.X[chosen]
-        weights = None if sample.weights is None else sample.weights[chosen]
-        standing = Standing(sample.codes[chosen], weights, gamma)
-        self._prospect = standing.prospect()
+        chosen, weights = _systematic(sample.codes, sample.all_weights())
+        X = sample.X[chosen]
+        self._X = X.toarray() if sparse.issparse(X) and X.shape[1] <= _MOST_FEATURES else X
+        self._prospect = Standing(sample.codes[chosen], weights, gamma).prospect()
 
     def best(self, directions: Sequence[Floats]) -> int:
         """Return the index of the best of some directions, each of shape (d,), in the units of the features."""
@@ -62,7 +62,7 @@ class Judge:
         """
         coordinates = self.coordinates
         ridges = [ridge * len(coordinates.scale) / self._prospect.n_effective for ridge in _RIDGES]
-        if len(coordinates.scale) > _MOST_FEATURES or sparse.issparse(self._X):
+        if len(coordinates.scale) > _MOST_FEATURES:
             found = [coordinates.discriminant(ridge) for ridge in ridges]
         else:
             found = self._logistic(ridges)
@@ -86,3 +86,24 @@ class Judge:
                 weights = weights + linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
             found.append(weights[:-1])
         return found
+
+
+def _systematic(codes: NDArray[np.int8], weights: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the numbers of some rows of each class, and how often each was drawn.
+
+    They are drawn at equal distances of the cumulated weight, so that a row of weight k is drawn as k rows would be. A
+    class of less weight is taken as it is.
+    """
+    numbers, drawn = [], []
+    for c in (0, 1):
+        members = np.flatnonzero(codes == c)
+        ends = np.cumsum(weights[members])
+        if ends[-1] <= _COMPARED_ROWS and len(members) <= _COMPARED_ROWS:
+            numbers.append(members)
+            drawn.append(weights[members])
+        else:
+            places = (np.arange(_COMPARED_ROWS) + 0.5) * ends[-1] / _COMPARED_ROWS
+            hit, times = np.unique(np.searchsorted(ends, places, side="right"), return_counts=True)
+            numbers.append(members[hit])
+            drawn.append(times.astype(np.float64))
+    return np.concatenate(numbers), np.concatenate(drawn)
