@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from melc import MELC
@@ -55,11 +56,12 @@ def test_no_interval_is_without_training_rows(name, priors):
 def test_sparse_rows_and_rows_on_dask(monkeypatch):
     da = pytest.importorskip("dask.array")
     X, y = moons()
-    expected = MELC(n_init=2, random_state=0).fit(X, y)
+    paper = MELC(n_init=2, random_state=0, selection="divergence")
+    expected = clone(paper).fit(X, y)
     monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
     monkeypatch.setattr("melc.fit.intake._belong_in_memory", lambda *_: False)
-    on_dask = MELC(n_init=2, random_state=0).fit(da.from_array(X, chunks=(150, 2)), da.from_array(y, chunks=150))
-    for model in (MELC(n_init=2, random_state=0).fit(sparse.csr_matrix(X), y), on_dask):
+    on_dask = clone(paper).fit(da.from_array(X, chunks=(150, 2)), da.from_array(y, chunks=150))
+    for model in (clone(paper).fit(sparse.csr_matrix(X), y), on_dask):
         assert_every_interval_has_rows(model, X, y)
         np.testing.assert_allclose(model.thresholds_, expected.thresholds_, atol=1e-4)
 
