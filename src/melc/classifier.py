@@ -151,7 +151,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         "priors": [None, StrOptions({"empirical"}), "array-like"],
         "shrinkage": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -260,8 +260,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         """
         check_is_fitted(self, "coef_")
         checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-        X = validate_data(self, X, ensure_all_finite=False, **checks)
-        z = project_on(X, self.coef_, n_threads_for(self.n_jobs))
+        rows = validate_data(self, X, ensure_all_finite=False, **checks)
+        z = project_on(rows, self.coef_, n_threads_for(self.n_jobs))
         if not np.isfinite(z).all():
             validate_data(self, X, **checks)
             z = np.nan_to_num(z)  # X is finite, but a projection overflowed

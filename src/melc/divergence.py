@@ -207,7 +207,7 @@ def _codes(y: NDArray[Any]) -> NDArray[np.int8]:
             return second.view(np.int8)
     labels = np.unique(y)
     if len(labels) != 2:
-        raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5]}.")
+        raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5].tolist()}.")
     return (y != labels[0]).view(np.int8)
 
 

@@ -120,7 +120,9 @@ def _support(decision: Decision, interval: int, labels: list[str]) -> str:
     """Return the number (or total weight) of the training rows of either class in an interval."""
     if decision.counts is None:
         return ""
-    counts = [f"{count:.6g} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
+    # "25 1" would be two numbers.
+    of = " of class" if any(label[:1].isdigit() or label[:1] in "-+." for label in labels) else ""
+    counts = [f"{count:.6g}{of} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
     return f"  ({', '.join(counts)})"
 
 
