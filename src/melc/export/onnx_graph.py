@@ -39,8 +39,8 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
 
     The input ``X`` has shape (n_rows, n_features). There are three outputs, all computed in double precision: ``label``
     is the result of ``predict``, shape (n_rows,); ``decision`` is the result of ``decision_function``, shape (n_rows,)
-    with two classes and (n_rows, n_classes) with more; ``probabilities`` is the result of ``predict_proba``, shape
-    (n_rows, n_classes).
+    with two classes and (n_rows, n_classes) with more; ``probabilities`` is the result of ``predict_proba`` up to
+    rounding, shape (n_rows, n_classes).
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
         ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), _sign(builder, code))
         builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
         code = builder.node("Reshape", [code, builder.constant([-1])])
-        shares = [_logistic(builder, builder.node("Neg", odds)), _logistic(builder, odds[0])]
-        builder.node("Concat", shares, "probabilities", axis=1)
+        both = [_logistic(builder, builder.node("Neg", odds)), _logistic(builder, odds[0])]
+        builder.node("Concat", both, "probabilities", axis=1)
     else:
         builder.node("Concat", odds, "decision", axis=1)
         code = builder.node("ArgMax", ["decision"], axis=1, keepdims=0)
