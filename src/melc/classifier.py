@@ -204,7 +204,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored. So weights
-            should add up to about the number of rows; a warning says so if they are far from it.
+            should add up to about the number of rows; a warning says so if they are far from it. With more than
+            200,000 numbers in X the search draws samples of rows, and k copies may lead to another local optimum than
+            weight k.
 
         Returns
         -------
@@ -242,7 +244,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         return self.coef_
 
     def _store(self, classes: NDArray[Any], projections: list[Projection]) -> None:
-        """Set the fitted attributes and give warnings. The training rows themselves are not stored."""
+        """Set the fitted attributes and give warnings. Of the training rows only projections are stored."""
         for name, value in _fitted_attributes(classes, projections).items():
             setattr(self, name, value)
         several = len(projections) > 1

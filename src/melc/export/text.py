@@ -45,7 +45,7 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     digits : int, default=None
         Significant digits of the numbers. By default they are written in full, so that the printed rule predicts
-        exactly what the model predicts.
+        what the model predicts, up to the rounding of the sum.
     odds : bool, default=False
         Whether to add, for more than two classes, the formulas and numbers of the odds: one line per support point of
         the densities. The text is then sufficient to compute every prediction.
