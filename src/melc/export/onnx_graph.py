@@ -62,7 +62,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
     >>> graph = to_onnx(MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"]))
     >>> [output.name for output in graph.graph.output]
-    ['label', 'decision']
+    ['label', 'decision', 'probabilities']
     """
     model = fitted_model(model)
     if dtype not in _INPUT_TYPES:
