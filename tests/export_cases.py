@@ -155,12 +155,21 @@ def run_sql(query, frame, table="data"):
     return rows
 
 
-def onnx_session(fitted):
+def run_duckdb(query, frame):
+    """Return the rows that DuckDB gives for a query on a table "data" with the rows of the frame, in their order."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.register("data", frame.reset_index(drop=True).rename_axis("number").reset_index())
+        rows = connection.sql(query).fetchall()
+    return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
+
+
+def onnx_session(fitted, **options_of_export):
     """Return a session of ONNX Runtime with the exported model."""
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    content = to_onnx(fitted).SerializeToString()
+    content = to_onnx(fitted, **options_of_export).SerializeToString()
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 

@@ -394,7 +394,7 @@ def test_float32_data_give_the_same_model():
     assert np.mean(other.predict(X.astype(np.float32)) == one.predict(X)) > 0.99
 
 
-def test_the_model_holds_no_row_of_the_data():
+def test_the_model_is_small_beside_the_data():
     X, y = make(n=20_000)
     model = settle(method="bin", eps=0.2, n_init=1).fit(X, y)
     assert len(pickle.dumps(model)) < 0.2 * X.nbytes

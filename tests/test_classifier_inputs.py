@@ -1,9 +1,11 @@
 """What may be handed to the estimator: frames, sparse matrices, float32, memory maps, labels of any kind."""
 
 import tracemalloc
+import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.measure import in_new_process
 from scipy import sparse
@@ -228,3 +230,21 @@ def test_labels_of_pandas(kind):
 def test_labels_that_are_none_are_refused(labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         settle().fit(make()[0], labels)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "transform"])
+def test_nan_and_overflow_in_a_named_frame_give_no_warning_about_names(method):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    model = MELC(n_init=1, random_state=0).fit(frame, np.arange(60) % 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="contains NaN"):
+            getattr(model, method)(frame.assign(b=np.nan))
+        assert np.isfinite(getattr(model, method)(frame.assign(a=1.7e308, b=-1.7e308))).all()
+
+
+def test_a_quantity_as_target_is_refused_for_what_it_is():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"y holds 400 classes in 400 rows: fewer than 4 rows .* use a regressor"):
+        MELC().fit(rng.normal(size=(400, 3)), rng.permutation(400))

@@ -1,6 +1,7 @@
 """The two public functions: values, agreement of methods, and errors that help."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -180,10 +181,20 @@ def test_values_that_are_no_numbers(data, value):
         information_potential(X[:, 1], X[:, 0], 1.0)
 
 
-@pytest.mark.parametrize("variance", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("variance", [0.0, -1.0, math.nan, math.inf, 1e-310, 1e301])
 def test_information_potential_needs_a_variance(variance):
-    with pytest.raises(ValueError, match=f"variance={variance}"):
+    with pytest.raises(ValueError, match=re.escape(f"variance={variance}")):
         information_potential([0.0], [1.0], variance)
+
+
+def test_information_potential_of_points_whose_squares_overflow():
+    with pytest.raises(ValueError, match=r"y holds 1e\+160; the square"):
+        information_potential([0.0], [-1e160], 1.0)
+    for method in ("exact", "moments", "discard", "bin"):
+        for variance in (1e-150, 1e150):
+            for points in ([0.0, 1e-155], [1.0, -1e150]):
+                found = information_potential(points, [1e-155], variance, method=method, eps=1e-3)
+                assert 0 <= found < math.inf
 
 
 def test_information_potential_needs_points_and_a_known_method():

@@ -122,6 +122,19 @@ class TestJson:
         assert len(to_json(fitted)) < 200_000
         assert len(pickle.dumps(fitted)) < 200_000
 
+    def test_every_parameter_is_read_back(self):
+        X, y = bands(100)
+        given = {
+            "gamma": 0.5,
+            "priors": [0.25, 0.75],
+            "shrinkage": "auto",
+            "n_jobs": -1,
+            "tol": 1e-3,
+            "warm_start": True,
+        }
+        fitted = MELC(n_init=1, random_state=7, **given).fit(X, y)
+        assert from_json(to_json(fitted)).get_params() == fitted.get_params()
+
     def test_not_fitted(self):
         with pytest.raises(NotFittedError):
             to_json(MELC())
@@ -166,6 +179,26 @@ FAULTS = {
     "unknown parameter": (change(["parameters", "fast"], 1), "the key 'fast' is not known"),
     "wrong parameter": (change(["parameters", "gamma"], -1), "'gamma' parameter of MELC"),
     "parameter type": (change(["parameters", "n_init"], "many"), "'n_init' parameter of MELC"),
+    "no threads": (change(["parameters", "n_jobs"], 0), "parameters: .*'n_jobs' parameter of MELC"),
+    "parameter object": (change(["parameters", "priors"], {"a": 0.5, "b": 0.5}), "priors: expected a finite number"),
+    "parameter in a list": (
+        change(["parameters", "priors"], [0.5, {"b": 1}]),
+        r"priors\[1\]: expected a finite number",
+    ),
+    "too many priors": (change(["parameters", "priors"], [0.3, 0.3, 0.4]), "parameters: priors=.*one for each class"),
+    "priors above one": (change(["parameters", "priors"], [1, 1]), "parameters: priors=.*must add up to one"),
+    "seed object": (change(["parameters", "random_state"], {"seed": 1}), "random_state: expected a finite number"),
+    "seed negative": (change(["parameters", "random_state"], -1), "'random_state' parameter of MELC"),
+    "huge integer": (change(["parameters", "max_iter"], 10**30), "max_iter: expected an integer"),
+    "spread negative": (change(["feature_spread"], [1.0, -1.0, 1.0]), "feature_spread: expected standard deviations"),
+    "spread too short": (change(["feature_spread"], [1.0]), "feature_spread: expected 3 items, found 1"),
+    "variance tiny": (change([*DENSITY, "variance"], 1e-310), "variance: expected a positive number from 1e-305"),
+    "variance huge": (change([*DENSITY, "variance"], 1e307), "variance: expected a positive number from 1e-305"),
+    "support far away": (
+        change([*DENSITY], {"support": [-1e200, 1e200], "weights": [0.5, 0.5], "variance": 1.0}),
+        "densities: expected supports and variances whose squares do not overflow",
+    ),
+    "coef zero": (change(["coef", 0], [0.0, 0.0, 0.0]), "expected weights that are not all zero"),
     "coef as text": (change(["coef", 0, 0], "0.5"), r"coef\[0\]\[0\]: expected a finite number"),
     "coef empty": (change(["coef", 0], []), "expected at least one weight"),
     "coef flat": (change(["coef"], [1.0]), r"coef\[0\]: expected a list"),

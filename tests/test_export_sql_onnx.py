@@ -20,6 +20,7 @@ from export_cases import (
     fitted_bands,
     onnx_session,
     random_rows,
+    run_duckdb,
     run_sql,
     through_skops,
     two_thresholds,
@@ -71,6 +72,31 @@ class TestSql:
         with pytest.raises(sqlite3.OperationalError, match="no such column"):
             run_sql(to_sql(model), pd.DataFrame({"a": [1.0], "b": [1.0]}))
 
+    def test_duckdb_decides_as_predict(self, model, many_rows):
+        rows = many_rows[:20_000].copy()
+        found = run_duckdb(to_sql(model), rows)
+        assert [row[-1] for row in found] == model.predict(rows).tolist()
+
+    @pytest.mark.parametrize("run", [run_sql, run_duckdb])
+    def test_a_table_that_has_columns_of_the_added_names(self, model, many_rows, run):
+        """The added columns come last, and the old ones do not disturb them."""
+        rows = many_rows[:500].assign(prediction=5.0, projection=1e9, z=-1e9)[
+            ["projection", "prediction", "z", "a", "b", "c d"]
+        ]
+        found = run(to_sql(model), rows)
+        assert [row[-1] for row in found] == model.predict(rows[["a", "b", "c d"]]).tolist()
+        np.testing.assert_allclose(
+            [row[-2] for row in found], model.transform(rows[["a", "b", "c d"]])[:, 0], atol=1e-12
+        )
+        assert {row[:3] for row in found} == {(1e9, 5.0, -1e9)}
+
+    def test_integer_columns(self):
+        X = np.arange(40)[:, None] * [1, -3]
+        fitted = MELC(n_init=1, random_state=0).fit(X, np.arange(40) // 20)
+        rows = pd.DataFrame(X, columns=["x0", "x1"])
+        for run in (run_sql, run_duckdb):
+            assert [row[-1] for row in run(to_sql(fitted), rows)] == fitted.predict(X).tolist()
+
     def test_more_features_than_sqlite_takes_in_one_chain(self, model):
         document = two_thresholds(model)
         document["coef"] = [np.random.default_rng(0).normal(size=1500, scale=0.03).tolist()]
@@ -103,15 +129,29 @@ class TestOnnx:
         session = onnx_session(model)
         for start in range(0, len(many_rows), 20_000):  # the densities are rows × support points
             rows = many_rows[start : start + 20_000]
-            labels, decision = session.run(None, {"X": rows.to_numpy()})
+            labels, decision, probabilities = session.run(None, {"X": rows.to_numpy()})
             np.testing.assert_array_equal(labels, model.predict(rows))
             np.testing.assert_allclose(decision, model.decision_function(rows), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(probabilities, model.predict_proba(rows), rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_rows_of_single_precision(self, n_classes):
+        X, y = load_iris(return_X_y=True)
+        fitted = MELC(n_init=1, random_state=0).fit(X, y if n_classes == 3 else y == 1)
+        rows = np.clip(around(X, 2000), -1e30, 1e30).astype(np.float32)
+        found, _, probabilities = onnx_session(fitted, dtype="float32").run(None, {"X": rows})
+        np.testing.assert_array_equal(found, fitted.predict(rows.astype(np.float64)))
+        np.testing.assert_allclose(probabilities, fitted.predict_proba(rows.astype(np.float64)), atol=1e-9)
+
+    def test_another_type_of_rows_is_refused(self, model):
+        with pytest.raises(ValueError, match="dtype='float16' is not a type of rows; choose one of"):
+            to_onnx(model, dtype="float16")
 
     @pytest.mark.parametrize("labels", [[1, 2], [False, True], [1.0, 2.0]])
     def test_labels_that_are_no_texts(self, labels):
         X, y = bands(200)
         fitted = MELC(n_init=1, random_state=0).fit(X, np.array(labels)[(y == "inner").astype(int)])
-        found, _ = onnx_session(fitted).run(None, {"X": X})
+        found, *_ = onnx_session(fitted).run(None, {"X": X})
         assert found.tolist() == fitted.predict(X).tolist()
 
     def test_far_from_the_data_and_at_the_thresholds(self):
@@ -119,7 +159,8 @@ class TestOnnx:
         fitted = MELC(n_init=1, random_state=0).fit(X, y)
         edges = fitted.thresholds_ / fitted.coef_[0, 0]
         rows = np.concatenate([edges, [-1e6, 1e6, 0.0]])[:, None]
-        found, decision = onnx_session(fitted).run(None, {"X": rows})
+        found, decision, probabilities = onnx_session(fitted).run(None, {"X": rows})
+        np.testing.assert_allclose(probabilities, fitted.predict_proba(rows), rtol=1e-9, atol=1e-12)
         assert found.tolist() == fitted.predict(rows).tolist()
         np.testing.assert_allclose(decision, fitted.decision_function(rows), rtol=1e-9, atol=1e-9)
 
@@ -155,8 +196,9 @@ class TestSeveralClasses:
         session = onnx_session(fitted)
         for start in range(0, len(rows), 20_000):
             part = rows[start : start + 20_000]
-            labels, decision = session.run(None, {"X": part.to_numpy()})
+            labels, decision, probabilities = session.run(None, {"X": part.to_numpy()})
             np.testing.assert_array_equal(labels, fitted.predict(part))
+            np.testing.assert_allclose(probabilities, fitted.predict_proba(part), rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(decision, fitted.decision_function(part), rtol=1e-9, atol=1e-9)
 
     def test_text_has_a_rule_a_class_and_none_contradicts_predict(self, iris):
@@ -195,6 +237,11 @@ class TestSeveralClasses:
         near = np.abs(rows).max(axis=1) < 100
         projections = np.array([row[-4:-1] for row in found])
         np.testing.assert_allclose(projections[near], fitted.transform(rows)[near], atol=1e-12)
+
+    def test_sql_on_duckdb(self, iris):
+        fitted, rows = iris
+        found = run_duckdb(to_sql(fitted), rows[:2000])
+        assert [row[-1] for row in found] == fitted.predict(rows[:2000]).tolist()
 
     def test_pickle_and_skops(self, iris):
         fitted, rows = iris

@@ -167,7 +167,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         "selection": [StrOptions({"likelihood", "divergence"})],
         "bandwidth": [StrOptions({"silverman", "pooled"}), Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -224,7 +224,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored. So weights
-            should add up to about the number of rows; a warning says so if they are far from it.
+            should add up to about the number of rows; a warning says so if they are far from it. With more than
+            200,000 numbers in X the search draws samples of rows, and k copies may lead to another local optimum than
+            weight k.
 
         Returns
         -------
@@ -276,7 +278,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         return self.coef_
 
     def _store(self, classes: NDArray[Any], projections: list[Projection]) -> None:
-        """Set the fitted attributes and give warnings. The training rows themselves are not stored."""
+        """Set the fitted attributes and give warnings. Of the training rows only projections are stored."""
         for name, value in _fitted_attributes(classes, projections).items():
             setattr(self, name, value)
         several = len(projections) > 1
@@ -294,8 +296,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         """
         check_is_fitted(self, "coef_")
         checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-        X = validate_data(self, X, ensure_all_finite=False, **checks)
-        z = project_on(X, self.coef_, n_threads_for(self.n_jobs))
+        rows = validate_data(self, X, ensure_all_finite=False, **checks)
+        z = project_on(rows, self.coef_, n_threads_for(self.n_jobs))
         if not np.isfinite(z).all():
             validate_data(self, X, **checks)
             z = np.nan_to_num(z)  # X is finite, but a projection overflowed

@@ -157,8 +157,11 @@ def information_potential(x: Any, y: Any, variance: float, *, method: str = "exa
     0.352065
     """
     _check_choice(method, eps)
-    if not (variance > 0 and math.isfinite(variance)):
-        raise ValueError(f"variance={variance!r} must be a positive finite number.")
+    if not 1 / _LARGEST_UNSCALED <= variance <= _LARGEST_UNSCALED:
+        raise ValueError(
+            f"variance={variance!r} must be a positive number between {1 / _LARGEST_UNSCALED:.0e} and "
+            f"{_LARGEST_UNSCALED:.0e}."
+        )
     chosen = SUMS[method](_accepted(method, eps))
     sides = [_points(points, name) for points, name in ((x, "x"), (y, "y"))]
     first, second = (chosen.prepare(side, np.ones(len(side)), label) for label, side in enumerate(sides))
@@ -204,7 +207,7 @@ def _codes(y: NDArray[Any]) -> NDArray[np.int8]:
             return second.view(np.int8)
     labels = np.unique(y)
     if len(labels) != 2:
-        raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5]}.")
+        raise ValueError(f"y must hold two different labels; found {len(labels)}: {labels[:5].tolist()}.")
     return (y != labels[0]).view(np.int8)
 
 
@@ -253,4 +256,7 @@ def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
 
 def _points(points: Any, name: str) -> Floats:
     array = column_or_1d(check_array(points, ensure_2d=False, dtype=np.float64, input_name=name))
+    largest = float(np.abs(array).max())
+    if largest > _LARGEST_UNSCALED:
+        raise ValueError(f"{name} holds {largest:.3g}; the square of numbers above {_LARGEST_UNSCALED:.0e} overflows.")
     return np.ascontiguousarray(array)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.export.reading import Reader, parse
+from melc.fit.validation import log_prior_ratios
 from melc.model.decision import Decision
-from melc.model.density import Density
+from melc.model.density import LEAST_VARIANCE, Density
 from melc.model.units import fitted_model
 
 FORMAT, VERSION = "melc-model", 1
@@ -39,8 +40,10 @@ _LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
 def to_json(model: Any, *, indent: int | None = None) -> str:
     """Return the fitted model as JSON text.
 
-    The text contains the parameters, projections, thresholds and densities, but no training rows. Numbers are written
-    in full precision, so that the model read back predicts exactly the same.
+    The text contains the parameters, directions, thresholds and densities. The densities contain the projections of the
+    training rows if a class has no more than 2048 different ones (with a single feature, these are its values), and of
+    larger classes the outermost. Numbers are written in full precision, so that the model read back predicts exactly
+    the same.
 
     Parameters
     ----------
@@ -119,8 +122,8 @@ def from_document(reader: Reader) -> MELC:
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],
         ["feature_names", "feature_spread"],
     )
-    model = _with_parameters(fields["parameters"])
     classes = _labels_in(fields["classes"])
+    model = _with_parameters(fields["parameters"], classes)
     n_projections = 1 if len(classes) == 2 else len(classes)
     coef = _matrix_in(fields["coef"], n_projections)
     decisions = [_decision_in(item) for item in fields["decisions"].items(n_projections)]
@@ -158,16 +161,27 @@ def check_version(reader: Reader, newest: int) -> None:
         )
 
 
-def _with_parameters(reader: Reader) -> MELC:
+def _with_parameters(reader: Reader, classes: NDArray[Any]) -> MELC:
     """Return an unfitted model with the parameters in the document."""
     known = MELC().get_params()
-    values = {name: entry.value for name, entry in reader.fields([], known).items()}
+    values = {name: _parameter_in(entry) for name, entry in reader.fields([], known).items()}
     model = MELC(**values)
     try:
         model._validate_params()
+        log_prior_ratios(model.priors, classes, np.ones(len(classes)))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{reader.place}: {error}") from None
     return model
+
+
+def _parameter_in(reader: Reader) -> Any:
+    """Return the value of a parameter: null, true, false, a string, a finite number, or a list of finite numbers."""
+    value = reader.value
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, list):
+        return reader.numbers().tolist()
+    return reader.integer(-(2**63), 2**63 - 1) if isinstance(value, int) else reader.number()
 
 
 def _restore(
@@ -252,7 +266,10 @@ def _matrix_in(reader: Reader, n_rows: int) -> Floats:
     width = len(rows[0].items())
     if width == 0:
         reader.fail("at least one weight")
-    return np.array([row.numbers(width) for row in rows])
+    matrix = np.array([row.numbers(width) for row in rows])
+    if not np.all(np.any(matrix, axis=1)):
+        reader.fail("weights that are not all zero")
+    return matrix
 
 
 def _distinct(reader: Reader, length: int) -> list[str]:
@@ -295,13 +312,27 @@ def _decision_in(reader: Reader) -> Decision:
         fields["codes"].fail("alternating codes")
     first, second = (_density_in(item) for item in fields["densities"].items(2))
     counts = fields["counts"].optional() if "counts" in fields else None
-    return Decision(
+    decision = Decision(
         densities=(first, second),
         log_prior_ratio=fields["log_prior_ratio"].number(),
         thresholds=thresholds,
         codes=np.array(codes, dtype=np.int8),
         counts=None if counts is None else _counts_in(counts, len(codes)),
     )
+    _check_numbers(decision, fields["densities"])
+    return decision
+
+
+def _check_numbers(decision: Decision, reader: Reader) -> None:
+    """Raise ``ValueError`` if the decision overflows at its own support points or far away from them."""
+    places = np.concatenate([*(density.support[[0, -1]] for density in decision.densities), decision.reach])
+    try:
+        with np.errstate(all="ignore"):
+            values = [places, decision.log_ratio(places), decision.log_odds(places)]
+    except (ValueError, OverflowError):  # the logarithm of a number that is zero or infinite
+        values = [np.array([np.nan])]
+    if not np.isfinite(np.concatenate(values)).all():
+        reader.fail("supports and variances whose squares do not overflow")
 
 
 def _counts_in(reader: Reader, n_intervals: int) -> Floats:
@@ -317,4 +348,7 @@ def _density_in(reader: Reader) -> Density:
     weights = fields["weights"].numbers(len(support))
     if len(support) == 0 or np.any(weights <= 0) or abs(weights.sum() - 1) > 1e-9:
         fields["weights"].fail("positive weights that sum to 1")
-    return Density(support, weights, fields["variance"].positive())
+    variance = fields["variance"].number()
+    if not LEAST_VARIANCE <= variance <= 1 / LEAST_VARIANCE:
+        fields["variance"].fail(f"a positive number from {LEAST_VARIANCE:g} to {1 / LEAST_VARIANCE:g}")
+    return Density(support, weights, variance)

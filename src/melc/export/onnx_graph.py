@@ -20,6 +20,8 @@ from melc.model.units import fitted_model
 # Fixed, so that older runtimes can read the graph. ReduceLogSumExp takes its axes as an input since opset 18.
 _OPSET, _IR_VERSION = 18, 9
 
+_INPUT_TYPES = ("float64", "float32")
+
 
 def _onnx() -> Any:
     """Return the onnx package. The only place where it is imported, so that the rest works without it."""
@@ -32,18 +34,21 @@ def _onnx() -> Any:
     return onnx
 
 
-def to_onnx(model: Any) -> Any:
+def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     """Return the fitted model as an ONNX graph.
 
-    The input ``X`` has shape (n_rows, n_features) and type double. There are two outputs: ``label`` is the result of
-    ``predict``, shape (n_rows,); ``decision`` is the result of ``decision_function``, shape (n_rows,) with two classes
-    and (n_rows, n_classes) with more.
+    The input ``X`` has shape (n_rows, n_features). There are three outputs, all computed in double precision: ``label``
+    is the result of ``predict``, shape (n_rows,); ``decision`` is the result of ``decision_function``, shape (n_rows,)
+    with two classes and (n_rows, n_classes) with more; ``probabilities`` is the result of ``predict_proba`` up to
+    rounding, shape (n_rows, n_classes).
 
     Parameters
     ----------
     model : MELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the numbers in ``X``.
 
     Returns
     -------
@@ -57,36 +62,43 @@ def to_onnx(model: Any) -> Any:
     >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
     >>> graph = to_onnx(MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"]))
     >>> [output.name for output in graph.graph.output]
-    ['label', 'decision']
+    ['label', 'decision', 'probabilities']
     """
     model = fitted_model(model)
-    onnx = _onnx()
-    builder = _Builder(onnx)
+    if dtype not in _INPUT_TYPES:
+        raise ValueError(f"dtype={dtype!r} is not a type of rows; choose one of {_INPUT_TYPES}.")
+    builder = _Builder(_onnx(), dtype)
     labels = _labels(model.classes_)
-    shape: list[Any] = ["rows"]
-    if len(model.decisions_) == 1:
+    odds = [_odds(builder, model, k) for k in range(len(model.decisions_))]
+    if len(odds) == 1:
         z = _projection(builder, model, 0)
         code = _interval_code(builder, z, model.decisions_[0])
         ratio = _log_ratio(builder, z, model.decisions_[0])
         ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), _sign(builder, code))
         builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
         code = builder.node("Reshape", [code, builder.constant([-1])])
+        both = [_logistic(builder, builder.node("Neg", odds)), _logistic(builder, odds[0])]
+        builder.node("Concat", both, "probabilities", axis=1)
     else:
-        odds = [_odds(builder, model, k) for k in range(len(model.decisions_))]
         builder.node("Concat", odds, "decision", axis=1)
         code = builder.node("ArgMax", ["decision"], axis=1, keepdims=0)
-        shape.append(len(odds))
+        shares = _logistic(builder, "decision")
+        total = builder.node("ReduceSum", [shares, builder.constant([1])], keepdims=1)
+        builder.node("Div", [shares, total], "probabilities")
     builder.node("Gather", [builder.constant(labels), code], "label", axis=0)
-    return builder.model(model.coef_.shape[1], labels, shape)
+    return builder.model(model.coef_.shape[1], labels, len(odds))
 
 
 class _Builder:
     """Collects the nodes and constants of a graph and names them. Methods that add something return its name."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: Any, dtype: str) -> None:
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.input_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        # The rows as doubles; without effect if they are.
+        self.rows = self.node("Cast", ["X"], to=onnx.TensorProto.DOUBLE)
 
     def constant(self, values: Any) -> str:
         """Add an array."""
@@ -105,17 +117,19 @@ class _Builder:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
-    def model(self, n_features: int, labels: NDArray[Any], decision_shape: list[Any]) -> Any:
+    def model(self, n_features: int, labels: NDArray[Any], n_projections: int) -> Any:
         """Return the checked ``onnx.ModelProto`` of all nodes added."""
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         label_type = proto.STRING if labels.dtype == object else helper.np_dtype_to_tensor_dtype(labels.dtype)
+        decision_shape = ["rows"] if n_projections == 1 else ["rows", n_projections]
         graph = helper.make_graph(
             self.nodes,
             "melc",
-            [helper.make_tensor_value_info("X", proto.DOUBLE, ["rows", n_features])],
+            [helper.make_tensor_value_info("X", self.input_type, ["rows", n_features])],
             [
                 helper.make_tensor_value_info("label", label_type, ["rows"]),
                 helper.make_tensor_value_info("decision", proto.DOUBLE, decision_shape),
+                helper.make_tensor_value_info("probabilities", proto.DOUBLE, ["rows", len(labels)]),
             ],
             self.constants,
         )
@@ -135,7 +149,7 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
 
 def _projection(builder: _Builder, model: MELC, index: int) -> str:
     """Project the rows: z = Xv."""
-    return builder.node("MatMul", ["X", builder.constant(model.coef_[index][:, None].astype(np.float64))])
+    return builder.node("MatMul", [builder.rows, builder.constant(model.coef_[index][:, None].astype(np.float64))])
 
 
 def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
@@ -196,6 +210,12 @@ def _least_odds(builder: _Builder, first: str, second: str, sign: str) -> str:
     difference = builder.node("Max", [towards, builder.number(0)])
     growing = builder.node("Log", [builder.node("Add", [difference, builder.number(1)])])
     return builder.node("Mul", [builder.node("Add", [growing, builder.number(1)]), builder.number(SMALLEST_DECISION)])
+
+
+def _logistic(builder: _Builder, x: str) -> str:
+    """Return 1 / (1 + exp(−x)), of the shape of x. The Sigmoid of the runtimes has fewer digits."""
+    one = builder.number(1)
+    return builder.node("Div", [one, builder.node("Add", [builder.node("Exp", [builder.node("Neg", [x])]), one])])
 
 
 def _softplus(builder: _Builder, x: str) -> str:

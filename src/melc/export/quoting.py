@@ -21,13 +21,17 @@ def identifier(name: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """Return a number, boolean or string as an SQL literal."""
+    """Return a number, boolean or string as an SQL literal.
+
+    Floats have an exponent: without one, DuckDB reads them as decimal numbers and may lose their last digit.
+    """
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):
         if not np.isfinite(value):
             raise ValueError(f"{value!r} cannot be written in SQL; only finite numbers can.")
-        return repr(value)
+        written = repr(value)
+        return written if isinstance(value, int) or "e" in written else f"{written}e0"
     text = str(value)
     _refuse_nul(text)
     return "'" + text.replace("'", "''") + "'"

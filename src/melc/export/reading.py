@@ -98,13 +98,6 @@ class Reader:
             self.fail("a finite number")
         return float(self.value)
 
-    def positive(self) -> float:
-        """Return a finite number above zero."""
-        value = self.number()
-        if value <= 0:
-            self.fail("a positive number")
-        return value
-
     def integer(self, low: int, high: int) -> int:
         """Return an integer in [low, high]."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or not low <= self.value <= high:

@@ -17,14 +17,15 @@ def to_sql(
     prediction: str = "prediction",
     projection: str = "projection",
 ) -> str:
-    """Return an SQL query, for SQLite, that adds the projection and the predicted class to the rows of a table.
+    """Return an SQL query that adds the projection and the predicted class to the rows of a table.
 
-    The prediction is NULL where a feature is NULL. Names and labels are quoted, so they may contain any character
-    except NUL.
+    The query runs on SQLite, DuckDB and PostgreSQL. The prediction is NULL where a feature is NULL. Names and labels
+    are quoted, so they may contain any character except NUL.
 
     With two classes the query is plain arithmetic and fast. With more, a row that lies in the intervals of no class or
     of several needs one exponential for every support point of every class. SQLite must then be 3.35 or newer and have
-    its mathematical functions, as nearly all builds do; otherwise it reports "no such function: exp".
+    its mathematical functions, as nearly all builds do; otherwise it reports "no such function: exp". PostgreSQL must
+    be 12 or newer.
 
     Parameters
     ----------
@@ -36,10 +37,11 @@ def to_sql(
     feature_names : list of str, default=None
         Columns of the table in the order of the features. By default the names seen in ``fit``, or "x0", "x1", ...
     prediction : str, default="prediction"
-        Name of the column with the predicted class. The table must not have a column of this name.
+        Name of the column with the predicted class, the last of the result. If the table has a column of this name
+        already, the result has two.
     projection : str, default="projection"
-        Name of the column with the projection, likewise. With more than two classes there is one per class, in the
-        order of ``classes_``: ``projection0``, ``projection1``, ...
+        Name of the column with the projection, before the last. With more than two classes there is one per class, in
+        the order of ``classes_``: ``projection0``, ``projection1``, ...
 
     Returns
     -------
@@ -53,12 +55,14 @@ def to_sql(
     >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
     >>> model = MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"])
     >>> print(to_sql(model, "scans", feature_names=["dose"]))
-    SELECT *, CASE
-        WHEN p."projection" IS NULL THEN NULL
-        WHEN p."projection" < -2.5 THEN 'high'
+    SELECT r.*,
+      CAST((r."dose" * -1.0e0) AS DOUBLE PRECISION) AS "projection",
+      (SELECT CASE
+        WHEN z IS NULL THEN NULL
+        WHEN z < -2.5e0 THEN 'high'
         ELSE 'low'
-      END AS "prediction"
-    FROM (SELECT *, (r."dose" * -1.0) AS "projection" FROM "scans" AS r) AS p
+      END FROM (SELECT CAST((r."dose" * -1.0e0) AS DOUBLE PRECISION) AS z) AS p) AS "prediction"
+    FROM "scans" AS r
     """
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)
@@ -77,18 +81,17 @@ def query(
     several = len(model.decisions_) > 1
     projections = [f"{projection}{k}" for k in range(len(model.decisions_))] if several else [projection]
     _check_names(columns, prediction, projections)
-    added = [
-        f"{_weighted_sum(features, weights)} AS {identifier(name)}"
-        for name, weights in zip(projections, model.coef_.tolist(), strict=True)
-    ]
-    z = [f"p.{identifier(name)}" for name in projections]
+    # Written twice: a name given to the sum could be that of a column of the table, which is not known here.
+    sums = [_weighted_sum(features, weights) for weights in model.coef_.tolist()]
     prefix = _unused_prefix(table)
     return "\n".join(
         [
             *([support_tables(model, prefix)] if several else []),
-            f"SELECT *, {class_by_odds(model, z, prefix) if several else _class_by_interval(model, z[0])}"
+            "SELECT r.*,",
+            *(f"  {z} AS {identifier(name)}," for z, name in zip(sums, projections, strict=True)),
+            f"  {class_by_odds(model, sums, prefix) if several else _class_by_interval(model, sums[0])}"
             f" AS {identifier(prediction)}",
-            f"FROM (SELECT *, {', '.join(added)} FROM {identifier(table)} AS r) AS p",
+            f"FROM {identifier(table)} AS r",
         ]
     )
 
@@ -102,18 +105,19 @@ def _unused_prefix(table: str) -> str:
 
 
 def _weighted_sum(features: list[str], weights: list[float]) -> str:
-    """Return the expression of Σ_j weight_j feature_j."""
-    return _sum([f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)])
+    """Return the expression of Σ_j weight_j feature_j, as a float even if the features are integers or decimals."""
+    summands = [f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)]
+    return f"CAST({_sum(summands)} AS DOUBLE PRECISION)"
 
 
-def _class_by_interval(model: MELC, z: str) -> str:
-    """Return the label of the interval that z lies in, as a ``CASE`` expression."""
+def _class_by_interval(model: MELC, projection: str) -> str:
+    """Return the label of the interval that the projection lies in, as a ``CASE`` expression."""
     labels = [literal(label) for label in model.interval_classes_.tolist()]
     below = [
-        f"    WHEN {z} < {literal(t)} THEN {label}"
-        for t, label in zip(model.thresholds_.tolist(), labels, strict=False)
+        f"    WHEN z < {literal(t)} THEN {label}" for t, label in zip(model.thresholds_.tolist(), labels, strict=False)
     ]
-    return "\n".join(["CASE", f"    WHEN {z} IS NULL THEN NULL", *below, f"    ELSE {labels[-1]}", "  END"])
+    cases = ["(SELECT CASE", "    WHEN z IS NULL THEN NULL", *below, f"    ELSE {labels[-1]}"]
+    return "\n".join([*cases, f"  END FROM (SELECT {projection} AS z) AS p)"])
 
 
 def _sum(terms: list[str]) -> str:

@@ -3,8 +3,9 @@
 A row that lies in an interval of exactly one class is given that class. Otherwise the class with the largest log odds
 (:meth:`melc.model.decision.Decision.log_odds`) is predicted.
 
-Expressions that are used several times are named in a subquery without FROM, which SQLite evaluates once. In other
-subqueries SQLite would copy the expression to every place where the name is used.
+Only ``ln``, ``exp``, ``abs`` and ``CASE`` are used, which SQLite, DuckDB and PostgreSQL have in common. Expressions
+that are used several times are named in a subquery without FROM and with ``LIMIT 1``, which is evaluated once.
+Otherwise SQLite or PostgreSQL would copy the expression to every place where the name is used.
 """
 
 import math
@@ -26,8 +27,10 @@ def support_tables(model: MELC, prefix: str) -> str:
 
 
 def _pairs(density: Density) -> str:
-    both = zip(density.support.tolist(), density.weights.tolist(), strict=True)
-    return ", ".join(f"({literal(place)}, {literal(weight)})" for place, weight in both)
+    """Return the rows of such a table. The first one makes its columns floats, for all rows."""
+    both = list(zip(density.support.tolist(), density.weights.tolist(), strict=True))
+    first = ", ".join(f"CAST({literal(number)} AS DOUBLE PRECISION)" for number in both[0])
+    return ", ".join([f"({first})", *(f"({literal(place)}, {literal(weight)})" for place, weight in both[1:])])
 
 
 def class_by_odds(model: MELC, projections: list[str], prefix: str) -> str:
@@ -49,8 +52,8 @@ def class_by_odds(model: MELC, projections: list[str], prefix: str) -> str:
             f"    WHEN {' + '.join(f'c{k}' for k in numbers)} = 1 THEN CASE {alone} END",
             "    ELSE (SELECT label FROM (",
             "\n      UNION ALL\n".join(odds),
-            "    ) ORDER BY odds DESC, number LIMIT 1)",
-            f"  END FROM (SELECT *, {claims} FROM (SELECT {named})))",
+            "    ) AS ranked ORDER BY odds DESC, number LIMIT 1)",
+            f"  END FROM (SELECT *, {claims} FROM (SELECT {named} LIMIT 1) AS named LIMIT 1) AS claimed)",
         ]
     )
 
@@ -72,19 +75,21 @@ def _odds(k: int, label: str, decision: Decision, support: str) -> str:
     In it ``own`` and ``other`` are log(prior · density / background) of the class and of the rest.
     """
     low, high = (literal(edge) for edge in decision.reach)
-    near = f"min(max(z{k}, {low}), {high})"
+    near = f"CASE WHEN z{k} < {low} THEN {low} WHEN z{k} > {high} THEN {high} ELSE z{k} END"
     other, own = (
         f"{_log_density(near, density, f'{support}_{code}')} + {literal(log_prior)} - {_log_background(near, decision)}"
         for code, (density, log_prior) in enumerate(zip(decision.densities, decision.log_priors, strict=True))
     )
     sign = f"(2 * c{k} - 1)"
-    least = f"{literal(SMALLEST_DECISION)} * (1 + ln(1 + max({sign} * (own - other), 0)))"
+    ahead = f"{sign} * (own - other)"
+    least = f"{literal(SMALLEST_DECISION)} * (1 + ln(1 + CASE WHEN {ahead} > 0 THEN {ahead} ELSE 0 END))"
     return "\n".join(
         [
             f"      SELECT {k} AS number, {label} AS label,",
-            f"        {sign} * max({sign} * ({_softplus('own')} - {_softplus('other')}), {least}) AS odds",
+            f"        {sign} * CASE WHEN towards > least THEN towards ELSE least END AS odds",
+            f"      FROM (SELECT {sign} * ({_softplus('own')} - {_softplus('other')}) AS towards, {least} AS least",
             f"      FROM (SELECT {own} AS own,",
-            f"        {other} AS other)",
+            f"        {other} AS other LIMIT 1) AS compared LIMIT 1) AS signed",
         ]
     )
 
@@ -97,10 +102,10 @@ def _log_density(z: str, density: Density, support: str) -> str:
     factor = literal(0.5 / density.variance)
     constant = literal(0.5 * math.log(2 * math.pi * density.variance))
     square = "(z - place) * (z - place)"
-    nearest = f"SELECT min(z) AS z, min({square}) AS least FROM (SELECT {z} AS z) CROSS JOIN {support}"
+    nearest = f"SELECT min(z) AS z, min({square}) AS least FROM (SELECT {z} AS z) AS point CROSS JOIN {support}"
     return (
-        f"(SELECT ln(sum(weight * exp((least - {square}) * {factor}))) - min(least) * {factor} - {constant} "
-        f"FROM ({nearest}) CROSS JOIN {support})"
+        f"(SELECT ln(sum(weight * {_exp(f'(least - {square}) * {factor}')})) - min(least) * {factor} - {constant} "
+        f"FROM ({nearest}) AS nearest CROSS JOIN {support})"
     )
 
 
@@ -112,6 +117,16 @@ def _log_background(z: str, decision: Decision) -> str:
 
 
 def _softplus(x: str) -> str:
-    """Return log(1 + exp(x)), accurate also where it is tiny: max(x, 0) + 2 atanh(t / (2 + t)) with t = exp(−|x|)."""
-    t = f"exp(-abs({x}))"
-    return f"(max({x}, 0) + 2 * atanh({t} / (2 + {t})))"
+    """Return log(1 + exp(x)), accurate also where it is tiny: max(x, 0) + log(1 + t) with t = exp(−|x|).
+
+    In floating point u = 1 + t is rounded, but log(u) and u − 1 then have the same relative error, so
+    log(1 + t) = log(u) t / (u − 1) (Kahan); it is t where u = 1.
+    """
+    t = _exp(f"-abs({x})")
+    small = f"CASE WHEN 1 + {t} = 1 THEN {t} ELSE ln(1 + {t}) * {t} / ((1 + {t}) - 1) END"
+    return f"(CASE WHEN {x} > 0 THEN {x} ELSE 0 END + {small})"
+
+
+def _exp(x: str) -> str:
+    """Return exp(x) for negative x, and zero where PostgreSQL would report an underflow."""
+    return f"CASE WHEN {x} > -700 THEN exp({x}) ELSE 0 END"

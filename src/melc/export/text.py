@@ -45,7 +45,7 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     digits : int, default=None
         Significant digits of the numbers. By default they are written in full, so that the printed rule predicts
-        exactly what the model predicts.
+        what the model predicts, up to the rounding of the sum.
     odds : bool, default=False
         Whether to add, for more than two classes, the formulas and numbers of the odds: one line per support point of
         the densities. The text is then sufficient to compute every prediction.
@@ -120,7 +120,9 @@ def _support(decision: Decision, interval: int, labels: list[str]) -> str:
     """Return the number (or total weight) of the training rows of either class in an interval."""
     if decision.counts is None:
         return ""
-    counts = [f"{count:.6g} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
+    # "25 1" would be two numbers.
+    of = " of class" if any(label[:1].isdigit() or label[:1] in "-+." for label in labels) else ""
+    counts = [f"{count:.6g}{of} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
     return f"  ({', '.join(counts)})"
 
 

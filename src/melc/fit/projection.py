@@ -33,6 +33,7 @@ from melc.kernels import (
 )
 from melc.model.condensing import densities_along
 from melc.model.decision import Decision, decide
+from melc.model.density import LEAST_VARIANCE
 from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.shrinkage import Shrinkage
@@ -47,9 +48,6 @@ _CANCELLED = 1e-8
 
 # Minimum bandwidth of a density, in units of the spacing of floats at the outermost projection.
 _STEPS_PER_KERNEL = 8
-# Minimum kernel variance: the reciprocal of a much smaller one overflows. Features of the smallest allowed scale come
-# near it if a class hardly varies.
-_LEAST_VARIANCE = 1e-305
 
 # From this many rows on, several classes are solved in parallel, which saves passes. Fewer rows stay in the cache.
 _WORTH_TOGETHER = 100_000
@@ -242,7 +240,7 @@ def describe(
     if _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread)) < 0:
         direction, summary = -direction, summary.mirrored()
     # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
-    least = max(_LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
+    least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     first, second = (max(v, least) for v in _density_variances(spread, shrunk, settings))
     decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
     decision = decision.with_counts(rows.count(direction, decision.thresholds))

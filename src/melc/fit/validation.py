@@ -138,12 +138,15 @@ def check_number_of_classes(n_classes: int, n_rows: int, n_bytes: int) -> None:
     The codes of each class against the rest take one byte for each row.
     """
     needed = n_classes * n_rows
-    few_rows = n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes
-    if few_rows or needed > max(_SMALL_CODES, _CODES_PER_BYTE * n_bytes):
+    problem = ""
+    if n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes:
+        problem = f"fewer than {_ROWS_PER_CLASS} rows for each class"
+    elif needed > max(_SMALL_CODES, _CODES_PER_BYTE * n_bytes):
+        problem = f"coding them takes {needed / 2**20:.1f} MiB, while X has {n_bytes / 2**20:.1f} MiB"
+    if problem:
         raise ValueError(
-            f"y holds {n_classes} classes in {n_rows} rows; coding them takes {needed / 2**20:.0f} MiB, while X has "
-            f"{n_bytes / 2**20:.0f} MiB. If y is a quantity, use a regressor. If it is a row number, choose another "
-            "column. If it is a class, join the rare ones."
+            f"y holds {n_classes} classes in {n_rows} rows: {problem}. If y is a quantity, use a regressor. If it is a "
+            "row number, choose another column. If it is a class, join the rare ones."
         )
 
 

@@ -21,6 +21,10 @@ _NODES_PER_BIN = kernels.ORDER // 2
 # of the bin then have fewer distinct positions than the quadrature has nodes.
 _RANK_TOLERANCE = 1e-9
 
+# Minimum kernel variance: the reciprocal of a much smaller one overflows. Features of the smallest allowed scale come
+# near it if a class hardly varies.
+LEAST_VARIANCE = 1e-305
+
 _POINTS_AT_ONCE = 1 << 16
 
 
