@@ -38,9 +38,7 @@ def written(path, content, **options):
 class TestMisreadNumbers:
     def test_a_text_among_numbers_is_named(self):
         table = pa.table({"bmi": [str(k) for k in range(98)] + ["unknown", "n. a."]})
-        with pytest.raises(
-            TableError, match=r"98 numbers and 2 text values: 'unknown', 'n. a.'.*--na-values"
-        ):
+        with pytest.raises(TableError, match=r"98 numbers and 2 text values: 'unknown', 'n. a.'.*--na-values"):
             learn_encoding(table, ["bmi"])
 
     def test_decimal_commas(self):
