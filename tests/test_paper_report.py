@@ -161,6 +161,28 @@ def test_pointing_at_a_square_tells_its_numbers(open_page):
     assert words.is_hidden()
 
 
+def test_a_tap_on_a_square_tells_its_numbers(open_page):
+    page = open_page(has_touch=True)
+    page.locator("#figure2 rect[data-words]").first.tap()
+    assert "BAC" in page.locator("#words").inner_text()
+    page.locator("h1").tap()
+    assert page.locator("#words").is_hidden()
+
+
+def test_squares_are_reached_by_the_keyboard(open_page):
+    page = open_page()
+    squares = page.locator("#figure2 svg").nth(1).locator("rect[data-words]")
+    squares.first.focus()
+    assert page.locator("#words").inner_text() == squares.first.get_attribute("data-words")
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#words").inner_text() == squares.nth(1).get_attribute("aria-label")
+    page.keyboard.press("ArrowDown")  # there is no further one below
+    assert page.evaluate("document.activeElement.dataset.words") == squares.nth(1).get_attribute("data-words")
+    page.keyboard.press("Tab")
+    assert page.locator("#figure2 svg").nth(1).locator("rect[tabindex='0']").count() == 1
+    assert page.locator("#words").inner_text() != squares.nth(1).get_attribute("data-words")
+
+
 def test_figures_are_drawn(open_page):
     page = open_page()
     assert page.locator("#figure2 svg").count() == 6

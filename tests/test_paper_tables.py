@@ -75,6 +75,16 @@ def test_a_missing_data_set_keeps_its_row_without_numbers():
     assert "| heart | — | 0.29 |" in tables.exp_call_ratios(results).markdown()
 
 
+def test_a_single_fold_has_no_spread():
+    results = made_results(profile=tiny_with(data_sets=("sonar", "heart"), folds=(0,)))
+    table = tables.balanced_accuracies(results)
+    values = [value for row in table.rows for value in row if isinstance(value, MeanAndSpread)]
+    assert values
+    assert {value.spread for value in values} == {None}
+    assert "0.800 ± –" in table.markdown()
+    assert "0.8 ± –" in table.csv()
+
+
 def test_accuracy_table_has_mean_and_spread_over_folds():
     def record_of(cell):
         return made_record(cell, 0.7 if cell.fold == 0 else 0.9)

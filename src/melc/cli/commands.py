@@ -105,7 +105,6 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
     """
     from melc.fit.progress import counting_runs
-    from melc.tables.assess import count_classes
     from melc.tables.fit import Roles, fit_table
     from melc.tables.large import open_problem
     from melc.tables.summary import fit_summary
@@ -121,10 +120,10 @@ def fit(
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
             problem, name = stack.enter_context(open_problem(source, roles))
-        n_classes = count_classes(problem.labels)
+        n_rows, n_classes = sum(problem.class_counts.values()), len(problem.class_counts)
         n_runs = n_init * (n_classes if n_classes > 2 else 1)
         with (
-            report.progress(f"fitting {len(problem.labels)} rows", n_runs) as step,
+            report.progress(f"fitting {n_rows} rows", n_runs) as step,
             report.warnings_as_notes(),
             counting_runs(model, step),
         ):

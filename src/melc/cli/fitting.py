@@ -50,7 +50,7 @@ def cross_validated_accuracy(problem: Any, model: Any, seed: int, report: Report
     """Return (mean, standard deviation, number of folds) of the balanced accuracy; None if a class has one row."""
     from melc.tables.assess import possible_folds, summarise
 
-    n_folds = possible_folds(problem.labels, 5)
+    n_folds = possible_folds(problem, 5)
     if n_folds < 2:
         report.note("no cross-validation: a class has only one row")
         return None
@@ -75,7 +75,7 @@ def _sampled(problem: Any, seed: int, report: Reporter) -> Any:
     """Return a sample of a problem in a mapped file, and other problems as they are."""
     from melc.tables.problem import StoredProblem
 
-    n_rows = len(problem.labels)
+    n_rows = sum(problem.class_counts.values())
     if not isinstance(problem, StoredProblem) or n_rows <= _MOST_CROSS_VALIDATED:
         return problem
     report.note(f"cross-validation uses a random sample of {_MOST_CROSS_VALIDATED:,} of the {n_rows:,} rows")

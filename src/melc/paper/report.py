@@ -145,7 +145,7 @@ def _table_cell(table: Table, value: Value, column: int) -> str:
 
 
 def _heat_maps(results: Results) -> str:
-    """Return the heat maps of Figure 2, grouped by approximation; each square has a text to show on hover."""
+    """Return the heat maps of Figure 2, grouped by approximation; each square has its numbers as a text to show."""
     losses = means.accuracy_losses(results).set_index(["method", "data_set", "gamma", "eps"]).sort_index()
     groups = []
     for method in APPROXIMATIONS:
@@ -175,7 +175,8 @@ def _heat_map(results: Results, losses: pd.DataFrame, method: str, data_set: str
     labels.append(f'<text x="{(left + width) // 2}" y="{height - 5}">γ</text><text x="7" y="{top + 10}">ε</text>')
     return (
         f'<figure class="panel"><figcaption>{escape(data_set)}</figcaption>'
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(data_set)}, {TITLES[method]}">'
+        f'<svg viewBox="0 0 {width} {height}" role="group" aria-label="{escape(data_set)}, {TITLES[method]}" '
+        f'data-rows="{len(epsilons)}">'
         f"{''.join(squares)}{''.join(labels)}</svg></figure>"
     )
 
@@ -189,4 +190,5 @@ def _square(losses: pd.DataFrame, place: tuple[str, str, float, float], x: int, 
     words = f"{data_set}, γ = {gamma:g}, ε = {eps:g}: BAC {bac:.3f} (exact {bac + loss:.3f}), {-loss:+.1%}"
     opacity = min(1.0, abs(loss) / COLOUR_LIMIT)
     kind = "loss" if loss > 0 else "gain"
-    return f'<rect class="{kind}" {box} fill-opacity="{opacity:.2f}" data-words="{escape(words)}"/>'
+    said = f'role="img" aria-label="{escape(words)}" tabindex="-1" data-words="{escape(words)}"'
+    return f'<rect class="{kind}" {box} fill-opacity="{opacity:.2f}" {said}/>'

@@ -27,10 +27,10 @@ _OFF_COLUMNS = ("measured", "paper", "difference", "γ = 0.5", "γ = 1", "γ = 2
 
 @dataclass(frozen=True)
 class MeanAndSpread:
-    """A mean and the standard deviation around it."""
+    """A mean and the standard deviation around it, which is None for a single value."""
 
     mean: float
-    spread: float
+    spread: float | None
 
 
 Value = float | str | MeanAndSpread | None
@@ -73,15 +73,18 @@ class Table:
 def format_value(value: Value, decimals: int) -> str:
     """Return a value as text.
 
-    >>> format_value(MeanAndSpread(0.81234, 0.02), 3), format_value(None, 1), format_value(12345.6, 0)
-    ('0.812 ± 0.020', '—', '12,346')
+    >>> format_value(MeanAndSpread(0.81234, 0.02), 3), format_value(MeanAndSpread(0.8, None), 3)
+    ('0.812 ± 0.020', '0.800 ± –')
+    >>> format_value(None, 1), format_value(12345.6, 0)
+    ('—', '12,346')
     """
     if value is None:
         return "—"
     if isinstance(value, str):
         return value
     if isinstance(value, MeanAndSpread):
-        return f"{value.mean:.{decimals}f} ± {value.spread:.{decimals}f}"
+        spread = "–" if value.spread is None else f"{value.spread:.{decimals}f}"
+        return f"{value.mean:.{decimals}f} ± {spread}"
     return f"{value:,.{decimals}f}"
 
 
@@ -397,11 +400,13 @@ def _best_gamma(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _spread(values: pd.Series) -> MeanAndSpread | None:
-    """Return mean and standard deviation, or None if there are no values."""
-    return MeanAndSpread(float(values.mean()), float(values.std(ddof=0))) if len(values) else None
+    """Return mean and standard deviation, or None if there are no values. A single value has no deviation."""
+    if not len(values):
+        return None
+    return MeanAndSpread(float(values.mean()), float(values.std(ddof=0)) if len(values) > 1 else None)
 
 
 def _csv_value(value: Value) -> str:
     if isinstance(value, MeanAndSpread):
-        return f"{value.mean!r} ± {value.spread!r}"
+        return f"{value.mean!r} ± {'–' if value.spread is None else repr(value.spread)}"
     return "" if value is None else str(value)

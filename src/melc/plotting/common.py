@@ -32,6 +32,15 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def names_as_they_are() -> Any:
+    """Return a context in which dollar signs in texts are drawn and do not begin a formula."""
+    try:
+        from matplotlib import rc_context
+    except ImportError as error:
+        raise ImportError("Plots need matplotlib: pip install 'melc[plot]'") from error
+    return rc_context({"text.parse_math": False})
+
+
 def axes(ax: Any) -> Any:
     """Return ``ax``, or the axes of a new figure if it is None."""
     return pyplot().subplots(layout="constrained")[1] if ax is None else ax
@@ -64,8 +73,14 @@ def projection_index(model: Any, class_label: Any) -> int:
 def side_labels(model: Any, index: int) -> tuple[str, str]:
     """Return the names of the two densities of a projection; with more than two classes the first is "rest"."""
     if len(model.decisions_) == 1:
-        return str(model.classes_[0]), str(model.classes_[1])
-    return "rest", str(model.classes_[index])
+        return _bounded(model.classes_[0]), _bounded(model.classes_[1])
+    return "rest", _bounded(model.classes_[index])
+
+
+def _bounded(label: Any, most: int = 40) -> str:
+    """Return the name of a class, cut in the middle if it is too long to be drawn."""
+    name = str(label)
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
 
 def shortened(names: list[str], most: int = 32) -> list[str]:

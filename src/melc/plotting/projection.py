@@ -27,6 +27,8 @@ from melc.plotting.common import (
 _GRID_POINTS = 1001
 # data="auto" draws one tick per row up to this many rows, and a histogram for more.
 _MOST_RUG_TICKS = 1000
+# More thresholds than this are not drawn one by one: they could not be told apart.
+_MOST_THRESHOLDS = 200
 # Probability mass of each density that may lie outside the plot, at either end.
 _MASS_LEFT_OUT = 5e-4
 
@@ -168,10 +170,11 @@ class ProjectionDisplay:
 
     def _shade_decisions(self) -> None:
         """Shade each interval in the colour of its class, and draw a band with the class name along the top."""
-        edges = np.clip(np.concatenate([[-np.inf], self.thresholds, [np.inf]]), self.grid[0], self.grid[-1])
+        thresholds, codes = self._drawn()
+        edges = np.clip(np.concatenate([[-np.inf], thresholds, [np.inf]]), self.grid[0], self.grid[-1])
         visible = self.grid[-1] - self.grid[0]
         last_narrow = -np.inf
-        for left, right, code in zip(edges[:-1], edges[1:], self.codes, strict=True):
+        for left, right, code in zip(edges[:-1], edges[1:], codes, strict=True):
             if left == right:
                 continue
             self.ax_.axvspan(left, right, color=CLASS_COLOURS[code], alpha=0.10, linewidth=0, zorder=0)
@@ -261,14 +264,26 @@ class ProjectionDisplay:
         ]
 
     def _draw_thresholds(self) -> None:
-        inside = (self.thresholds > self.grid[0]) & (self.thresholds < self.grid[-1])
+        drawn, _ = self._drawn()
+        inside = (drawn > self.grid[0]) & (drawn < self.grid[-1])
         name = "threshold" if inside.sum() == 1 else "thresholds"
+        if len(drawn) < len(self.thresholds):
+            name = f"some of {len(self.thresholds)} thresholds"
         self.threshold_lines_ = [
             self.ax_.axvline(t, color=BLACK, linewidth=1, linestyle=":", label=name if k == 0 else None)
-            for k, t in enumerate(self.thresholds[inside])
+            for k, t in enumerate(drawn[inside])
         ]
         self._note_far_thresholds(int(np.sum(self.thresholds <= self.grid[0])), "left")
         self._note_far_thresholds(int(np.sum(self.thresholds >= self.grid[-1])), "right")
+
+    def _drawn(self) -> tuple[Floats, NDArray[np.int8]]:
+        """Return the thresholds to draw and the classes between them: all, or those of cells if there are very many."""
+        if len(self.thresholds) <= _MOST_THRESHOLDS:
+            return self.thresholds, self.codes
+        edges = np.linspace(self.grid[0], self.grid[-1], _MOST_THRESHOLDS + 1)
+        codes = self.codes[np.searchsorted(self.thresholds, (edges[:-1] + edges[1:]) / 2, side="right")]
+        changes = np.flatnonzero(np.diff(codes)) + 1
+        return edges[changes], codes[np.concatenate([[0], changes])]
 
     def _note_far_thresholds(self, count: int, side: Literal["left", "right"]) -> None:
         """Write at one side how many thresholds lie outside the plot."""

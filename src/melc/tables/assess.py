@@ -48,14 +48,9 @@ def _scaled(model: Any) -> Any:
     return make_pipeline(StandardScaler(), model)
 
 
-def count_classes(labels: NDArray[Any]) -> int:
-    """Return the number of different labels."""
-    return len(np.unique(labels))
-
-
-def possible_folds(labels: NDArray[Any], wanted: int) -> int:
+def possible_folds(problem: AnyProblem, wanted: int) -> int:
     """Return the number of folds: ``wanted``, but at most the number of rows of the smallest class."""
-    return int(min(wanted, np.unique(labels, return_counts=True)[1].min()))
+    return min(wanted, *problem.class_counts.values())
 
 
 def cross_validate(
@@ -65,11 +60,11 @@ def cross_validate(
 
     The encoding of the columns is learned on the training part of each fold.
     """
-    n_possible = possible_folds(problem.labels, n_folds)
+    n_possible = possible_folds(problem, n_folds)
     if n_possible < n_folds:
-        classes, counts = np.unique(problem.labels, return_counts=True)
+        smallest = min(problem.class_counts, key=problem.class_counts.__getitem__)
         raise ValueError(
-            f"Class {classes[np.argmin(counts)]!s} has {n_possible} rows, too few for {n_folds} folds; "
+            f"Class {smallest} has {n_possible} rows, too few for {n_folds} folds; "
             f"use fewer folds (--cv {max(2, n_possible)}) or more rows."
         )
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)

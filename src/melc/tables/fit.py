@@ -1,5 +1,9 @@
 """Fit a model to a table: select the columns, encode them, fit, and express the model in the units of the file."""
 
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,13 +112,42 @@ def fit_table(problem: AnyProblem, target: str, model: MELC, *, standardize: boo
     """
     encoding, X = problem.encoded
     if not standardize:
-        model.fit(encoding.framed(X), problem.labels, sample_weight=problem.weights)
-        return TableModel(nameless(model), encoding, target)
+        return TableModel(_fitted(model, encoding.framed(X), problem), encoding, target)
     mean, spread = mean_and_spread(X)
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     scale = np.where(spread > 1e-12 * largest, spread, 1.0)  # constant features are left as they are
-    model.fit(encoding.framed(_standardized(X, mean, scale)), problem.labels, sample_weight=problem.weights)
-    return TableModel(in_units_of(nameless(model), mean, scale), encoding, target)
+    model = _fitted(model, encoding.framed(_standardized(X, mean, scale)), problem)
+    return TableModel(in_units_of(model, mean, scale), encoding, target)
+
+
+def _fitted(model: MELC, X: Any, problem: AnyProblem) -> MELC:
+    """Fit the model; with rows in a file to the numbers of the classes, since their labels take too much memory."""
+    if isinstance(problem, Problem):
+        return nameless(model.fit(X, problem.labels, sample_weight=problem.weights))
+    classes = problem.classes
+    with _naming(classes.tolist()):
+        model.fit(X, problem.codes, sample_weight=problem.weights)
+    model.classes_ = classes
+    if len(classes) == 2:
+        model.interval_classes_ = classes[model.decisions_[0].codes]
+    return nameless(model)
+
+
+@contextmanager
+def _naming(classes: list[Any]) -> Iterator[None]:
+    """Replace numbers of classes by labels in the warnings and errors of this block."""
+
+    def named(text: object) -> str:
+        return re.sub(r"\b([Cc]lass) (\d+)\b", lambda found: f"{found[1]} {classes[int(found[2])]!r}", str(text))
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    except ValueError as error:
+        raise ValueError(named(error)) from None
+    for warning in caught:
+        warnings.warn(named(warning.message), warning.category, stacklevel=3)
 
 
 def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from melc.arrays import Floats
 from melc.tables.arrow import arrow
 from melc.tables.encoding import Encoding, column_of, encoding_of, refuse_missing
 from melc.tables.fit import Roles, against_rest, check_roles, labels_of, problem_of, weights_of
@@ -62,15 +61,24 @@ def _stored_problem(source: Source, roles: Roles, folder: Path) -> tuple[StoredP
     encoding = _encoding(used, roles.impute)
     kinds = {target: surveys[target].kind, **encoding.kinds}
     kinds |= {} if roles.weights is None else {roles.weights: surveys[roles.weights].kind}
-    rows = _Rows(encoding, target, roles, folder / "rows")
-    with open(rows.path, "wb") as stream:
+    with _Rows(encoding, target, roles, folder) as rows:
         for block in read_blocks(source, kinds):
-            rows.write(block, stream)
-    X = np.memmap(rows.path, dtype=np.float64, mode="r+", shape=(rows.n_rows, len(encoding.feature_names)))
+            rows.write(block)
+    arrow().default_memory_pool().release_unused()
+    X = np.memmap(folder / "rows", dtype=np.float64, mode="r+", shape=(rows.n_rows, len(encoding.feature_names)))
     if roles.impute:
         encoding = _filled(encoding, X)
     X.flush()
-    return StoredProblem(encoding, _read_only(X), rows.labels(roles.positive), rows.all_weights()), target
+    classes, places = np.unique(against_rest(np.array(list(rows.numbers)), roles.positive), return_inverse=True)
+    codes = places.astype(np.int8 if len(classes) < 128 else np.int16)[np.fromfile(folder / "codes", dtype=np.int16)]
+    _refuse_single_class(target, classes)
+    weights = None if roles.weights is None else np.fromfile(folder / "weights")
+    return StoredProblem(encoding, _read_only(X), classes, codes, weights), target
+
+
+def _refuse_single_class(target: str, classes: NDArray[Any]) -> None:
+    if len(classes) == 1:
+        raise TableError(f"The target {target!r} has one class only: {classes.tolist()[0]!r}; two or more are needed.")
 
 
 def _surveys(source: Source, roles: Roles) -> dict[str, Survey]:
@@ -99,38 +107,44 @@ def _encoding(surveys: list[Survey], impute: bool) -> Encoding:
 
 
 class _Rows:
-    """Writes encoded rows to a file, and keeps their labels and weights."""
+    """Writes encoded rows, the numbers of their classes, and their weights, each to a file in a folder.
 
-    def __init__(self, encoding: Encoding, target: str, roles: Roles, path: Path) -> None:
-        self._encoding, self._target, self.path = encoding, target, path
-        self._weights_name, self._impute = roles.weights, roles.impute
-        self._numbers: dict[Any, int] = {}  # of the classes, in the order in which they occur
-        self._codes: list[NDArray[np.int16]] = []
-        self._weights: list[Floats] = []
+    Small arrays that stay in memory between large ones that do not would keep the memory of these from being reused.
+    """
+
+    def __init__(self, encoding: Encoding, target: str, roles: Roles, folder: Path) -> None:
+        self._encoding, self._target, self._roles = encoding, target, roles
+        self._files = [open(folder / name, "wb") for name in ("rows", "codes", "weights")]  # noqa: SIM115
+        self.numbers: dict[Any, int] = {}  # of the classes, in the order in which they occur
         self.n_rows = 0
 
-    def write(self, block: Any, stream: Any) -> None:
-        table = arrow().table({name: block.column(name) for name in block.schema.names})
-        stream.write(self._encoding.encode(table, missing_as_nan=self._impute).X.tobytes())
-        classes, codes = np.unique(labels_of(table.column(self._target), self._target), return_inverse=True)
-        numbers = [self._numbers.setdefault(label, len(self._numbers)) for label in classes.tolist()]
-        if len(self._numbers) > _MOST_CLASSES:
+    def __enter__(self) -> "_Rows":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for file in self._files:
+            file.close()
+
+    def write(self, block: Any) -> None:
+        """Write the rows of a block."""
+        rows, codes, weights = self._files
+        rows.write(self._encoding.encode(block, missing_as_nan=self._roles.impute).X.data)
+        codes.write(self._codes(block.column(self._target)).data)
+        name = self._roles.weights
+        if name is not None:
+            weights.write(weights_of(block.column(name), name).data)
+        self.n_rows += block.num_rows
+
+    def _codes(self, column: Any) -> NDArray[np.int16]:
+        """Return the numbers of the classes in a column. New classes get the next number."""
+        classes, places = np.unique(labels_of(column, self._target), return_inverse=True)
+        numbers = [self.numbers.setdefault(label, len(self.numbers)) for label in classes.tolist()]
+        if len(self.numbers) > _MOST_CLASSES:
             raise TableError(
                 f"The target {self._target!r} has more than {_MOST_CLASSES} different values; choose a column with "
                 "classes with --target."
             )
-        self._codes.append(np.array(numbers, dtype=np.int16)[codes])
-        if self._weights_name is not None:
-            self._weights.append(weights_of(table.column(self._weights_name), self._weights_name))
-        self.n_rows += table.num_rows
-
-    def labels(self, positive: str | None) -> NDArray[Any]:
-        """Return the labels. Texts are objects, which are shared: an array of texts could take more than the rows."""
-        classes = against_rest(np.array(list(self._numbers)), positive)
-        return (classes.astype(object) if classes.dtype.kind == "U" else classes)[np.concatenate(self._codes)]
-
-    def all_weights(self) -> Floats | None:
-        return np.concatenate(self._weights) if self._weights else None
+        return np.array(numbers, dtype=np.int16)[places]
 
 
 def _filled(encoding: Encoding, X: Any) -> Encoding:

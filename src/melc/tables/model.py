@@ -44,8 +44,12 @@ class TableModel:
         return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_text(self, *, digits: int | None = None, odds: bool = False) -> str:
-        """Return the rule as text; see :func:`melc.export.export_text`."""
-        return export_text(self.model, self.encoding.feature_names, digits=digits, odds=odds)
+        """Return the rule as text, with the reference of every text column; see :func:`melc.export.export_text`."""
+        rule = export_text(self.model, self.encoding.feature_names, digits=digits, odds=odds)
+        references = [f"  {c.name}={c.categories[0]}" for c in self.encoding.columns if c.categories is not None]
+        if not references:
+            return rule
+        return "\n".join([rule, "categories without a weight of their own, which count as zero:", *references])
 
     def to_sql(self, table: str = "data") -> str:
         """Return the query of :func:`melc.export.to_sql`, with missing values filled and text columns encoded in it."""

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from melc.plotting import ProjectionDisplay, WeightsDisplay
-from melc.plotting.common import new_figure
+from melc.plotting.common import names_as_they_are, new_figure
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
 from melc.tables.scoring import known_labels
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
+_MOST_LINES = 2000  # of the rule on a page
 
 
 def ending_of(path: Path) -> str:
@@ -26,11 +27,12 @@ def draw(fitted: TableModel, table: Any, ending: str, *, title: str = "", label:
     """Return a plot of a model, with the rows of a table if given, as the content of a file with the given ending."""
     X, y = _rows(fitted, table)
     class_label = _class_of(fitted, label)
-    if ending == ".html":
-        return _page(fitted, X, y, class_label, title).encode()
-    buffer = io.BytesIO()
-    _projection(fitted, X, y, class_label).savefig(buffer, format=ending[1:], dpi=150)
-    return buffer.getvalue()
+    with names_as_they_are():
+        if ending == ".html":
+            return _page(fitted, X, y, class_label, title).encode()
+        buffer = io.BytesIO()
+        _projection(fitted, X, y, class_label).savefig(buffer, format=ending[1:], dpi=150)
+        return buffer.getvalue()
 
 
 def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
@@ -82,6 +84,13 @@ def _svg(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
+def _rule(fitted: TableModel) -> str:
+    """Return the rule as text, shortened if it is very long."""
+    lines = [line if len(line) <= 500 else f"{line[:500]}…" for line in fitted.to_text(digits=5).splitlines()]
+    more = [f"… and {len(lines) - _MOST_LINES} more lines; melc explain prints them all"] * (len(lines) > _MOST_LINES)
+    return "\n".join(lines[:_MOST_LINES] + more)
+
+
 def _page(fitted: TableModel, X: Any, y: Any, class_label: Any, title: str) -> str:
     """Return a self-contained HTML page with the plots and the rule."""
     all_of_several = class_label is None and len(fitted.model.decisions_) > 1
@@ -101,6 +110,6 @@ pre {{ background: #f5f5f5; padding: 1rem; overflow-x: auto }}
 <h2>Features</h2>
 {weights}
 <h2>Rule</h2>
-<pre>{html.escape(fitted.to_text(digits=5))}</pre>
+<pre>{html.escape(_rule(fitted))}</pre>
 </body></html>
 """

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
 from melc.arrays import Floats
 from melc.tables.encoding import Encoding, learn_encoding
@@ -33,6 +32,12 @@ class Problem:
         encoding = learn_encoding(self.table, self.columns, impute=self.impute)
         return encoding, encoding.encode(self.table).X
 
+    @functools.cached_property
+    def class_counts(self) -> dict[Any, int]:
+        """The number of rows of each class."""
+        labels, counts = np.unique(self.labels, return_counts=True)
+        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+
     def fold(self, train: NDArray[np.int64], test: NDArray[np.int64]) -> tuple[Encoding, Floats, Floats]:
         """Return the features of the training and test rows, in the encoding learned from the training rows."""
         kinds, _ = self.encoded
@@ -43,12 +48,26 @@ class Problem:
 
 @dataclass(frozen=True)
 class StoredProblem:
-    """A classification problem whose features, shape (n_rows, n_features), are already encoded: in a mapped file."""
+    """A classification problem whose features, shape (n_rows, n_features), are already encoded: in a mapped file.
+
+    ``classes`` are the labels, and ``codes``, shape (n_rows,), the place of each row's label among them.
+    """
 
     encoding: Encoding
     X: Floats
-    labels: NDArray[Any]
+    classes: NDArray[Any]
+    codes: NDArray[Any]
     weights: Floats | None = None
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The label of every row, which may take more memory than is available: use ``codes`` where possible."""
+        return self.classes[self.codes]
+
+    @functools.cached_property
+    def class_counts(self) -> dict[Any, int]:
+        """The number of rows of each class."""
+        return dict(zip(self.classes.tolist(), np.bincount(self.codes).tolist(), strict=True))
 
     @property
     def encoded(self) -> tuple[Encoding, Floats]:
@@ -60,13 +79,18 @@ class StoredProblem:
         return self.encoding, self.X[train], self.X[test]
 
     def sample(self, n_rows: int, seed: int) -> "StoredProblem":
-        """Return a random sample of the rows, with the same shares of the classes."""
-        _, chosen = train_test_split(
-            np.arange(len(self.labels)), test_size=n_rows, stratify=self.labels, random_state=seed
-        )
+        """Return a random sample of about ``n_rows`` rows, with the same shares of the classes."""
+        rng = np.random.default_rng(seed)
+        share = min(1.0, n_rows / len(self.codes))
+        chosen = np.concatenate([_some(np.flatnonzero(self.codes == k), share, rng) for k in range(len(self.classes))])
         chosen.sort()
         weights = None if self.weights is None else self.weights[chosen]
-        return StoredProblem(self.encoding, self.X[chosen], self.labels[chosen], weights)
+        return StoredProblem(self.encoding, np.array(self.X[chosen]), self.classes, self.codes[chosen], weights)
+
+
+def _some(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return a random share of some rows; of few rows, at least five, or all."""
+    return rng.choice(rows, min(len(rows), max(5, round(share * len(rows)))), replace=False, shuffle=False)
 
 
 AnyProblem = Problem | StoredProblem

@@ -116,7 +116,8 @@ def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
 
 def parquet_file(stream: Peekable) -> Any:
     """Return the Parquet file in a stream."""
-    file = arrow().parquet.ParquetFile(_seekable(stream))
+    # A buffer filled in advance would keep all that has been read until the file is closed.
+    file = arrow().parquet.ParquetFile(_seekable(stream), pre_buffer=False)
     check_names(file.schema_arrow.names)
     return file
 

@@ -17,13 +17,12 @@ def fit_summary(fitted: TableModel, problem: AnyProblem, accuracy: tuple[float, 
 
     ``accuracy`` is the mean, standard deviation and number of folds of the balanced accuracy, or None.
     """
-    labels, counts = np.unique(problem.labels, return_counts=True)
     model = fitted.model
     _, spread = mean_and_spread(problem.encoded[1])
     return {
-        "rows": len(problem.labels),
+        "rows": sum(problem.class_counts.values()),
         "features": int(model.n_features_in_),
-        "classes": {str(label): int(count) for label, count in zip(labels, counts, strict=True)},
+        "classes": {str(label): count for label, count in problem.class_counts.items()},
         "divergence": np.atleast_1d(model.divergence_).tolist(),
         "balanced_accuracy": None
         if accuracy is None

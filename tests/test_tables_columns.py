@@ -1,0 +1,260 @@
+"""Columns that are easily misread: numbers among texts, decimal commas, identifiers, dates; and files of all kinds."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cli_cases import call, patients
+from melc import MELC
+from melc.tables import (
+    Roles,
+    Source,
+    TableError,
+    fit_table,
+    learn_encoding,
+    problem_of,
+    read_blocks,
+    read_table,
+    table_model_from_json,
+)
+from melc.tables import source as source_module
+
+TEXT = "size,colour\n1,red\n2.5,blue\n"
+
+
+def written(path, content, **options):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return Source(str(path), **options)
+
+
+class TestMisreadNumbers:
+    def test_a_text_among_numbers_is_named(self):
+        table = pa.table({"bmi": [str(k) for k in range(98)] + ["unknown", "n. a."]})
+        with pytest.raises(TableError, match=r"98 numbers and 2 text values: 'unknown', 'n. a.'.*--na-values"):
+            learn_encoding(table, ["bmi"])
+
+    def test_decimal_commas(self):
+        table = pa.table({"bmi": [f"{k},5" for k in range(30)]})
+        with pytest.raises(TableError, match=r"'bmi' has numbers with decimal commas, such as '0,5'.*--decimal ,"):
+            learn_encoding(table, ["bmi"])
+
+    def test_texts_that_are_meant_as_texts_stay_categories(self):
+        table = pa.table({"zip": ["01", "02"] * 10, "grade": ["1", "2", "A", "B"] * 5})
+        assert learn_encoding(table, ["zip", "grade"]).feature_names == ["zip=02", "grade=2", "grade=A", "grade=B"]
+
+    def test_missing_values_with_another_name(self, tmp_path):
+        source = written(tmp_path / "t.csv", "a,b\n1,x\nunknown,?\n", na_values=("unknown", "?"))
+        assert read_table(source).to_pydict() == {"a": [1, None], "b": ["x", None]}
+        (block,) = read_blocks(source, {"a": "number", "b": "text"})
+        assert block.to_pydict() == {"a": [1, None], "b": ["x", None]}
+
+    def test_decimal_point(self, tmp_path):
+        source = written(tmp_path / "t.csv", "a;b\n1,5;x\n2;y\n", decimal=",")
+        assert read_table(source).to_pydict() == {"a": [1.5, 2], "b": ["x", "y"]}
+        (block,) = read_blocks(source, {"a": "number"})
+        assert block.to_pydict() == {"a": [1.5, 2]}
+
+
+class TestIdentifiers:
+    def test_nearly_unique_texts_are_refused(self):
+        table = pa.table({"id": [f"p{k}" for k in range(100)] + ["p0"] * 20})
+        with pytest.raises(TableError, match=r"'id' has 100 different texts in 120 rows, such as 'p0'.*--drop 'id'"):
+            learn_encoding(table, ["id"])
+
+    def test_few_different_texts_are_not(self):
+        table = pa.table({"c": ["a", "b", "c"]})
+        assert len(learn_encoding(table, ["c"]).feature_names) == 2
+
+    def test_folds_do_not_judge_again(self):
+        n = 100
+        table = pa.table({"c": [f"c{k // 2}" for k in range(n)], "x": np.arange(n, dtype=float)})
+        problem, _ = problem_of(table.append_column("y", pa.array([k % 2 for k in range(n)], pa.float64())), Roles("y"))
+        train = np.arange(0, n, 2)  # 50 different texts in 50 rows
+        encoding, X_train, X_test = problem.fold(train, np.arange(1, n, 2))
+        assert X_train.shape == X_test.shape == (50, len(encoding.feature_names))
+
+
+class TestDates:
+    DAYS = ("2024-01-02", "1970-01-01", "1969-12-31 12:00", "2000-02-29T06:00:00")
+    NUMBERS = (19724, 0, -0.5, 11016.25)
+
+    def test_days_since_1970_with_a_note(self):
+        table = pa.table({"when": self.DAYS})
+        with pytest.warns(UserWarning, match=r"'when' holds dates; it is used as a number of days since 1970-01-01"):
+            encoding = learn_encoding(table, ["when"])
+        assert encoding.feature_names == ["when in days since 1970-01-01"]
+        np.testing.assert_array_equal(encoding.encode(table).X[:, 0], self.NUMBERS)
+
+    @pytest.mark.filterwarnings("ignore:.*holds dates")
+    def test_gaps_wrong_dates_and_time_zones(self):
+        encoding = learn_encoding(pa.table({"when": [*self.DAYS, None]}), ["when"], impute=True)
+        assert encoding.columns[0].fill == np.median(self.NUMBERS)
+        assert np.median(self.NUMBERS) == encoding.encode(pa.table({"when": pa.array([None], pa.string())})).X
+        np.testing.assert_array_equal(encoding.encode(pa.table({"when": ["1970-01-02T01:00:00+01:00"]})).X, [[1]])
+        with pytest.raises(TableError, match="'when' contains 'soon'; dates must be written as 2024-12-31"):
+            encoding.encode(pa.table({"when": ["2024-01-01", "soon"]}))
+
+    @pytest.mark.filterwarnings("ignore:.*holds dates")
+    @pytest.mark.parametrize("kind", ["date32", "timestamp[ns]", "timestamp[us, tz=Europe/Warsaw]"])
+    def test_parquet(self, tmp_path, kind):
+        days = pd.date_range("2020-01-01", periods=40, tz="UTC" if "tz" in kind else None)
+        types = {"date32": pa.date32(), "timestamp[ns]": pa.timestamp("ns")}
+        values = pa.array(days).cast(types.get(kind, pa.timestamp("us", "Europe/Warsaw")))
+        labels = ["a", "b"] * 20
+        pyarrow.parquet.write_table(pa.table({"when": values, "y": labels}), tmp_path / "t.parquet")
+        source = Source(str(tmp_path / "t.parquet"))
+        problem, _ = problem_of(read_table(source), Roles("y"))
+        encoding, X = problem.encoded
+        np.testing.assert_array_equal(X[:, 0], 18262 + np.arange(40))
+        (block,) = read_blocks(source, encoding.kinds)
+        np.testing.assert_array_equal(encoding.encode(block).X, X)
+
+    @pytest.mark.filterwarnings("ignore:.*holds dates")
+    def test_model_reads_back_and_sql_is_refused(self):
+        rng = np.random.default_rng(0)
+        days = [f"2024-01-{1 + k % 28:02d}" for k in range(60)]
+        table = pa.table({"when": days, "x": rng.normal(size=60), "y": ["a", "b"] * 30})
+        problem, target = problem_of(table, Roles("y"))
+        fitted = fit_table(problem, target, MELC(n_init=1, random_state=0))
+        again = table_model_from_json(fitted.to_json())
+        assert again.encoding == fitted.encoding
+        assert again.to_json() == fitted.to_json()
+        with pytest.raises(ValueError, match="'when' holds dates"):
+            fitted.to_sql()
+
+    def test_a_target_of_dates_stays_a_class(self):
+        table = pa.table({"x": [1.0, 2, 3, 4], "day": ["2024-01-01", "2024-01-02"] * 2})
+        assert problem_of(table, Roles("day"))[0].labels.tolist() == ["2024-01-01", "2024-01-02"] * 2
+
+
+class TestFiles:
+    @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+    def test_delimiters_are_found_out(self, tmp_path, mark):
+        source = written(tmp_path / "t.csv", TEXT.replace(",", mark))
+        assert read_table(source).column_names == ["size", "colour"]
+        assert [block.num_rows for block in read_blocks(source, {"size": "number"})] == [2]
+
+    def test_a_delimiter_within_quotes_is_none(self, tmp_path):
+        source = written(tmp_path / "t.csv", 'a,"b;c;d",e\n1,"2;3;4",5\n')
+        assert read_table(source).column_names == ["a", "b;c;d", "e"]
+
+    @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
+    def test_encodings(self, tmp_path, encoding):
+        source = written(tmp_path / "t.csv", "größe,b\n1,ü\n2,é\n".encode(encoding), encoding=encoding)
+        assert read_table(source).to_pydict() == {"größe": [1, 2], "b": ["ü", "é"]}
+        (block,) = read_blocks(source, {"größe": "number", "b": "text"})
+        assert block.to_pydict() == {"größe": [1, 2], "b": ["ü", "é"]}
+
+    def test_the_index_of_pandas_is_named_and_noted(self, tmp_path):
+        pd.DataFrame({"x": [1.5, 2.5], "y": ["a", "b"]}).to_csv(tmp_path / "t.csv")
+        source = Source(str(tmp_path / "t.csv"))
+        with pytest.warns(UserWarning, match="column 1 has no name and is called 'column 1'.*--drop 'column 1'"):
+            table = read_table(source)
+        assert table.to_pydict() == {"column 1": [0, 1], "x": [1.5, 2.5], "y": ["a", "b"]}
+        with pytest.warns(UserWarning, match="column 1 has no name"):
+            (block,) = read_blocks(source, {"x": "number", "column 1": "number"})
+        assert block.to_pydict() == {"x": [1.5, 2.5], "column 1": [0, 1]}
+
+    @pytest.mark.filterwarnings("ignore:.*has no name")
+    def test_a_nameless_column_after_empty_lines_and_a_name_with_a_line_break(self, tmp_path):
+        table = read_table(written(tmp_path / "t.csv", '\n\n,"a\nb"\n0,1\n1,2\n'))
+        assert table.to_pydict() == {"column 1": [0, 1], "a\nb": [1, 2]}
+
+    @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda b: zipped({"t.csv": b})])
+    def test_compressed_files(self, tmp_path, pack):
+        source = written(tmp_path / "t", pack(TEXT.encode()))
+        assert read_table(source).to_pydict() == {"size": [1, 2.5], "colour": ["red", "blue"]}
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (lambda: zipped({"a.csv": b"x", "b.csv": b"y"}), "the zip archive has 2 files"),
+            (lambda: zipped({"[Content_Types].xml": b"x", "b.xml": b"y"}), "Office document; save the table as CSV"),
+            (lambda: b"\x28\xb5\x2f\xfd123456", "compressed with Zstandard; unpack it"),
+            (lambda: b"PK\x03\x04 and no more", "cannot be read"),
+            (lambda: bz2.compress(TEXT.encode() * 99)[:-9], "cannot be read"),
+        ],
+    )
+    def test_archives_without_a_table(self, tmp_path, content, message):
+        with pytest.raises(TableError, match=message):
+            read_table(written(tmp_path / "t.zip", content()))
+
+    @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lambda b: zipped({"t.csv": b})])
+    def test_unpacking_without_end_stops(self, tmp_path, monkeypatch, pack):
+        monkeypatch.setattr(source_module, "_ALWAYS_UNPACKED", 2**21)
+        bomb = written(tmp_path / "bomb", pack(b"a,b\n" + b"1,2\n" * 2**21))
+        for read in (read_table, lambda s: list(read_blocks(s, {"a": "number"}))):
+            with pytest.raises(TableError, match="unpacks to more than 200 times its size"):
+                read(bomb)
+
+    def test_an_honest_file_may_be_large(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(source_module, "_ALWAYS_UNPACKED", 2**10)
+        numbers = np.random.default_rng(0).normal(size=20_000)
+        text = "a,b\n" + "".join(f"{x},1\n" for x in numbers)
+        assert read_table(written(tmp_path / "t.gz", gzip.compress(text.encode()))).num_rows == 20_000
+
+    def test_libsvm_counted_from_zero(self, tmp_path):
+        source = written(tmp_path / "t", "1 0:5 2:7\n0 1:2\n")
+        assert read_table(source).to_pydict() == {"label": [1, 0], "f0": [5, 0], "f1": [0, 2], "f2": [7, 0]}
+        (block,) = read_blocks(source, {"f0": "number", "f2": "number"})
+        assert block.select(["f0", "f2"]).to_pydict() == {"f0": [5, 0], "f2": [7, 0]}
+        with pytest.raises(TableError, match="counts features from 0, the model from 1"):
+            list(read_blocks(source, {"f1": "number", "f2": "number"}))
+
+
+def zipped(files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+class TestOnTheCommandLine:
+    def test_odd_values_and_their_mending(self, tmp_path):
+        frame = patients().astype({"age": object})
+        frame.loc[3, "age"] = "unknown"
+        frame.to_csv(tmp_path / "p.csv", index=False)
+        fit = ["fit", tmp_path / "p.csv", "-t", "outcome", "--n-init", 1, "--no-cv", "-o", tmp_path / "m"]
+        refused = call(*fit, "--drop", "id")
+        assert refused.exit_code == 1
+        assert "'age' has 199 numbers and 1 text value: 'unknown'" in refused.stderr
+        mended = call(*fit, "--drop", "id", "--na-values", "unknown", "--impute", "median")
+        assert mended.exit_code == 0, mended.output
+        assert "--drop 'id'" in call(*fit, "-f", "--na-values", "unknown", "--impute", "median").stderr
+
+    def test_commas_semicolons_and_latin_1(self, tmp_path):
+        frame = patients().rename(columns={"dose": "größe"})
+        frame.to_csv(tmp_path / "p.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+        fit = ["fit", tmp_path / "p.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--no-cv"]
+        assert "--encoding" in call(*fit, "-o", tmp_path / "m").stderr
+        assert "--decimal ," in call(*fit, "--encoding", "latin-1", "-o", tmp_path / "m").stderr
+        done = call(*fit, "--encoding", "latin-1", "--decimal", ",", "-o", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        assert "200 rows, 3 features" in done.stdout
+
+    def test_dates_and_the_index_are_noted(self, tmp_path):
+        frame = patients().drop(columns="id").assign(day=pd.date_range("2024-01-01", periods=200).strftime("%Y-%m-%d"))
+        frame.to_csv(tmp_path / "p.csv")
+        done = call("fit", tmp_path / "p.csv", "-t", "outcome", "--n-init", 1, "-o", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        notes = [line for line in done.stderr.splitlines() if line.startswith("note:")]
+        assert len([line for line in notes if "column 1 has no name" in line]) == 1
+        assert len([line for line in notes if "'day' holds dates" in line]) == 1
+        predicted = call("predict", tmp_path / "m", tmp_path / "p.csv")
+        assert predicted.exit_code == 0, predicted.output
+
+    @pytest.mark.parametrize("option", [["--encoding", "klingon"], ["--decimal", "comma"]])
+    def test_options_that_make_no_sense(self, tmp_path, option):
+        (tmp_path / "p.csv").write_text("a,b\n1,2\n")
+        done = call("fit", tmp_path / "p.csv", "-t", "b", *option, "-o", tmp_path / "m")
+        assert done.exit_code == 2
+        assert "Traceback" not in done.output

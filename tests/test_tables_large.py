@@ -1,0 +1,193 @@
+"""Files that do not fit in memory easily give the same models as those that do."""
+
+import gzip
+import io
+import json
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cli_cases import call, patients
+from melc import MELC
+from melc.tables import Roles, Source, TableError, fit_table, problem_of, read_blocks, read_table
+from melc.tables import large as large_module
+from melc.tables.large import open_problem
+from melc.tables.problem import StoredProblem, mean_and_spread
+
+
+@pytest.fixture(autouse=True)
+def temporary_folders(tmp_path, monkeypatch):
+    """Let temporary folders be made in one of our own, which must be empty afterwards."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    yield place
+    assert list(place.iterdir()) == []
+
+
+def mixed(n=3000, seed=0):
+    frame = patients(n, seed).drop(columns="id")
+    frame["visit"] = pd.date_range("2020-01-01", periods=n, freq="h").strftime("%Y-%m-%d %H:%M")
+    frame["w"] = np.random.default_rng(seed).integers(1, 4, n).astype(float)
+    return frame
+
+
+def stored_and_read(path, roles, standardize=False, **options):
+    """Return the model of a file taken for a large one, and the model of the same file read into memory."""
+    source = Source(str(path), **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*holds dates")
+        with open_problem(source, roles, easy_bytes=0) as (problem, target):
+            assert isinstance(problem, StoredProblem)
+            stored = fit_table(problem, target, MELC(n_init=1, random_state=0), standardize=standardize)
+        problem, target = problem_of(read_table(source), roles)
+        read = fit_table(problem, target, MELC(n_init=1, random_state=0), standardize=standardize)
+    return stored, read
+
+
+class TestSameModels:
+    @pytest.mark.parametrize("ending", ["csv", "parquet", "csv.gz"])
+    def test_every_kind_of_column(self, tmp_path, ending):
+        path = tmp_path / f"t.{ending}"
+        mixed().to_parquet(path, index=False) if ending == "parquet" else mixed().to_csv(path, index=False)
+        stored, read = stored_and_read(path, Roles("outcome", weights="w"))
+        assert stored.to_json() == read.to_json()
+
+    def test_imputed_standardized_and_one_class_against_the_rest(self, tmp_path):
+        frame = mixed()
+        frame.loc[::7, "dose"] = np.nan
+        frame.loc[::11, "sex"] = None
+        frame.loc[::13, "visit"] = None
+        frame["outcome"] = np.where(frame["age"] > 55, "old", frame["outcome"])
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        roles = Roles("outcome", drop=("w",), positive="old", impute=True)
+        for standardize in (False, True):
+            stored, read = stored_and_read(tmp_path / "t.csv", roles, standardize)
+            assert stored.encoding == read.encoding
+            np.testing.assert_allclose(stored.model.coef_, read.model.coef_, atol=1e-6)
+            np.testing.assert_array_equal(stored.model.classes_, ["not old", "old"])
+
+    def test_three_classes_numbers_as_labels_and_decimal_commas(self, tmp_path):
+        frame = mixed().drop(columns="visit")
+        frame["outcome"] = np.where(frame["age"] > 55, 7, (frame["outcome"] == "well").astype(int))
+        frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"), decimal=",")
+        assert stored.to_json() == read.to_json()
+
+    def test_blocks(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("melc.tables.csv_files._BLOCK_BYTES", 10_000)
+        mixed().to_csv(tmp_path / "t.csv", index=False)
+        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"))
+        assert stored.to_json() == read.to_json()
+
+    def test_mean_and_spread_by_blocks(self, monkeypatch):
+        X = np.random.default_rng(0).normal(3, 2, size=(1000, 3))
+        monkeypatch.setattr("melc.tables.problem._BLOCK_ROWS", 64)
+        mean, spread = mean_and_spread(X)
+        np.testing.assert_allclose(mean, X.mean(axis=0))
+        np.testing.assert_allclose(spread, X.std(axis=0))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("change", "roles", "message"),
+        [
+            ({}, Roles("nope"), "no column 'nope'"),
+            ({}, Roles("outcome", drop=("gone",)), "no column 'gone'"),
+            ({"age": "unknown"}, Roles("outcome"), "'age' has 2999 numbers and 1 text value: 'unknown'"),
+            ({"age": None}, Roles("outcome"), r"'age' \(1 of 3000\).*--impute median"),
+            ({"outcome": None}, Roles("outcome"), "target 'outcome' is missing"),
+            ({}, Roles("outcome", positive="dead"), "--positive dead is not a class"),
+            ({}, Roles("age"), "must be text or integers"),
+            ({"w": -1.0}, Roles("outcome", weights="w"), "must be finite and not negative"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*holds dates")
+    def test_the_same_as_in_memory(self, tmp_path, change, roles, message):
+        frame = mixed().astype(object)
+        for name, value in change.items():
+            frame.loc[2500, name] = value
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        for easy_bytes in (0, 2**30):
+            with (
+                pytest.raises(TableError, match=message),
+                open_problem(Source(str(tmp_path / "t.csv")), roles, easy_bytes) as (problem, _),
+            ):
+                problem.encoded  # noqa: B018  # learned when it is first needed
+
+    def test_one_class_and_no_rows(self, tmp_path):
+        (tmp_path / "one.csv").write_text("x,y\n1,a\n2,a\n")
+        (tmp_path / "none.csv").write_text("x,y\n")
+        for name, message in {"one.csv": "one class only: 'a'", "none.csv": "no rows"}.items():
+            with (
+                pytest.raises(TableError, match=message),
+                open_problem(Source(str(tmp_path / name)), Roles("y"), easy_bytes=0),
+            ):
+                pytest.fail("must not be opened")
+
+    def test_warnings_and_errors_name_classes_and_features(self, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {"dull": [0.0] * 20 + [1.0] * 20, "x": rng.normal(size=40), "y": ["no"] * 20 + ["yes"] * 20}
+        )
+        frame.loc[40] = [0.5, 0.1, "maybe"]
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        with (
+            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), easy_bytes=0) as (problem, target),
+            pytest.raises(ValueError, match="Class 'maybe' has 1 row"),
+        ):
+            fit_table(problem, target, MELC(n_init=1, random_state=0))
+        frame.loc[41] = [0.5, 0.2, "maybe"]
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        with (
+            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), easy_bytes=0) as (problem, target),
+            pytest.warns(UserWarning, match="Class '(no|yes|maybe)' against the rest: .*'dull'"),
+        ):
+            fit_table(problem, target, MELC(n_init=1, random_state=0))
+
+
+class TestCommands:
+    def test_fit_and_evaluate_use_a_sample_of_large_files(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(large_module.open_problem.__wrapped__, "__defaults__", (0,))
+        monkeypatch.setattr("melc.cli.fitting._MOST_CROSS_VALIDATED", 500)
+        patients(2000).to_csv(tmp_path / "p.csv", index=False)
+        columns = ["-t", "outcome", "--drop", "id", "--n-init", 1]
+        done = call("fit", tmp_path / "p.csv", *columns, "--json", "-o", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        assert "sample of 500 of the 2,000 rows" in done.stderr
+        summary = json.loads(done.stdout)
+        assert (summary["rows"], summary["balanced_accuracy"]["folds"]) == (2000, 5)
+        assert summary["balanced_accuracy"]["mean"] > 0.9
+        done = call("evaluate", tmp_path / "p.csv", *columns, "--cv", 2)
+        assert done.exit_code == 0, done.output
+
+    def test_standard_input_and_pipes(self, tmp_path, monkeypatch):
+        content = gzip.compress(mixed().drop(columns=["visit", "w"]).to_csv(index=False).encode())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with open_problem(Source("-"), Roles("outcome"), easy_bytes=0) as (problem, _):
+            assert problem.X.shape == (3000, 3)
+
+    def test_sample_keeps_shares_and_small_classes(self):
+        codes = np.repeat([0, 1, 2], [9000, 990, 10]).astype(np.int8)
+        whole = StoredProblem(None, np.arange(10_000.0)[:, None], np.array(["a", "b", "c"]), codes)
+        sample = whole.sample(1000, seed=0)
+        assert sample.class_counts == {"a": 900, "b": 99, "c": 5}
+        np.testing.assert_array_equal(codes[sample.X[:, 0].astype(int)], sample.codes)
+
+
+def test_parquet_is_not_kept_in_memory(tmp_path):
+    """Each block is given back when the next one is read, however large the file."""
+    values = np.random.default_rng(0).normal(size=2**18)
+    columns = {f"x{k}": values for k in range(8)}
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=2**14, use_dictionary=False)
+    before = pa.total_allocated_bytes()
+    blocks = read_blocks(Source(str(tmp_path / "t.parquet")), dict.fromkeys(columns, "number"))
+    held = [pa.total_allocated_bytes() - before for _ in blocks]
+    assert len(held) == 4
+    assert max(held) < 2 * held[0]
