@@ -20,9 +20,9 @@ RIVALS = ("logistic", "boosting", "EBM")
 
 _INTRODUCTION = """# How well it decides
 
-Each model is trained and tested in {n_repeats} × 5 stratified folds, with several classes in {n_repeats} × 3, of {n_sets} data sets:
-{groups}. Features are standardised inside each fold. Classes count equally,
-for every model and in every figure:
+Each model is trained and tested in {n_repeats} × 5 stratified folds, {n_repeats} × 3 with several classes, of {n_sets}
+data sets: {groups}. Features are standardised inside each fold.
+Classes count equally, for every model and in every figure:
 
 - **balanced accuracy**: the share of rows classified correctly within each class, averaged over the classes;
 - **balanced log loss**: the mean of −log p of the true class within each class, averaged over the classes. A model that
@@ -157,8 +157,8 @@ def _heavy_tails(summary: Summary) -> str:
         return ""
     introduction = (
         "## Long tails and outliers\n\n"
-        "Four forms of the same data: the best linear rule classifies the same share of rows correctly in each, so a\n"
-        "model that long tails and outliers do not disturb has the same balanced accuracy in all columns.\n"
+        "Forms of the same data. The true hyperplane has the same accuracy in each of them, so a linear model that is\n"
+        "not disturbed by long tails or outliers has about the same balanced accuracy in all columns.\n"
     )
     means = summary.means(ACCURACY)
     return f"{introduction}\n{_table({name: (means.loc[name], _fraction, max) for name in shown})}"

@@ -77,8 +77,8 @@ def additive() -> Data:
 def linear(shape: str = "normal") -> Data:
     """Classes on two sides of a hyperplane, the same in every shape of the features but for how far rows lie out.
 
-    The label depends on the rank of a row's score alone. So the best linear rule classifies equally many rows correctly
-    in every shape, and the accuracies of a model can be compared.
+    The label depends on the rank of a row's score alone. So the true hyperplane has the same accuracy in every shape,
+    and the accuracies of a model can be compared.
     """
     rng = np.random.default_rng(5)
     normal = rng.normal(size=(N_ROWS, 6))
@@ -90,8 +90,8 @@ def linear(shape: str = "normal") -> Data:
         "lognormal": np.exp(normal),
         "outliers": normal,
     }[shape]
-    ranks = stats.rankdata(X @ _direction(6)) / (N_ROWS + 1)
-    y = (stats.norm.ppf(ranks) + noise > 0).astype(int)
+    ranks = np.argsort(np.argsort(X @ _direction(6)))
+    y = (stats.norm.ppf((ranks + 1) / (N_ROWS + 1)) + noise[ranks] > 0).astype(int)
     return (np.where(far[:, None], 20 * X, X) if shape == "outliers" else X), y  # still on its side of the hyperplane
 
 
