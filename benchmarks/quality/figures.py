@@ -22,6 +22,7 @@ STYLES = {
     "EBM": ("#6a4c93", "v"),
 }
 _HEIGHT_OF_A_SET = 0.36  # inches
+_STEP = 0.09  # from model to model, in heights of a set
 
 
 def draw(summary: Summary, folder: Path) -> dict[str, str]:
@@ -61,12 +62,20 @@ def _dots(summary: Summary, measure: str, models: list[str], label: str, logarit
     for axes, group in zip(panels, groups, strict=True):
         _panel(axes, summary, measure, models, group)
     if logarithmic:
-        panels[-1].set_xscale("log")
-        panels[-1].xaxis.set_major_formatter("{x:g}")
+        _scale_logarithmically(panels[-1])
     panels[-1].set_xlabel(label)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
     return figure
+
+
+def _scale_logarithmically(axes: Any) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _panel(axes: Any, summary: Summary, measure: str, models: list[str], group: str) -> None:
@@ -76,7 +85,7 @@ def _panel(axes: Any, summary: Summary, measure: str, models: list[str], group: 
         means = summary.means(measure).loc[names, model]
         spreads = summary.spreads(measure).loc[names, model].fillna(0)
         colour, marker = STYLES[model]
-        offset = 0.0 if len(models) == 1 else 0.7 * (k / (len(models) - 1) - 0.5)
+        offset = _STEP * (k - (len(models) - 1) / 2)
         style = {"color": colour, "marker": marker, "markersize": 4.5, "linewidth": 0, "elinewidth": 1.1}
         axes.errorbar(means, places + offset, xerr=spreads, label=model, **style)
     axes.set_yticks(places, names, fontsize=9)
