@@ -7,6 +7,7 @@ from pathlib import Path
 # They register themselves.
 from benchmarks import curves, evaluations, fits, methods, peers, scaling, sizes, sparse_memory, tables, tails  # noqa: F401
 from benchmarks.measure import BENCHMARKS, ROOT, Profile, Row
+from benchmarks.quality import bars  # noqa: F401
 from benchmarks.report import head, line, write
 
 

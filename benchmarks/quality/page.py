@@ -1,0 +1,248 @@
+"""The page docs/quality.md, made from the records: what is said about the figures follows from them."""
+
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.quality import figures
+from benchmarks.quality.models import MODELS
+from benchmarks.quality.sets import BUNDLED, GENERATED, HEAVY_TAILED, PAPER, SETS
+from benchmarks.quality.summary import ACCURACY, LINES, LOSS, SECONDS, Summary
+from melc.export.files import replacing
+
+NOTABLE = 0.01  # smaller differences of accuracy are not listed
+RIVALS = ("logistic", "boosting", "EBM")
+
+_INTRODUCTION = """# How well it decides
+
+Each model is trained and tested in {n_repeats} × 5 stratified folds, {n_repeats} × 3 with several classes, of {n_sets}
+data sets: {groups}. Features are standardised inside each fold.
+Classes count equally, for every model and in every figure:
+
+- **balanced accuracy**: the share of rows classified correctly within each class, averaged over the classes;
+- **balanced log loss**: the mean of −log p of the true class within each class, averaged over the classes. A model that
+  is sure and wrong loses most; guessing between two classes costs log 2 = 0.69;
+- **rank**: 1 for the highest balanced accuracy on a data set;
+- **seconds**: processor time of a fit on one thread, the median over folds. That of the support vector machine includes
+  the choice of its cost and width;
+- **lines**: the projections that a reader has to look at. Linear models and `MELC` have one, or with several classes
+  one for each.
+
+This page is written by `python -m benchmarks.quality`, including what it says about who wins; the same command goes on
+after an interruption. Differences of less than 0.01 on a data set mean little: other folds move the figures by as much.
+"""
+
+_MODELS = """## The models
+
+{rows}
+
+They have their usual settings, except that all weigh the classes equally, that the support vector machine is tuned by
+inner folds, and that the explainable boosting machine has no pairs of features, with which it takes about ten times as
+long.
+"""
+
+
+def write(summary: Summary, page: Path, images: Path) -> None:
+    """Write the page, and its pictures into the folder ``images``."""
+    pictures = figures.draw(summary, images)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    shown = {name: _picture(name, title, page, images) for name, title in pictures.items()}
+    with replacing(page) as draft:
+        draft.write_text(text(summary, shown), encoding="utf-8")
+
+
+def _picture(name: str, title: str, page: Path, images: Path) -> str:
+    return f"![{title}]({Path(os.path.relpath(images / name, page.parent)).as_posix()})"
+
+
+def text(summary: Summary, pictures: dict[str, str]) -> str:
+    """Return the page. ``pictures`` has the Markdown of each picture by its file name."""
+    parts = [
+        _introduction(summary),
+        _gaps(summary),
+        "## In short\n",
+        _overview(summary),
+        "## Where melc loses, and where it wins\n",
+        *(_comparison(summary, name) for name in summary.models if MODELS[name].package == "melc"),
+        _heavy_tails(summary),
+        f"## Balanced accuracy\n\n{pictures['quality-accuracy.svg']}\n",
+        _by_set(summary, ACCURACY, _fraction, spreads=True),
+        f"## Balanced log loss\n\n{pictures['quality-loss.svg']}\n",
+        _by_set(summary, LOSS, _fraction, best=min),
+        f"## Lines\n\n{pictures['quality-lines.svg']}\n",
+        _by_set(summary, LINES, _count, best=None, models=[m for m in summary.models if m.startswith("Additive")]),
+        "## Seconds of a fit\n",
+        _by_set(summary, SECONDS, _seconds, best=None),
+        _descriptions(summary),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _introduction(summary: Summary) -> str:
+    counts = Counter(SETS[name].group for name in summary.sets)
+    groups = ", ".join(f"{count} {group}" for group, count in counts.items())
+    return _INTRODUCTION.format(n_repeats=summary.n_repeats, n_sets=len(summary.sets), groups=groups)
+
+
+def _gaps(summary: Summary) -> str:
+    """Name the data sets and models that were not measured, or not together."""
+    absent = [name for name in SETS if name not in summary.sets] + [
+        name for name in MODELS if name not in summary.models
+    ]
+    sentences = [f"Not measured: {', '.join(absent)}."] if absent else []
+    for model, column in summary.means(ACCURACY).items():
+        if column.isna().any():
+            sentences.append(f"{model} was not measured on {', '.join(column.index[column.isna()])}.")
+    return _filled(" ".join(sentences)) + "\n" if sentences else ""
+
+
+def _overview(summary: Summary) -> str:
+    """Means over the data sets that all models have, by group."""
+    groups = [group for group in (PAPER, BUNDLED, GENERATED) if summary.shared(group)]
+    if not groups:
+        return "No data set has been measured with all models.\n"
+    sizes = [f"{group} ({len(summary.shared(group))})" for group in groups]
+    accuracy = {size: summary.over_sets(ACCURACY, group) for size, group in zip(sizes, groups, strict=True)}
+    loss = {size: summary.over_sets(LOSS, group) for size, group in zip(sizes, groups, strict=True)}
+    accuracy["all"], loss["all"] = summary.over_sets(ACCURACY), summary.over_sets(LOSS)
+    shown = [
+        "Balanced accuracy, means over data sets, and the mean rank over all of them:\n",
+        _table(
+            {name: (column, _fraction, max) for name, column in accuracy.items()}
+            | {"mean rank": (summary.ranks(), lambda value: f"{value:.1f}", min)}
+        ),
+        "Balanced log loss, and seconds of a fit and number of lines over all:\n",
+        _table(
+            {name: (column, _fraction, min) for name, column in loss.items()}
+            | {
+                "seconds": (summary.over_sets(SECONDS), _seconds, None),
+                "lines": (summary.over_sets(LINES), _count, None),
+            }
+        ),
+    ]
+    return "\n".join(shown)
+
+
+def _comparison(summary: Summary, model: str) -> str:
+    sentences = [_against(summary, model, rival) for rival in RIVALS if rival in summary.models]
+    return "\n".join([f"**{MODELS[model].what}**\n", *sentences, ""])
+
+
+def _against(summary: Summary, model: str, rival: str) -> str:
+    """One item of a list: on how many data sets it is better and worse, and each of those by name."""
+    found = summary.difference(model, rival)
+    lower = found.by_set[found.by_set < -NOTABLE]
+    higher = found.by_set[found.by_set > NOTABLE][::-1]
+    error = "" if np.isnan(found.error) else f" ± {_fraction(found.error)}"
+    return _filled(
+        f"- against {MODELS[rival].what}: {_signed(found.mean)}{error} on average over {len(found.by_set)} data sets. "
+        f"Loses by more than {NOTABLE:g} on {_named(lower)}; wins by more than {NOTABLE:g} on {_named(higher)}."
+    )
+
+
+def _named(differences: pd.Series) -> str:
+    if differences.empty:
+        return "none"
+    return f"{len(differences)} (" + ", ".join(f"{name} {_signed(value)}" for name, value in differences.items()) + ")"
+
+
+def _heavy_tails(summary: Summary) -> str:
+    shown = [name for name in ("linear", *HEAVY_TAILED) if name in summary.sets]
+    if "linear" not in shown or len(shown) == 1:
+        return ""
+    introduction = (
+        "## Long tails and outliers\n\n"
+        "Forms of the same data. The true hyperplane has the same accuracy in each of them, so a linear model that is\n"
+        "not disturbed by long tails or outliers has about the same balanced accuracy in all columns.\n"
+    )
+    means = summary.means(ACCURACY)
+    return f"{introduction}\n{_table({name: (means.loc[name], _fraction, max) for name in shown})}"
+
+
+def _by_set(
+    summary: Summary,
+    measure: str,
+    form: Callable[[float], str],
+    best: Callable[[Iterable[float]], float] | None = max,
+    spreads: bool = False,
+    models: list[str] | None = None,
+) -> str:
+    """A row for each data set and a column for each model, the best of a row in bold."""
+    columns = summary.models if models is None else models
+    if not columns:
+        return ""
+    means, deviations = summary.means(measure)[columns], summary.spreads(measure)[columns]
+    rows = []
+    for name in summary.sets:
+        cells = _emphasised(means.loc[name], form, best)
+        if spreads:
+            known = zip(cells, deviations.loc[name], strict=True)
+            cells = [cell if np.isnan(spread) else f"{cell} ± {_fraction(spread)}" for cell, spread in known]
+        rows.append([name, *cells])
+    return _markdown(["data set", *columns], rows)
+
+
+def _table(
+    columns: dict[str, tuple[pd.Series, Callable[[float], str], Callable[[Iterable[float]], float] | None]],
+) -> str:
+    """A row for each model and a column for each figure, the best of a column in bold."""
+    models = next(iter(columns.values()))[0].index
+    cells = [_emphasised(values, form, best) for values, form, best in columns.values()]
+    return _markdown(
+        ["", *columns], [[model, *row] for model, row in zip(models, zip(*cells, strict=True), strict=True)]
+    )
+
+
+def _emphasised(
+    values: pd.Series, form: Callable[[float], str], best: Callable[[Iterable[float]], float] | None
+) -> list[str]:
+    """The values as text, empty for NaN; those that look like the best one in bold."""
+    shown = ["" if np.isnan(value) else form(value) for value in values]
+    if best is None or values.isna().all():
+        return shown
+    winner = form(best(values.dropna()))
+    return [f"**{each}**" if each == winner else each for each in shown]
+
+
+def _markdown(head: list[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _descriptions(summary: Summary) -> str:
+    models = "\n".join(f"- {name}: {MODELS[name].what}, `{MODELS[name].settings()}`" for name in summary.models)
+    sets = _markdown(["data set", "from", "what"], [[name, SETS[name].group, SETS[name].what] for name in summary.sets])
+    return _MODELS.format(rows=models) + f"\n## The data sets\n\n{sets}"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, subsequent_indent="  " if text.startswith("- ") else "", break_on_hyphens=False)
+
+
+def _signed(value: float) -> str:
+    """
+    >>> _signed(-0.012), _signed(0.1)
+    ('−.012', '+.100')
+    """
+    return f"{value:+.3f}".replace("0.", ".", 1).replace("-", "−")
+
+
+def _fraction(value: float) -> str:
+    """
+    >>> _fraction(0.8451), _fraction(1.0)
+    ('.845', '1.000')
+    """
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _count(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
