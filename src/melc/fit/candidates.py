@@ -83,11 +83,11 @@ class Candidates:
         """Return the best direction of one feature."""
         values = self._singles(prospect)
         best = int(np.argmax(values))
-        return Candidate(values[best] - _WEIGHT / prospect.n_effective, self._along({best: 1.0}))
+        return Candidate(values[best] - _WEIGHT / prospect.n_rows, self._along({best: 1.0}))
 
     def pair(self, prospect: Prospect) -> Candidate:
         """Return the best direction of at most two features that a quick comparison of pairs leads to."""
-        values, n = self._singles(prospect), prospect.n_effective
+        values, n = self._singles(prospect), prospect.n_rows
         pairs = list(self._promising_pairs(prospect, values))
         if not pairs:
             return self.single(prospect)
@@ -107,7 +107,7 @@ class Candidates:
 
     def full(self, prospect: Prospect, others: Iterable[Floats] = ()) -> Candidate:
         """Return the best of some directions of all features: linear ones, and others, for scaled features."""
-        n, d = prospect.n_effective, len(self.varying)
+        n, d = prospect.n_rows, len(self.varying)
         found = []
         for direction in [*self._linear(prospect), *others]:
             spread = np.sqrt(max(direction @ self.within @ direction, 1e-12 * (direction @ direction)))

@@ -31,7 +31,8 @@ class Prospect:
     log_odds: Floats
     factor: float
     pseudo_mass: float
-    n_effective: float
+    n_rows: float  # their total weight
+    n_effective: float  # the same, or if one class is rarer, twice the harmonic mean of both
 
     @property
     def arguments(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats, Floats, float, float]:
@@ -78,7 +79,8 @@ class Standing:
         factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
         pseudo_mass = _PSEUDO_ROWS * masses.sum() / self.n_effective
         known = self.codes, self.targets, masses, own, self.log_odds
-        return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), self.n_effective)
+        numbers = float(self.totals.sum()), self.n_effective
+        return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), *numbers)
 
     def line(self, prospect: Prospect, coef: Floats, z: Floats, shares: Floats, class_index: int) -> Line:
         """Return the line along a direction with projections z, shape (n,).
