@@ -30,7 +30,7 @@ _LEAST_GAIN = 1.0
 # Rows from which threads are worth starting.
 _WORTH_THREADS = 3_000
 # Starts of the search for the direction of the largest divergence, which the first line may take.
-_STARTS = 4
+_STARTS = 10
 
 # Called with every line found; returns whether to stop.
 Listener = Callable[[Line], bool]
