@@ -41,11 +41,11 @@ def _row(what: str, value: float, bar: float, goal: float | None = None, *, more
 
 
 def _over_the_ten(summary: Summary) -> Iterator[Row]:
-    if not summary.shared(PAPER):
+    if not summary.of_group(PAPER):
         return
     accuracy, loss = summary.over_sets(ACCURACY, PAPER), summary.over_sets(LOSS, PAPER)
     seconds = summary.over_sets(SECONDS, PAPER)
-    n = f"mean over {len(summary.shared(PAPER))} of the ten"
+    n = f"mean over {len(summary.of_group(PAPER))} of the ten"
     yield _row(f"AdditiveMELC, balanced accuracy, {n}", accuracy["AdditiveMELC"], 0.838, 0.848)
     yield _row(f"AdditiveMELC, balanced log loss, {n}", loss["AdditiveMELC"], 0.36, 0.345, more=False)
     yield _row(f"AdditiveMELC with four lines, {n}", accuracy["AdditiveMELC-4"], 0.825)

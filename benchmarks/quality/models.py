@@ -93,17 +93,17 @@ def _gradient_boosting(n_classes: int, seed: int) -> HistGradientBoostingClassif
 
 
 def _explainable_boosting(n_classes: int, seed: int) -> Any:
-    """Main effects only: with its pairs a fit takes about ten times as long, and is no longer as readable."""
+    """Main effects only: with its pairs a fit takes three to ten times as long, and is no longer as readable."""
     from interpret.glassbox import ExplainableBoostingClassifier
 
     return ExplainableBoostingClassifier(interactions=0, n_jobs=1, random_state=seed)
 
 
 _ALL = (
-    Model("MELC", "`MELC()`", lambda n_classes, seed: MELC(random_state=seed), package="melc"),
-    Model("MELC-paper", "`MELC` as in the paper", _paper, package="melc"),
-    Model("AdditiveMELC", "`AdditiveMELC()`", lambda n_classes, seed: AdditiveMELC(random_state=seed), package="melc"),
-    Model("AdditiveMELC-4", "`AdditiveMELC(max_lines=4)`", _four_lines, package="melc"),
+    Model("MELC", "one direction", lambda n_classes, seed: MELC(random_state=seed), package="melc"),
+    Model("MELC-paper", "one direction, chosen as in the paper", _paper, package="melc"),
+    Model("AdditiveMELC", "a few lines", lambda n_classes, seed: AdditiveMELC(random_state=seed), package="melc"),
+    Model("AdditiveMELC-4", "at most four lines", _four_lines, package="melc"),
     Model("logistic", "logistic regression", _logistic_regression),
     Model("LDA", "linear discriminant analysis with shrinkage", _discriminant),
     Model("boosting", "gradient boosting", _gradient_boosting),

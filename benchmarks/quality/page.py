@@ -4,6 +4,7 @@ import os
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,8 @@ Classes count equally, for every model and in every figure:
 
 This page is written by `python -m benchmarks.quality`, including what it says about who wins; the same command goes on
 after an interruption. Differences of less than 0.01 on a data set mean little: other folds move the figures by as much.
+The generated data sets show one shape each, among them those that melc is made for; how a model does on each of them
+says more than their mean.
 """
 
 _MODELS = """## The models
@@ -42,8 +45,8 @@ _MODELS = """## The models
 {rows}
 
 They have their usual settings, except that all weigh the classes equally, that the support vector machine is tuned by
-inner folds, and that the explainable boosting machine has no pairs of features, with which it takes about ten times as
-long.
+inner folds, and that the explainable boosting machine has no pairs of features, with which it takes three to ten times
+as long. Versions: {versions}.
 """
 
 
@@ -98,18 +101,17 @@ def _gaps(summary: Summary) -> str:
     for model, column in summary.means(ACCURACY).items():
         if column.isna().any():
             sentences.append(f"{model} was not measured on {', '.join(column.index[column.isna()])}.")
+    fewest = summary.table.groupby(["model", "data_set"]).size().groupby("model").min()
+    sentences += [f"{model} was not measured in all repeats." for model in fewest.index[fewest < summary.n_repeats]]
     return _filled(" ".join(sentences)) + "\n" if sentences else ""
 
 
 def _overview(summary: Summary) -> str:
-    """Means over the data sets that all models have, by group."""
-    groups = [group for group in (PAPER, BUNDLED, GENERATED) if summary.shared(group)]
-    if not groups:
-        return "No data set has been measured with all models.\n"
-    sizes = [f"{group} ({len(summary.shared(group))})" for group in groups]
-    accuracy = {size: summary.over_sets(ACCURACY, group) for size, group in zip(sizes, groups, strict=True)}
-    loss = {size: summary.over_sets(LOSS, group) for size, group in zip(sizes, groups, strict=True)}
-    accuracy["all"], loss["all"] = summary.over_sets(ACCURACY), summary.over_sets(LOSS)
+    """Means over data sets by group, empty for a model that was not measured on all of them."""
+    groups = {f"{group} ({n})": group for group in (PAPER, BUNDLED, GENERATED) if (n := len(summary.of_group(group)))}
+    groups |= {"all": None}
+    accuracy = {title: summary.over_sets(ACCURACY, group) for title, group in groups.items()}
+    loss = {title: summary.over_sets(LOSS, group) for title, group in groups.items()}
     shown = [
         "Balanced accuracy, means over data sets, and the mean rank over all of them:\n",
         _table(
@@ -130,7 +132,7 @@ def _overview(summary: Summary) -> str:
 
 def _comparison(summary: Summary, model: str) -> str:
     sentences = [_against(summary, model, rival) for rival in RIVALS if rival in summary.models]
-    return "\n".join([f"**{MODELS[model].what}**\n", *sentences, ""])
+    return "\n".join([f"**{model}**\n", *sentences, ""])
 
 
 def _against(summary: Summary, model: str, rival: str) -> str:
@@ -209,15 +211,17 @@ def _emphasised(
     return [f"**{each}**" if each == winner else each for each in shown]
 
 
-def _markdown(head: list[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+def _markdown(head: list[str], rows: Iterable[Iterable[str]], alignment: str = "--:") -> str:
+    lines = [head, ["---"] + [alignment] * (len(head) - 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def _descriptions(summary: Summary) -> str:
     models = "\n".join(f"- {name}: {MODELS[name].what}, `{MODELS[name].settings()}`" for name in summary.models)
-    sets = _markdown(["data set", "from", "what"], [[name, SETS[name].group, SETS[name].what] for name in summary.sets])
-    return _MODELS.format(rows=models) + f"\n## The data sets\n\n{sets}"
+    rows = [[name, SETS[name].group, SETS[name].what] for name in summary.sets]
+    sets = _markdown(["data set", "origin", "what"], rows, alignment="---")
+    versions = ", ".join(f"{name} {version(name)}" for name in ("melc", "scikit-learn", "numpy", "scipy"))
+    return _MODELS.format(rows=models, versions=versions) + f"\n## The data sets\n\n{sets}"
 
 
 def _filled(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Records as figures: by data set and model, and over the data sets that all models have."""
+"""Records as figures: by data set and model, and over data sets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,23 +59,21 @@ class Summary:
         grouped = self.table.groupby(["data_set", "model"])[measure].agg(statistic).unstack("model")
         return grouped.reindex(index=self.sets, columns=self.models)
 
-    def shared(self, group: str | None = None) -> list[str]:
-        """Return the data sets that all models have, of one group or of all."""
-        complete = self.means(ACCURACY).dropna().index
-        return [name for name in complete if group in (None, SETS[name].group)]
+    def of_group(self, group: str | None = None) -> list[str]:
+        """Return the data sets of one group or of all."""
+        return [name for name in self.sets if group in (None, SETS[name].group)]
 
     def over_sets(self, measure: str, group: str | None = None) -> pd.Series:
-        """Return the mean over the data sets that all models have."""
-        return self.means(measure).loc[self.shared(group)].mean()
+        """Return the mean over data sets; NaN for a model that was not measured on all of them."""
+        return self.means(measure).loc[self.of_group(group)].mean(skipna=False)
 
-    def ranks(self, group: str | None = None) -> pd.Series:
-        """Return the mean rank by accuracy over the data sets that all models have; 1 is the best."""
-        return self.means(ACCURACY).loc[self.shared(group)].rank(axis=1, ascending=False).mean()
+    def ranks(self) -> pd.Series:
+        """Return the mean rank by accuracy, 1 being the best, among the models that were measured on all data sets."""
+        return self.means(ACCURACY).dropna(axis=1).rank(axis=1, ascending=False).mean().reindex(self.models)
 
-    def difference(self, model: str, other: str, group: str | None = None) -> Difference:
-        """Compare two models over the data sets that both have, of one group or of all."""
+    def difference(self, model: str, other: str) -> Difference:
+        """Compare two models over the data sets that both have."""
         both = self.means(ACCURACY).reindex(columns=[model, other]).dropna()
-        both = both[[group in (None, SETS[name].group) for name in both.index]]
         return Difference((both[model] - both[other]).sort_values())
 
 
