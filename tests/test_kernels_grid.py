@@ -30,9 +30,8 @@ def grid(z, codes, weights=None, gamma=1.0, dtype=np.float64):
     totals = np.array([mass[codes == c].sum() for c in (0, 1)])
     factors = np.array([kernels.silverman_factor(total, gamma) for total in totals])
     w = np.zeros(len(z), dtype)
-    given = (np.ones(1, dtype), 0) if weights is None else (weights.astype(dtype), 1)
     n_x = int(np.sum(codes == 0))
-    return float(kernels.grid_divergence(z.astype(dtype), n_x, *given, totals, factors, 0.5, w)), w
+    return float(kernels.grid_divergence(z.astype(dtype), n_x, mass.astype(dtype), totals, factors, w)), w
 
 
 def exact(z, codes, weights, gamma):

@@ -79,7 +79,10 @@ Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
 
 @dataclass(frozen=True)
 class Found:
-    """A run: where it ended, in white coordinates, and the ascent that led there (None if the grid handed over)."""
+    """A run: where it ended, in white coordinates, and the ascent that led there (None if the grid handed over).
+
+    ``point`` has length one.
+    """
 
     point: Floats
     result: Result
@@ -129,11 +132,11 @@ class Searcher:
         if climbing.status != ascent.HANDED_OVER:
             return Found(climbing.point, self.result(climbing), climbing)
         result = self.problem.solve(self._objective(gamma), self.direction(climbing.point), COARSE_TOL)
-        return Found(self.point(result.direction), result, None)
+        return Found(unit(self.point(result.direction)), result, None)
 
     def values(self, mapped: Mapped, points: Sequence[Floats], gamma: float) -> list[float]:
-        """Return D at some white coordinates, by the general way where a grid does not do."""
-        values = list(mapped(lambda p: self.grid.evaluate(p / np.linalg.norm(p), gamma)[0], points))
+        """Return D at some white coordinates of length one, by the general way where a grid does not do."""
+        values = list(mapped(lambda p: self.grid.evaluate(p, gamma)[0], points))
         if np.isnan(values).any():
             objective = self._objective(gamma)
             return [objective.evaluate(self.white.matrix @ p).divergence for p in points]
@@ -370,16 +373,12 @@ def distinct_best(runs: Sequence[Found], least: float) -> list[Found]:
 
 
 def _distinct(things: list, values: list[float], point: Callable = lambda thing: thing) -> list:
-    """Things by falling value, no two of which point in about the same direction."""
+    """Things by falling value, no two of which point in about the same direction. Points have length one."""
     kept: list = []
     for k in np.argsort(-np.array(values), kind="stable"):
-        if all(_cosine(point(things[k]), point(other)) < _SAME for other in kept):
+        if all(abs(float(point(things[k]) @ point(other))) < _SAME for other in kept):
             kept.append(things[k])
     return kept
-
-
-def _cosine(a: Floats, b: Floats) -> float:
-    return abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
 
 
 def _heard(runs: Iterable, run_ended: Listener, result: Callable = lambda run: run.result) -> list:

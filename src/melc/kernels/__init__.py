@@ -1,4 +1,4 @@
-"""All functions compiled by numba. Their arguments and results are arrays and numbers.
+"""All functions compiled by numba, and the formulas between them. Their arguments and results are arrays and numbers.
 
 Nothing is compiled at import: there are no eager signatures, and the machine code is cached on disk.
 """
@@ -15,7 +15,7 @@ from melc.kernels.bins import (
     split_polynomials,
     weigh_points,
 )
-from melc.kernels.certified import certified_divergence
+from melc.kernels.certified import bin_sums, measure, weigh_binned
 from melc.kernels.couplings import (
     couple_bins,
     couple_nodes,
@@ -52,9 +52,10 @@ from melc.kernels.pairs import (
     add_cross_pairs,
     add_self_pairs,
     bin_means,
+    centre_points,
     count_not_above,
     cross_sum,
-    exact_divergence,
+    exact_sums,
     exponentials,
     insertion_sort,
     log_density,

@@ -12,9 +12,8 @@ import math
 import numpy as np
 from numba import njit
 
-from melc.kernels.flags import COMPILE
-from melc.kernels.grid import GRID, grid_divergence
-from melc.kernels.rows import project_columns, pull_columns
+from melc.kernels.flags import UNCHECKED, inlined
+from melc.kernels.grid import grid_divergence
 
 # Pairs that an ascent remembers.
 PAIRS = 10
@@ -36,7 +35,7 @@ _MOST_ANGLE, _FIRST_ANGLE = 0.5, 0.2
 _LEAST_CURVATURE = 1e-10
 
 
-@njit(**COMPILE)
+@njit(**UNCHECKED)
 def _dot(a, b):
     total = 0.0
     for j in range(len(a)):
@@ -44,71 +43,61 @@ def _dot(a, b):
     return total
 
 
-@njit(**COMPILE)
+@njit(**UNCHECKED)
 def _add(a, factor, b):
     """a += factor · b."""
     for j in range(len(a)):
         a[j] += factor * b[j]
 
 
-@njit(**COMPILE)
-def _put_trial(vectors, numbers):
-    """The point that the step leads to, back on the sphere."""
-    trial = vectors[TRIAL]
-    for j in range(len(trial)):
-        trial[j] = vectors[POINT, j]
-    _add(trial, numbers[STEP], vectors[DIRECTION])
-    length = math.sqrt(_dot(trial, trial))
-    for j in range(len(trial)):
-        trial[j] /= length
-
-
-@njit(**COMPILE)
+@njit(**UNCHECKED)
 def remember(vectors, gradient, pairs, curvatures, counts):
     """Keep the last step and the change of the (negative) gradient that it made."""
+    point, before, trial = vectors[POINT], vectors[GRADIENT], vectors[TRIAL]
     product, square = 0.0, 0.0
     for j in range(len(gradient)):
-        change = vectors[GRADIENT, j] - gradient[j]
-        product += (vectors[TRIAL, j] - vectors[POINT, j]) * change
+        change = before[j] - gradient[j]
+        product += (trial[j] - point[j]) * change
         square += change * change
     if not product > _LEAST_CURVATURE * square:
         return
     k = counts[NEXT]
+    steps, changes = pairs[0, k], pairs[1, k]
     for j in range(len(gradient)):
-        pairs[0, k, j] = vectors[TRIAL, j] - vectors[POINT, j]
-        pairs[1, k, j] = vectors[GRADIENT, j] - gradient[j]
+        steps[j] = trial[j] - point[j]
+        changes[j] = before[j] - gradient[j]
     curvatures[k] = 1 / product
     counts[NEXT] = (k + 1) % len(curvatures)
     counts[REMEMBERED] = min(counts[REMEMBERED] + 1, len(curvatures))
 
 
-@njit(**COMPILE)
+@njit(**UNCHECKED)
 def choose_direction(vectors, pairs, curvatures, counts):
     """The two-loop recursion of L-BFGS, in the tangent plane."""
-    point, gradient, direction = vectors[POINT], vectors[GRADIENT], vectors[DIRECTION]
-    n = len(curvatures)
+    point, gradient, direction, steps, changes = vectors[0], vectors[1], vectors[2], pairs[0], pairs[1]
+    n, remembered, end = len(curvatures), counts[REMEMBERED], counts[NEXT]
     alphas = np.empty(n)
+    factor = _FIRST_ANGLE / math.sqrt(_dot(gradient, gradient))
     for j in range(len(gradient)):
         direction[j] = gradient[j]
-    for back in range(1, counts[REMEMBERED] + 1):
-        k = (counts[NEXT] - back) % n
-        alphas[k] = curvatures[k] * _dot(pairs[0, k], direction)
-        _add(direction, -alphas[k], pairs[1, k])
-    if counts[REMEMBERED] > 0:
-        k = (counts[NEXT] - 1) % n
-        factor = 1 / (curvatures[k] * _dot(pairs[1, k], pairs[1, k]))
-    else:
-        factor = _FIRST_ANGLE / math.sqrt(_dot(gradient, gradient))
+    for back in range(remembered):
+        k = (end - back - 1) % n
+        alphas[k] = curvatures[k] * _dot(steps[k], direction)
+        _add(direction, -alphas[k], changes[k])
+        if back == 0:
+            factor = 1 / (curvatures[k] * _dot(changes[k], changes[k]))
     for j in range(len(direction)):
         direction[j] *= factor
-    for back in range(counts[REMEMBERED], 0, -1):
-        k = (counts[NEXT] - back) % n
-        beta = curvatures[k] * _dot(pairs[1, k], direction)
-        _add(direction, alphas[k] - beta, pairs[0, k])
+    for forth in range(remembered):
+        k = (end - remembered + forth) % n
+        _add(direction, alphas[k] - curvatures[k] * _dot(changes[k], direction), steps[k])
     _add(direction, -_dot(direction, point), point)
 
 
-@njit(**COMPILE)
+_remember, _choose_direction = inlined(remember), inlined(choose_direction)
+
+
+@njit(**UNCHECKED)
 def advance(value, gradient, vectors, numbers, counts, pairs, curvatures, history, tol, progress):
     """Take in the value and the gradient at the trial point, and decide on the next one.
 
@@ -116,56 +105,60 @@ def advance(value, gradient, vectors, numbers, counts, pairs, curvatures, histor
     when two iterations in a row gained less than ``progress`` of the value. ``history`` takes the value after every
     iteration; its length is the limit of iterations.
     """
+    point, tangent, direction, trial = vectors[0], vectors[1], vectors[2], vectors[3]
+    before, slope, step, iterations = numbers[VALUE], numbers[SLOPE], numbers[STEP], counts[ITERATIONS]
     counts[EVALUATIONS] += 1
-    is_first = counts[ITERATIONS] < 0
-    if not is_first and not value >= numbers[VALUE] + _ARMIJO * numbers[STEP] * numbers[SLOPE]:
+    if iterations >= 0 and not value >= before + _ARMIJO * step * slope:
         counts[TRIES] += 1
         if counts[TRIES] > _MOST_TRIES:
             counts[STATUS] = STALLED
             return
         # The maximum of the parabola through both values and the slope.
-        step, slope = numbers[STEP], numbers[SLOPE]
-        missing = 2 * (slope * step - (value - numbers[VALUE]))
+        missing = 2 * (slope * step - (value - before))
         best = slope * step * step / missing if missing > 0 else 0.5 * step
-        numbers[STEP] = min(max(best, 0.1 * step), 0.5 * step)
-        _put_trial(vectors, numbers)
-        return
-    _add(gradient, -_dot(gradient, vectors[TRIAL]), vectors[TRIAL])
-    if not is_first:
-        remember(vectors, gradient, pairs, curvatures, counts)
-        history[counts[ITERATIONS]] = value
-        idle = value - numbers[VALUE] <= progress * max(abs(value), 1.0)
-        counts[IDLE] = counts[IDLE] + 1 if idle else 0
-    largest = 0.0
-    for j in range(len(gradient)):
-        vectors[POINT, j] = vectors[TRIAL, j]
-        vectors[GRADIENT, j] = gradient[j]
-        largest = max(largest, abs(gradient[j]))
-    numbers[VALUE] = value
-    counts[ITERATIONS] += 1
-    if largest <= tol:
-        counts[STATUS] = CONVERGED
-    elif counts[IDLE] >= 2:
-        counts[STATUS] = SETTLED
-    elif counts[ITERATIONS] >= len(history):
-        counts[STATUS] = LIMITED
+        step = min(max(best, 0.1 * step), 0.5 * step)
     else:
-        choose_direction(vectors, pairs, curvatures, counts)
-        slope = _dot(vectors[DIRECTION], gradient)
+        _add(gradient, -_dot(gradient, trial), trial)
+        if iterations >= 0:
+            _remember(vectors, gradient, pairs, curvatures, counts)
+            history[iterations] = value
+            counts[IDLE] = counts[IDLE] + 1 if value - before <= progress * max(abs(value), 1.0) else 0
+        largest = 0.0
+        for j in range(len(gradient)):
+            point[j], tangent[j] = trial[j], gradient[j]
+            largest = max(largest, abs(gradient[j]))
+        numbers[VALUE] = value
+        counts[ITERATIONS] = iterations + 1
+        if largest <= tol:
+            counts[STATUS] = CONVERGED
+        elif counts[IDLE] >= 2:
+            counts[STATUS] = SETTLED
+        elif iterations + 1 >= len(history):
+            counts[STATUS] = LIMITED
+        if counts[STATUS] != RUNNING:
+            return
+        _choose_direction(vectors, pairs, curvatures, counts)
+        slope = _dot(direction, gradient)
         if not slope > 0:  # what is remembered misleads: steepest ascent
             counts[REMEMBERED] = 0
             for j in range(len(gradient)):
-                vectors[DIRECTION, j] = gradient[j]
+                direction[j] = gradient[j]
             slope = _dot(gradient, gradient)
         numbers[SLOPE], counts[TRIES] = slope, 0
-        length = math.sqrt(_dot(vectors[DIRECTION], vectors[DIRECTION]))
-        numbers[STEP] = min(1.0, _MOST_ANGLE / length)
-        _put_trial(vectors, numbers)
+        step = min(1.0, _MOST_ANGLE / math.sqrt(_dot(direction, direction)))
+    numbers[STEP] = step
+    # The point that the step leads to, back on the sphere.
+    square = 0.0
+    for j in range(len(trial)):
+        trial[j] = point[j] + step * direction[j]
+        square += trial[j] * trial[j]
+    for j in range(len(trial)):
+        trial[j] /= math.sqrt(square)
 
 
-@njit(**GRID)
+@njit(**UNCHECKED)
 def climb(
-    XT, n_x, weights, step, totals, factors, coarsest, vectors, numbers, counts, pairs, curvatures, history, limits
+    XT, n_x, weights, totals, factors, vectors, numbers, counts, pairs, curvatures, history, limits
 ):  # fmt: skip
     """A whole ascent on the grid from the trial point, over rows whose features are the rows of XT.
 
@@ -173,17 +166,17 @@ def climb(
     """
     n_features, n_rows = XT.shape
     z, w = np.empty(n_rows, XT.dtype), np.empty(n_rows, XT.dtype)
-    point, gradient = np.empty(n_features, XT.dtype), np.empty(n_features)
+    point, pulled, gradient = np.empty(n_features, XT.dtype), np.empty(n_features, XT.dtype), np.empty(n_features)
     while counts[STATUS] == RUNNING:
         for j in range(n_features):
             point[j] = vectors[TRIAL, j]
-        project_columns(XT, point, 0, n_rows, z)
-        value = grid_divergence(z, n_x, weights, step, totals, factors, coarsest, w)
-        if np.isnan(value):
+        np.dot(point, XT, z)
+        value = grid_divergence(z, n_x, weights, totals, factors, w)
+        if not value == value:
             counts[STATUS] = HANDED_OVER
             return
+        np.dot(XT, w, pulled)
         for j in range(n_features):
-            gradient[j] = 0.0
-        pull_columns(XT, w, 0, n_rows, gradient)
+            gradient[j] = pulled[j]
         tol = limits[0] * min(1.0, max(value, 1e-4))
         advance(value, gradient, vectors, numbers, counts, pairs, curvatures, history, tol, limits[1])

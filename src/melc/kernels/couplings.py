@@ -51,7 +51,7 @@ def couple_nodes(least, differences, width, variance, blocks, slopes):
                 t = nearest * width + beyond
                 g = exp_negative(-beyond * (nearest * width + t) * (0.5 / variance))
                 blocks[o, a, b] = g
-                slopes[o, a, b] = g * t * t * (0.5 / variance**2)
+                slopes[o, a, b] = g * t * t * (0.5 / (variance * variance))
 
 
 @njit(**COMPILE)
@@ -64,16 +64,16 @@ def pair_errors(least, hermite, factor, log_factorial, width, sigma, errors):
     """
     order = len(hermite) - 1
     log_nodes = order * np.log(width / (4 * sigma)) - log_factorial
-    nearest = max(least - 1, 0)
+    nearest, unit = max(least - 1, 0), width / sigma
     for o in range(len(errors)):
         between = max(least + o - 1, 0)
-        far = (least + o + 1) * (width / sigma)
+        far = (least + o + 1) * unit
         polynomial = 0.0
         for j in range(order, -1, -1):
             polynomial = polynomial * far + hermite[j]
         # If the classes are far apart the squares agree in all digits, so whole numbers of bins are subtracted first.
-        beyond = float(nearest - between) * (nearest + between) * (width / sigma) ** 2
-        cramer = 0.5 * log_factorial + (beyond + (nearest * (width / sigma)) ** 2) / 4
+        beyond = float(nearest - between) * (nearest + between) * (unit * unit)
+        cramer = 0.5 * log_factorial + (beyond + (nearest * unit) * (nearest * unit)) / 4
         absolute = np.log(polynomial) + beyond / 2
         errors[o] = factor * np.exp(min(cramer, absolute) + log_nodes)
 
@@ -225,7 +225,7 @@ def sum_bins(
     polynomials_x, polynomials_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
     nearest = max(least - 1, 0) * width
     if not value * width > 0:  # the sum underflowed: it is unknown, with an infinite error
-        return 0.0, 0.0, np.inf, 0.0, polynomials_x, polynomials_y, n_blocks * order**2
+        return 0.0, 0.0, np.inf, 0.0, polynomials_x, polynomials_y, n_blocks * order * order
     if n_blocks < span - least:
         left_out = (least + n_blocks - 1) * width
         error += (
@@ -234,7 +234,8 @@ def sum_bins(
     read_slopes(columns_x, phi_x, lagrange, (4 if within else 2) / (width * value), polynomials_x)
     if not within:
         read_slopes(columns_y, phi_y, lagrange, 2 / (width * value), polynomials_y)
-    return value, slope, error, nearest**2 / (2 * variance), polynomials_x, polynomials_y, n_blocks * order**2
+    exponent = nearest * nearest / (2 * variance)
+    return value, slope, error, exponent, polynomials_x, polynomials_y, n_blocks * order * order
 
 
 @njit(**COMPILE)
@@ -259,7 +260,7 @@ def _mass(moments):
 def blocks_within(distance, width, variance, exponents):
     """Return the number of offsets, counted from ``distance`` bins, until the Gaussian is e^exponents times smaller."""
     near, more = distance * width, 2 * variance * exponents
-    beyond = more / (near + np.sqrt(near**2 + more))  # √(near² + more) − near, without cancellation
+    beyond = more / (near + np.sqrt(near * near + more))  # √(near² + more) − near, without cancellation
     return int(np.ceil(beyond / width)) + (3 if distance > 0 else 2)
 
 

@@ -1,8 +1,24 @@
 """Compiler options of the kernels."""
 
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
 # Allows the compiler to fuse and reorder additions, which it needs to vectorise loops. It may not assume that there is
 # no NaN or infinity, so isnan and isfinite still work.
 FAST = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
 # Kernels release the GIL, so Python threads can run them in parallel. The machine code is cached on disk.
 COMPILE = {"cache": True, "nogil": True, "fastmath": set(FAST)}
+
+# Without the checks for a division by zero.
+UNCHECKED = {**COMPILE, "error_model": "numpy"}
+
+
+def inlined(kernel: Callable[..., Any]) -> Any:
+    """Return a kernel for use in one place of another, as if it were written there.
+
+    What is merely called is compiled by itself first, and once more in every kernel above it: several times as long.
+    """
+    return njit(inline="always")(getattr(kernel, "py_func", kernel))

@@ -1,12 +1,10 @@
-"""The scalar formulas of the objective for two classes x and y, compiled and shared by all methods.
+"""The scalar formulas of the objective for two classes x and y, shared by all methods. Not compiled: there is no loop.
 
 :mod:`melc.objective.penalised` states the formulas.
 """
 
+import math
 from collections import namedtuple
-
-import numpy as np
-from numba import njit
 
 Spread = namedtuple("Spread", ["weight_x", "weight_y", "mean_x", "mean_y", "variance_x", "variance_y"])
 Spread.__doc__ = "Total weight, mean and variance of the projections of each class."
@@ -16,28 +14,24 @@ Shrunk.__doc__ = "Shrinkage of each class variance along v: σ² becomes keep ·
 AS_THEY_ARE = Shrunk(1.0, 1.0, 0.0, 0.0)
 
 
-@njit(cache=True, nogil=True)
 def total_variance(spread):
     """Return the variance of all points along v, both classes together."""
     total = spread.weight_x + spread.weight_y
     a, b = spread.weight_x / total, spread.weight_y / total
-    between = a * b * (spread.mean_y - spread.mean_x) ** 2
-    return a * spread.variance_x + b * spread.variance_y + between
+    shift = spread.mean_y - spread.mean_x
+    return a * spread.variance_x + b * spread.variance_y + a * b * (shift * shift)
 
 
-@njit(cache=True, nogil=True)
 def is_floored(spread, shrunk, floor):
     """Return whether a class variance along v is at most ``floor`` times the total variance."""
     return min(shrunk_variances(spread, shrunk)) <= floor * total_variance(spread)
 
 
-@njit(cache=True, nogil=True)
 def silverman_factor(weight, gamma):
     """Return the kernel variance divided by the class variance: (γ (4/(3n))^(1/5))², with n the class weight."""
     return (gamma * (4.0 / (3.0 * weight)) ** 0.2) ** 2
 
 
-@njit(cache=True, nogil=True)
 def shrunk_variances(spread, shrunk):
     """Return the class variances along v after shrinkage."""
     return (
@@ -46,7 +40,6 @@ def shrunk_variances(spread, shrunk):
     )
 
 
-@njit(cache=True, nogil=True)
 def kernel_variances(spread, shrunk, gamma, floor):
     """Return the kernel variances (V_x, V_y). A class variance is taken to be at least ``floor`` · total variance."""
     least = floor * total_variance(spread)
@@ -57,7 +50,6 @@ def kernel_variances(spread, shrunk, gamma, floor):
     )
 
 
-@njit(cache=True, nogil=True)
 def assemble_divergence(log_xx, log_yy, log_xy, vx, vy, slope_xx, slope_yy, slope_xy):
     """Return (D, ∂D/∂V_x, ∂D/∂V_y) from the three log sums and the derivative of each by its own variance.
 
@@ -65,12 +57,11 @@ def assemble_divergence(log_xx, log_yy, log_xy, vx, vy, slope_xx, slope_yy, slop
     between the three terms.
     """
     divergence = log_xx + log_yy - 2 * log_xy
-    divergence += np.log(vx + vy) - 0.5 * (np.log(2 * vx) + np.log(2 * vy))
+    divergence += math.log(vx + vy) - 0.5 * (math.log(2 * vx) + math.log(2 * vy))
     shared = 1 / (vx + vy) - 2 * slope_xy
     return divergence, 2 * slope_xx - 0.5 / vx + shared, 2 * slope_yy - 0.5 / vy + shared
 
 
-@njit(cache=True, nogil=True)
 def variance_pull(spread, shrunk, gamma, floor, by_vx, by_vy):
     """Return the part of the gradient that comes from the kernel variances: (own_x, own_y, pooled, by_add_x, by_add_y).
 

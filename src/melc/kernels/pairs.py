@@ -8,14 +8,6 @@ import numpy as np
 from numba import njit
 
 from melc.kernels.flags import COMPILE
-from melc.kernels.formulas import (
-    Spread,
-    assemble_divergence,
-    is_floored,
-    kernel_variances,
-    total_variance,
-    variance_pull,
-)
 
 _LOG2_E = 1.4426950408889634
 _LN_2 = 0.6931471805599453
@@ -281,7 +273,8 @@ def log_density(t, support, weights, bandwidth, out):
         if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
             closest = right - 1
         nearest = abs(ti - support[closest])
-        reach = np.sqrt((nearest * scale) ** 2 + exponents) / scale
+        exponent = (nearest * scale) * (nearest * scale)
+        reach = np.sqrt(exponent + exponents) / scale
         # Far from the support, reach and nearest agree in all digits, so the closest point is included explicitly.
         first = min(closest, _not_below(support, ti - reach))
         last = max(closest + 1, _not_below(support, ti + reach))
@@ -290,7 +283,7 @@ def log_density(t, support, weights, bandwidth, out):
         for k in range(len(near)):
             far = abs(ti - near[k])
             total += near_weights[k] * exp_negative(-((far - nearest) * scale) * ((far + nearest) * scale))
-        out[i] = np.log(total) - (nearest * scale) ** 2
+        out[i] = np.log(total) - exponent
 
 
 @njit(**COMPILE)
@@ -310,24 +303,7 @@ def count_not_above(z, thresholds, counts):
 
 
 @njit(**COMPILE)
-def _split(z, codes, weights, step, code):
-    """Return the points and weights of one class, and the numbers of their rows."""
-    n = 0
-    for i in range(len(z)):
-        n += codes[i] == code
-    points, mass, rows = np.empty(n), np.empty(n), np.empty(n, np.int64)
-    k = 0
-    for i in range(len(z)):
-        if codes[i] == code:
-            points[k] = z[i]
-            mass[k] = weights[i * step]
-            rows[k] = i
-            k += 1
-    return points, mass, rows
-
-
-@njit(**COMPILE)
-def _moments_of(points, mass):
+def centre_points(points, mass):
     """Return the total weight, the weighted mean and the weighted variance; subtract the mean from ``points``."""
     total = 0.0
     mean = 0.0
@@ -378,37 +354,22 @@ def _cross_in_logs(x, a, y, b, pairs, variance, dx, dy):
 
 
 @njit(**COMPILE)
-def exact_divergence(z, codes, weights, step, shrunk, gamma, floor, w):
-    """Compute D over all pairs from the projections z, and write the gradient weight of each row to ``w``, shape (n,).
+def exact_sums(x, a, y, b, pairs, shift, vx, vy, dx, dy):
+    """Return log S over the pairs within x, within y and across, their ∂ log S/∂V, and the number of exponentials.
 
-    The formulas are those of :mod:`melc.objective.penalised`. Returns D, the number of exponentials, whether a class
-    variance is at the floor, and the derivatives of D by ``shrunk.add_x`` and ``shrunk.add_y``.
+    Both classes come around their own means, and leave around that of the first: ``shift`` is added to y. ``pairs``
+    is the product of the total weights. ``dx`` and ``dy`` get the derivatives of log S_xx + log S_yy − 2 log S_xy.
     """
-    x, a, rows_x = _split(z, codes, weights, step, 0)
-    y, b, rows_y = _split(z, codes, weights, step, 1)
-    weight_x, mean_x, variance_x = _moments_of(x, a)
-    weight_y, mean_y, variance_y = _moments_of(y, b)
-    spread = Spread(weight_x, weight_y, mean_x, mean_y, variance_x, variance_y)
-    if total_variance(spread) == 0.0:  # all points coincide along v, so the densities are equal
-        w[:] = 0.0
-        return 0.0, 0, True, 0.0, 0.0
-    vx, vy = kernel_variances(spread, shrunk, gamma, floor)
-    dx, dy, cross_dx, cross_dy = np.empty(len(x)), np.empty(len(y)), np.empty(len(x)), np.empty(len(y))
+    cross_dx, cross_dy = np.empty(len(x)), np.empty(len(y))
     sum_x, count_x = self_sum(x, a, 2 * vx, np.inf, dx)
     sum_y, count_y = self_sum(y, b, 2 * vy, np.inf, dy)
     slope_x = -_scaled_and_dotted(dx, sum_x, x) / (4 * vx)
     slope_y = -_scaled_and_dotted(dy, sum_y, y) / (4 * vy)
-    shift = mean_y - mean_x
     for i in range(len(y)):
-        y[i] += shift  # both classes are now relative to the mean of the first
-    log_cross, slope_xy, count = _cross_in_logs(x, a, y, b, weight_x * weight_y, vx + vy, cross_dx, cross_dy)
-    divergence, by_vx, by_vy = assemble_divergence(
-        np.log(sum_x), np.log(sum_y), log_cross, vx, vy, slope_x, slope_y, slope_xy
-    )
-    own_x, own_y, pooled, by_add_x, by_add_y = variance_pull(spread, shrunk, gamma, floor, by_vx, by_vy)
-    centre = shift * weight_y / (weight_x + weight_y)
+        y[i] += shift
+    log_cross, slope_xy, count = _cross_in_logs(x, a, y, b, pairs, vx + vy, cross_dx, cross_dy)
     for i in range(len(x)):
-        w[rows_x[i]] = dx[i] - 2 * cross_dx[i] + a[i] * (own_x * x[i] + pooled * (x[i] - centre))
+        dx[i] -= 2 * cross_dx[i]
     for i in range(len(y)):
-        w[rows_y[i]] = dy[i] - 2 * cross_dy[i] + b[i] * (own_y * (y[i] - shift) + pooled * (y[i] - centre))
-    return divergence, count_x + count_y + count, is_floored(spread, shrunk, floor), by_add_x, by_add_y
+        dy[i] -= 2 * cross_dy[i]
+    return np.log(sum_x), np.log(sum_y), log_cross, slope_x, slope_y, slope_xy, count_x + count_y + count

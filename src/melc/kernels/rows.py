@@ -30,7 +30,7 @@ def blas_block_rows(n_features):
 @njit(**COMPILE)
 def project_rows(X, v, start, stop, z):
     """Write z = Xv for C-contiguous float64 rows."""
-    numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
+    d, next_row = np.uint64(X.shape[1]), np.uint64(1)
     paired = start
     if X.shape[1] <= _SHORT:
         paired = stop - (stop - start) % 2
@@ -38,14 +38,14 @@ def project_rows(X, v, start, stop, z):
             row, at = np.uint64(i), np.uint64(i - start)
             first, second = 0.0, 0.0
             for j in range(d):
-                first += numbers[row * d + j] * v[j]
-                second += numbers[row * d + d + j] * v[j]
-            z[at], z[at + np.uint64(1)] = first, second
+                first += X[row, j] * v[j]
+                second += X[row + next_row, j] * v[j]
+            z[at], z[at + next_row] = first, second
     for i in range(paired, stop):
         row = np.uint64(i)
         total = 0.0
         for j in range(d):
-            total += numbers[row * d + j] * v[j]
+            total += X[row, j] * v[j]
         z[np.uint64(i - start)] = total
 
 
@@ -101,20 +101,20 @@ def project_columns(XT, v, start, stop, z):
 @njit(**COMPILE)
 def pull_rows(X, w, start, stop, gradient):
     """Add Xᵀw to ``gradient``, for C-contiguous float64 rows."""
-    numbers, d = X.reshape(X.size), np.uint64(X.shape[1])
+    d, next_row = np.uint64(X.shape[1]), np.uint64(1)
     paired = start
     if X.shape[1] <= _SHORT:
         paired = stop - (stop - start) % 2
         for i in range(start, paired, 2):
             row, place = np.uint64(i), np.uint64(i - start)
-            first, second = w[place], w[place + np.uint64(1)]
+            first, second = w[place], w[place + next_row]
             for j in range(d):
-                gradient[j] += first * numbers[row * d + j] + second * numbers[row * d + d + j]
+                gradient[j] += first * X[row, j] + second * X[row + next_row, j]
     for i in range(paired, stop):
         row = np.uint64(i)
         weight = w[np.uint64(i - start)]
         for j in range(d):
-            gradient[j] += weight * numbers[row * d + j]
+            gradient[j] += weight * X[row, j]
 
 
 @njit(**COMPILE)

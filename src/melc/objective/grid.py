@@ -17,8 +17,6 @@ from melc.kernels import ascent
 
 # Rows that are prepared while they are in the cache.
 _ROWS_AT_ONCE = 1024
-# Width of the cells, in bandwidths, where classes overlap much.
-_COARSEST = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,19 +77,15 @@ class GridRows:
 
     def __init__(self, rows: MemoryRows, prepare: Callable[[Any], Floats], n_features: int) -> None:
         """Take dense rows; ``prepare`` makes white (or scaled) rows of some, shape (m, n_features)."""
-        codes, weights = rows.codes, rows.weights
-        order = np.argsort(codes, kind="stable")
-        if weights is not None:
-            weights = None if np.all(weights == 1) else weights[order]
+        order = np.argsort(rows.codes, kind="stable")
         self.columns = np.empty((n_features, rows.n_rows), dtype=np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # beyond single precision the grid hands over
             for a in range(0, rows.n_rows, _ROWS_AT_ONCE):
                 some = order[a : a + _ROWS_AT_ONCE]
                 self.columns[:, a : a + len(some)] = prepare(rows.X[some]).T
         self.n_first = rows.counts[0]
-        self.step = 0 if weights is None else 1
-        self.weights = np.ones(1, np.float32) if weights is None else weights.astype(np.float32)
-        mass = np.ones(len(codes)) if weights is None else weights
+        mass = rows.all_weights()[order]
+        self.weights = mass.astype(np.float32)
         self.totals = np.array([mass[: self.n_first].sum(), mass[self.n_first :].sum()])
 
     @property
@@ -135,4 +129,4 @@ class GridRows:
 
     def _arguments(self, gamma: float) -> tuple[Any, ...]:
         factors = np.array([kernels.silverman_factor(total, gamma) for total in self.totals])
-        return self.columns, self.n_first, self.weights, self.step, self.totals, factors, _COARSEST
+        return self.columns, self.n_first, self.weights, self.totals, factors

@@ -11,25 +11,43 @@ from melc.sums import Method, Side
 
 
 class ExactDivergence:
-    """D and its gradient over all pairs, in one compiled call: for small data the overhead of several calls dominates.
+    """D and its gradient over all pairs, with one call for all sums: for small data the overhead of calls dominates.
 
     The formula is in :mod:`melc.objective.penalised`.
     """
 
     def __init__(self, rows: Rows, gamma: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.shrinkage = rows.in_memory(), gamma, shrinkage
-        self._weights, self._step = self.rows.weights_and_step()
+        self._members = [self.rows.members(c) for c in (0, 1)]
+        self._weights = [self.rows.all_weights()[members] for members in self._members]
 
     def evaluate(self, v: Floats) -> Evaluation:
         z = self.rows.project(v)
-        w = np.empty(len(z))
+        x, y = (z[members] for members in self._members)
+        a, b = self._weights
+        weight_x, mean_x, variance_x = kernels.centre_points(x, a)
+        weight_y, mean_y, variance_y = kernels.centre_points(y, b)
+        spread = kernels.Spread(weight_x, weight_y, mean_x, mean_y, variance_x, variance_y)
+        if kernels.total_variance(spread) == 0:  # all points coincide along v, so the densities are equal
+            return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
         shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
-        divergence, count, floored, *by_added = kernels.exact_divergence(
-            z, self.rows.codes, self._weights, self._step, shrunk, self.gamma, VARIANCE_FLOOR, w
+        vx, vy = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
+        shift = mean_y - mean_x
+        dx, dy = np.empty(len(x)), np.empty(len(y))
+        log_x, log_y, log_xy, slope_x, slope_y, slope_xy, count = kernels.exact_sums(
+            x, a, y, b, weight_x * weight_y, shift, vx, vy, dx, dy
         )
-        gradient = self.rows.pull_back(w)
+        divergence, by_vx, by_vy = kernels.assemble_divergence(log_x, log_y, log_xy, vx, vy, slope_x, slope_y, slope_xy)
+        own_x, own_y, pooled, *by_added = kernels.variance_pull(
+            spread, shrunk, self.gamma, VARIANCE_FLOOR, by_vx, by_vy
+        )
+        centre = shift * weight_y / (weight_x + weight_y)
+        z[self._members[0]] = dx + a * ((own_x + pooled) * x - pooled * centre)
+        z[self._members[1]] = dy + b * (own_y * (y - shift) + pooled * (y - centre))
+        gradient = self.rows.pull_back(z)
         if self.shrinkage is not None:
             gradient += self.shrinkage.pull(v, by_added)
+        floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
         return Evaluation(divergence, gradient, count, floored, 0.0)
 
 
