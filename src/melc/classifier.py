@@ -32,6 +32,9 @@ from melc.fit.solvers import SOLVERS
 from melc.fit.validation import log_prior_ratios
 from melc.objective import METHODS
 
+# Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
+GAMMAS = 1e-15, 1e15
+
 
 class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Multithreshold Entropy Linear Classifier.
@@ -52,7 +55,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     ----------
     gamma : float, default=1.0
         Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
-        thresholds; values above one make the densities smoother.
+        thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
         error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out
@@ -141,7 +144,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, *GAMMAS, closed="both")],
         "method": [StrOptions(set(METHODS))],
         "eps": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions(set(SOLVERS))],
