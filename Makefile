@@ -36,7 +36,7 @@ quick: lint
 coverage: $(INSTALLED)
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report= --cov-fail-under=0
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 --cov --cov-append --cov-report= --cov-fail-under=0 $(addprefix tests/test_,kernels.py kernels_uncompiled.py)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 --cov --cov-append --cov-report= --cov-fail-under=0 $(addprefix tests/test_,kernels.py kernels_lines.py kernels_uncompiled.py)
 	$(BIN)/python -m coverage report
 	$(BIN)/python -m coverage json -q -o .coverage.json
 	$(BIN)/python tests/branches.py .coverage.json

@@ -5,6 +5,7 @@ so that nothing underflows. No name is imported from melc.
 """
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -569,3 +570,124 @@ def canonical(X, index, weights):
     keys = sorted(total)
     rows, classes = np.array([key[1:] for key in keys]), np.array([key[0] for key in keys])
     return rows, classes, np.array([sum(sorted(total[key])) for key in keys])
+
+
+# ------------------------------------------------------------------------------------ lines of the additive model
+
+
+@dataclass
+class LineGuide:
+    """The bandwidth of a line, the background of its densities, and the deviation within the classes."""
+
+    bandwidth: float
+    background: float
+    deviation: float
+
+
+def line_guide(z, codes, masses, factor, pseudo_mass):
+    z, masses = _wide(z), _wide(masses)
+    variances = []
+    for c in (0, 1):
+        x, m = z[codes == c], masses[codes == c] / masses[codes == c].sum()
+        variances.append(np.sum(m * (x - np.sum(m * x)) ** 2))
+    deviation = np.sqrt((variances[0] + variances[1]) / 2)
+    return LineGuide(factor * deviation, pseudo_mass / (6 * deviation), deviation)
+
+
+def line_densities(points, z, codes, masses, factor):
+    """f_c(t) = Σ_{i in c} mass_i N(t; z_i, h²) of both classes at every t: shape (2, points)."""
+    h = line_guide(z, codes, masses, factor, 0.0).bandwidth
+    z, points, masses = _wide(z), _wide(points), _wide(masses)
+    kernels = np.exp(-(((points[:, None] - z[None, :]) / h) ** 2) / 2) / (np.sqrt(2 * np.longdouble(np.pi)) * h)
+    return np.array([np.sum(kernels[:, codes == c] * masses[codes == c], axis=1) for c in (0, 1)], dtype=float)
+
+
+def line_gains(z, codes, masses, own, factor, pseudo_mass, ends):
+    """What a line adds to the log-odds of each row, if the row itself is left out of the density of its class.
+
+    Beyond the ``ends`` the curve is constant. A row of several copies leaves out one of them.
+    """
+    guide = line_guide(z, codes, masses, factor, pseudo_mass)
+    gains = []
+    for i, c in enumerate(codes):
+        at = np.clip(z[i], *ends)
+        left = np.array(masses, dtype=float)
+        left[i] -= own[i]
+        kernels = np.exp(-(((at - z) / guide.bandwidth) ** 2) / 2) / (math.sqrt(2 * math.pi) * guide.bandwidth)
+        density = [np.sum((left * kernels)[codes == k]) for k in (0, 1)]
+        total = np.sum(masses[codes == c])
+        if total > 1.0000001 * own[i]:
+            density[c] *= total / (total - own[i])
+        gains.append(np.log((density[1] + guide.background) / (density[0] + guide.background)))
+    return np.array(gains, dtype=float)
+
+
+def likelihood(codes, targets, log_odds):
+    """Σ target log P(class)."""
+    return float(
+        np.sum([-t * np.logaddexp(0, -o if c else o) for c, t, o in zip(codes, targets, log_odds, strict=True)])
+    )
+
+
+def angles(n_angles, n_halvings, value):
+    """The best of n angles over half a turn, then of its two neighbours at half the distance, and so on."""
+    step = math.pi / n_angles
+    best = max((value(k * step), -k) for k in range(n_angles))
+    best, at = best[0], -best[1] * step
+    for _ in range(n_halvings):
+        step /= 2
+        middle = at
+        for angle in (middle - step, middle + step):
+            if value(angle) > best:
+                best, at = value(angle), angle
+    return best, at
+
+
+def plane_weights(angle, correlation):
+    """Weights of two features of variance one: an angle among directions that are round in their covariance."""
+    height = math.sqrt(max(1 - correlation**2, 1e-3))
+    return np.array([math.cos(angle) - correlation * math.sin(angle) / height, math.sin(angle) / height])
+
+
+def pair_gain(x, y, residuals, curvatures, ridge):
+    """Σ_bins (Σ residuals)² / (ridge + Σ curvatures), of 24 bins over five deviations, along x + y or x − y."""
+    found = []
+    for z in (x + y, x - y):
+        bins = np.clip(np.floor(24 / 5 * z / math.sqrt(2) + 12), 0, 23)
+        found.append(sum(residuals[bins == k].sum() ** 2 / (ridge + curvatures[bins == k].sum()) for k in range(24)))
+    return max(found)
+
+
+def between_knots(knots, values, z):
+    """A piecewise linear curve at one point, constant outside its knots."""
+    if z <= knots[0]:
+        return values[0]
+    if z >= knots[-1]:
+        return values[-1]
+    k = max(i for i in range(len(knots)) if knots[i] <= z)
+    share = (z - knots[k]) / (knots[k + 1] - knots[k])
+    return values[k] + share * (values[k + 1] - values[k])
+
+
+def sign_changes(knots, values, nothing=1e-9):
+    """Zeros between neighbouring knots of different sign; knots of next to nothing are no knots."""
+    told = [(k, v) for k, v in zip(knots, values, strict=True) if abs(v) > nothing]
+    return [
+        k + (m - k) * abs(v) / (abs(v) + abs(w)) for (k, v), (m, w) in itertools.pairwise(told) if (v > 0) != (w > 0)
+    ]
+
+
+def simplified(knots, values, tolerance):
+    """Douglas and Peucker, as everybody knows it: the corner farthest from the chord splits the curve in two."""
+    if len(knots) < 3:
+        return list(knots), list(values)
+    distances = [
+        abs(values[i] - between_knots([knots[0], knots[-1]], [values[0], values[-1]], knots[i]))
+        for i in range(1, len(knots) - 1)
+    ]
+    if max(distances) <= tolerance:
+        return [knots[0], knots[-1]], [values[0], values[-1]]
+    corner = 1 + int(np.argmax(distances))
+    first = simplified(knots[: corner + 1], values[: corner + 1], tolerance)
+    second = simplified(knots[corner:], values[corner:], tolerance)
+    return first[0] + second[0][1:], first[1] + second[1][1:]

@@ -24,7 +24,7 @@ import threading
 import warnings
 
 import numpy as np
-from melc import MELC, information_potential
+from melc import MELC, AdditiveMELC, information_potential
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -69,6 +69,23 @@ SCENES = {
     "potential": (
         "information_potential([0.0], [1.0], 1.0); x = rng.normal(size=500_000)",
         "information_potential(x, x, 1.0)",
+    ),
+    "lines of many rows": (
+        "AdditiveMELC(max_lines=1).fit(*data(12_000, 10)); X, y = data(3_000_000, 10)",
+        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y ^ (X[:, 0] * X[:, 1] > 0)); "
+        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y ^ (X[:, 0] * X[:, 1] > 0))",
+    ),
+    "lines of many features": (
+        "AdditiveMELC(max_lines=1).fit(*data(500, 4)); X, y = data(10_000, 900); y = y ^ (X[:, 0] * X[:, 1] > 0)",
+        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y)",
+    ),
+    "lines of several classes": (
+        "AdditiveMELC(max_lines=1).fit(*data(5_000, 4)); X, y = data(200_000, 20, 12)",
+        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y)",
+    ),
+    "predict by lines": (
+        "model = AdditiveMELC().fit(*data(20_000, 2)); X, y = data(8_000_000, 2)",
+        "model.predict_proba(X); model.predict_proba(X); model.predict_proba(X)",
     ),
     "predict": (
         "model = MELC(n_init=1, max_iter=2).fit(*data(20_000, 2)); X, y = data(8_000_000, 2)",

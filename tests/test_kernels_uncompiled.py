@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
 from melc.data.memory import MemoryRows
 from melc.kernels import ORDER
 from melc.objective.moments import MomentsDivergence
@@ -114,4 +114,12 @@ def test_a_fit_by_every_method(method, shrinkage, monkeypatch):
     model = MELC(
         method=method, eps=1e-3, shrinkage=shrinkage, n_init=1, max_iter=40, tol=1e-2, n_jobs=1, random_state=0
     ).fit(X, codes)
+    assert model.score(X, codes) > 0.75
+
+
+@pytest.mark.parametrize("features_per_line", [1, 2, None])
+def test_a_fit_of_lines(features_per_line):
+    X, codes = few_rows()
+    X[:, 1] += 3 * codes
+    model = AdditiveMELC(features_per_line=features_per_line, max_lines=2, n_jobs=1, random_state=0).fit(X, codes)
     assert model.score(X, codes) > 0.75

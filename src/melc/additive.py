@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from melc._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context, n_threads_for, with_callbacks
 from melc.arrays import Floats
-from melc.classifier import as_it_was_if_refused, highest_at
+from melc.classifier import GAMMAS, as_it_was_if_refused, highest_at
 from melc.data.dask.door import lazy_on_dask
 from melc.data.products import project_on
 from melc.fit.intake import labelled_rows
@@ -100,7 +100,7 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "max_lines": [Interval(Integral, 1, None, closed="left")],
         "features_per_line": [Interval(Integral, 1, 2, closed="both"), None],
         "full_lines": [StrOptions({"auto", "first", "never"})],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, *GAMMAS, closed="both")],
         "priors": [None, StrOptions({"empirical"}), "array-like"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -168,6 +168,7 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.importances_ = np.sum([line.feature_importances for line in self.lines_], axis=0)
         self.n_iter_ = max(len(lines) for lines in found)
 
+    @lazy_on_dask
     def line_log_odds(self, X: Any) -> Floats:
         """Return what each line adds to the log-odds of each row, shape (n_samples, n_lines)."""
         check_is_fitted(self, "lines_")
@@ -206,14 +207,16 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         odds = self._log_odds(X)
         if len(self.classes_) == 2:
             return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
-        proba = expit(odds)
-        proba /= proba.sum(axis=1, keepdims=True)
+        proba = softmax(log_expit(odds), axis=1)
         return highest_at(np.argmax(odds, axis=1), proba)
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithm of ``predict_proba``, shape (n_samples, n_classes)."""
-        return np.log(self.predict_proba(X))
+        odds = self._log_odds(X)
+        if len(self.classes_) == 2:
+            return np.column_stack([log_expit(-odds[:, 0]), log_expit(odds[:, 0])])
+        return np.asarray(log_softmax(log_expit(odds), axis=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

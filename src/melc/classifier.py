@@ -34,6 +34,9 @@ from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
 from melc.objective import METHODS
 
+# Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
+GAMMAS = 1e-15, 1e15
+
 
 class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Multithreshold Entropy Linear Classifier.
@@ -54,8 +57,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     ----------
     gamma : float or "auto", default=1.0
         Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
-        thresholds; values above one make the densities smoother. "auto" chooses among values from 0.4 to 3 by the log
-        loss on three folds of up to 20,000 rows, which takes about three times as long as a fit; see ``gamma_``.
+        thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15. "auto" chooses among
+        values from 0.4 to 3 by the log loss on three folds of up to 20,000 rows, which takes about three times as long
+        as a fit; see ``gamma_``.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
         error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out
@@ -155,7 +159,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "gamma": [Interval(Real, *GAMMAS, closed="both"), StrOptions({"auto"})],
         "method": [StrOptions(set(METHODS))],
         "eps": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions(set(SOLVERS))],

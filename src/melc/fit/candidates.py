@@ -31,8 +31,12 @@ _QUICK_ROWS, _QUICK_RIDGE = 4_000, 2.0
 # Penalties in units of 1 / number of rows: for a weight that was fitted, for the size of a pair's weights (times the
 # number of features), and for those of a full line (times the number of features).
 _WEIGHT, _PAIR_SIZE, _FULL_SIZE = 2.0, 0.1, 1.0
-# Ridges of the linear directions, in units of the number of features / number of rows.
-_RIDGES = (0.03, 0.3, 3.0)
+# Ridges of the linear directions, in units of the number of features / number of rows, and the least of them, in units
+# of the sum of variances: with huge weights there seem to be so many rows that features could cancel up to rounding.
+_RIDGES, _LEAST_RIDGE = (0.03, 0.3, 3.0), 1e-12
+
+# Class means that differ by less than this fraction of them are the same up to rounding.
+_ROUNDING = 1e-12
 
 Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
 
@@ -108,8 +112,11 @@ class Candidates:
     def full(self, prospect: Prospect, others: Iterable[Floats] = ()) -> Candidate:
         """Return the best of some directions of all features: linear ones, and others, for scaled features."""
         n, d = prospect.n_rows, len(self.varying)
+        directions = [direction for direction in [*self._linear(prospect), *others] if direction.any()]
+        if not directions:  # the means of what is unexplained agree in every feature: any direction is as good
+            directions.append(self._along(dict.fromkeys(self.varying, 1.0)))
         found = []
-        for direction in [*self._linear(prospect), *others]:
+        for direction in directions:
             spread = np.sqrt(max(direction @ self.within @ direction, 1e-12 * (direction @ direction)))
             size = float(direction @ direction) / spread**2
             value = prospect.likelihood(direction @ self.columns)
@@ -136,10 +143,9 @@ class Candidates:
         features = np.sort(order)
         gains = self._quick_gains(prospect, features)
         pairs = [(int(j), int(features[np.argmax(gains[np.searchsorted(features, j)])])) for j in order[:_BEST_SINGLES]]
-        best = np.argsort(-np.triu(gains, 1), axis=None, kind="stable")[
-            : min(_BEST_PAIRS, len(order) * (len(order) - 1) // 2)
-        ]
-        pairs += [(int(features[k // len(features)]), int(features[k % len(features)])) for k in best]
+        first, second = np.triu_indices(len(features), 1)
+        best = np.argsort(-gains[first, second], kind="stable")[:_BEST_PAIRS]
+        pairs += [(int(features[first[k]]), int(features[second[k]])) for k in best]
         yield from dict.fromkeys((min(pair), max(pair)) for pair in pairs)
 
     def _quick_gains(self, prospect: Prospect, features: NDArray[np.int64]) -> Floats:
@@ -151,6 +157,7 @@ class Candidates:
         gains = np.zeros((len(features), len(features)))
         columns = np.ascontiguousarray(self.columns[:, some]) if some.step > 1 else self.columns
         pair_gains(columns, features, residuals, curvatures, _QUICK_RIDGE / prospect.n_effective, gains)
+        np.fill_diagonal(gains, -np.inf)  # no feature is its own partner
         return gains
 
     def _linear(self, prospect: Prospect) -> Iterator[Floats]:
@@ -175,7 +182,8 @@ class Candidates:
 
 
 def _solved(matrix: Floats, ridge: float, right: Floats) -> Floats:
-    """Return (matrix + ridge I)⁻¹ right, scaled to length one."""
+    """Return (matrix + ridge I)⁻¹ right, scaled to length one; zero if ``right`` is."""
+    ridge = max(ridge, _LEAST_RIDGE * float(np.trace(matrix)))
     solved = linalg.solve(matrix + ridge * np.eye(len(matrix)), right, assume_a="pos")
     return np.asarray(solved / max(np.linalg.norm(solved), 1e-300))
 
@@ -188,6 +196,8 @@ def _telling_features(rows: MemoryRows) -> NDArray[np.int64]:
     (mean, deviation), (other_mean, other_deviation) = (
         mean_and_deviation(rows.X[rows.members(c)], weights[rows.members(c)]) for c in (0, 1)
     )
-    spread = np.sqrt(0.5 * (deviation**2 + other_deviation**2))
-    difference = np.abs(other_mean - mean) / np.where(spread > 0, spread, np.inf)
-    return np.sort(np.argsort(-difference, kind="stable")[:MOST_FEATURES])
+    spread, difference = np.hypot(deviation, other_deviation), np.abs(other_mean - mean)
+    # A feature that varies only between the classes tells most; one that does not vary at all, nothing.
+    apart = difference > _ROUNDING * np.maximum(np.abs(mean), np.abs(other_mean))
+    telling = np.divide(difference, spread, out=np.where(apart, np.inf, 0.0), where=spread > 0)
+    return np.sort(np.argsort(-telling, kind="stable")[:MOST_FEATURES])

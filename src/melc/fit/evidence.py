@@ -111,7 +111,7 @@ class Standing:
     ) -> tuple[Floats, Floats, Floats, float]:
         """The nodes of a grid, the densities of the classes there, and the standard deviation within the classes."""
         table = np.empty((kernels.TABLE_ROWS, kernels.MOST_NODES))
-        low, step, left, right, deviation = kernels.line_densities(z, self.codes, masses, factor, pseudo_mass, table)
+        low, step, _, left, right, deviation = kernels.line_densities(z, self.codes, masses, factor, pseudo_mass, table)
         nodes = np.arange(left, right + 1)
         return low + step * nodes, table[0, nodes], table[1, nodes], deviation
 

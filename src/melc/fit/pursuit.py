@@ -6,7 +6,7 @@ the number of rows. There are no inner folds: over sixty data sets they chose no
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,15 +102,19 @@ def pursue(
     """Return the lines of each part: the index of a class, and rows with code 1 for that class."""
     found = []
     for class_index, rows in parts:
-        near = draw_sample(rows, rows.n_rows if isinstance(rows, MemoryRows) else _GATHERED_ROWS, rng)
-        with _threads(near) as mapped:
-            lines = []
+        lines = []
+        with closing(rows), closing(_in_memory(rows, rng)) as near, _threads(near) as mapped:
             for line in Pursuit(near, plan, class_index, rng, mapped).lines():
                 lines.append(line)
                 if line_ended(line):
                     break
         found.append(lines)
     return found
+
+
+def _in_memory(rows: Rows, rng: np.random.RandomState) -> MemoryRows:
+    """The rows, if they are in memory; otherwise a sample of them."""
+    return rows if isinstance(rows, MemoryRows) else draw_sample(rows, _GATHERED_ROWS, rng)
 
 
 @contextmanager

@@ -183,7 +183,7 @@ def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> list
         return [0.0] * (len(classes) if len(classes) > 2 else 1)
     shares = totals if isinstance(priors, str) else _checked_shares(priors, classes)
     rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which may round to zero
-    ratios = np.log(shares / rest)
+    ratios = np.log(shares) - np.log(rest)  # the ratio itself may overflow
     return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]
 
 

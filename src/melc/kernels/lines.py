@@ -32,8 +32,8 @@ _BINS, _BINNED = 24, 5.0
 def line_densities(z, codes, masses, factor, pseudo_mass, table):
     """Write the densities of the classes on a grid to the first two rows of ``table``, shape (5, MOST_NODES).
 
-    Return the position of the first node, the distance of nodes, the first and the last node of the curve, and σ. No
-    more than ``pseudo_mass`` lies beyond the curve's ends on either side: so few rows tell too little of it.
+    Return the position of the first node, the distance of nodes and their number, the first and the last node of the
+    curve, and σ. No more than ``pseudo_mass`` lies beyond the curve's ends on either side: so few rows tell too little.
     """
     low, high = z[0], z[0]
     total, mean, square = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -80,7 +80,7 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
         mass += table[_MASSES, right] + table[_MASSES + 1, right]
     if right <= left:
         left, right = (left, left + 1) if left + 1 < n_nodes else (left - 1, left)
-    return low, step, left, right, deviation
+    return low, step, n_nodes, left, right, deviation
 
 
 @njit(**COMPILE)
@@ -90,20 +90,24 @@ def line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass,
     Every row is left out of its own density: ``own``, shape (n,), are the masses of single copies of the rows. What the
     line adds to the log-odds of each row is written to ``gains``, of shape (n,) or empty.
     """
-    low, step, left, right, deviation = line_densities(z, codes, masses, factor, pseudo_mass, table)
+    low, step, n_nodes, left, right, deviation = line_densities(z, codes, masses, factor, pseudo_mass, table)
     b, wanted = pseudo_mass / (PSEUDO_WIDTH * deviation), len(gains) > 0
+    cells_per_bandwidth = factor * deviation / step
     total = np.zeros(2)
     for i in range(len(z)):
         total[codes[i]] += masses[i]
     likelihood = 0.0
     for i in range(len(z)):
-        place = min(max((z[i] - low) / step, left), right - 0.001)
+        rests = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
+        place = min(max(rests, left), right - 0.001)
         k = int(place)
         t = place - k
         c = codes[i]
-        # A mass divided between two nodes meets itself at the distance 0 and at that of one cell.
-        parted = 2 * t * (1 - t)
-        itself = own[i] * ((1 - parted) * table[_KERNEL, 0] + parted * table[_KERNEL, 1])
+        if place == rests:  # a mass divided between two nodes meets itself at the distance 0 and at that of one cell
+            parted = 2 * t * (1 - t)
+            itself = own[i] * ((1 - parted) * table[_KERNEL, 0] + parted * table[_KERNEL, 1])
+        else:  # beyond the curve's ends, it is felt from afar
+            itself = own[i] * table[_KERNEL, 0] * exp(-0.5 * ((rests - place) / cells_per_bandwidth) ** 2)
         mine = max(table[c, k] * (1 - t) + table[c, k + 1] * t - itself, 0.0)
         if total[c] > 1.0000001 * own[i]:
             mine *= total[c] / (total[c] - own[i])

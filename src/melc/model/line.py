@@ -1,6 +1,5 @@
 """A line of the additive model: a direction, and the curve that it adds to the log-odds."""
 
-import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +9,8 @@ from melc.arrays import Floats
 
 # Corners of a curve that change the log-odds by less than this are left out.
 _SMOOTHED = 0.01
+# Log-odds below this are rounding: they speak for no class.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,21 @@ class Line:
     @property
     def favours(self) -> NDArray[np.bool_]:
         """Whether the line speaks for its class in each interval between the thresholds; shape (n_thresholds + 1,)."""
-        signs = self.log_odds[self.log_odds != 0] > 0
+        signs = self.log_odds[np.abs(self.log_odds) > _NOTHING] > 0
         first = bool(signs[0]) if len(signs) else False
         return (np.arange(len(self.thresholds) + 1) % 2 == 0) == first
 
     def adds(self) -> list[tuple[float, float]]:
-        """Return the least and the most that the line adds in each interval between the thresholds."""
-        ends = np.concatenate([[-np.inf], self.thresholds, [np.inf]])
-        parts = [self.log_odds[(self.knots >= a) & (self.knots <= b)] for a, b in itertools.pairwise(ends)]
-        return [(float(values.min()), float(values.max())) for values in parts]
+        """Return the least and the most that the line adds at its knots in each interval between the thresholds."""
+        values = self.log_odds[np.abs(self.log_odds) > _NOTHING]
+        if not len(values):
+            return [(0.0, 0.0)]
+        parts = np.split(values, np.flatnonzero(np.diff(np.sign(values))) + 1)
+        return [(float(part.min()), float(part.max())) for part in parts]
 
 
 def sign_changes(knots: Floats, values: Floats) -> Floats:
-    """Return where a piecewise linear curve changes its sign, shape (n,). Touching zero is no change.
+    """Return where a piecewise linear curve changes its sign, shape (n,). Touching zero, up to rounding, is no change.
 
     Examples
     --------
@@ -73,11 +76,11 @@ def sign_changes(knots: Floats, values: Floats) -> Floats:
     >>> sign_changes(np.array([0.0, 1.0, 3.0]), np.array([-1.0, 1.0, -3.0]))
     array([0.5, 1.5])
     """
-    kept = values != 0
+    kept = np.abs(values) > _NOTHING
     knots, values = knots[kept], values[kept]
     i = np.flatnonzero(np.sign(values[1:]) != np.sign(values[:-1]))
     share = values[i] / (values[i] - values[i + 1])
-    return np.asarray(knots[i] + share * (knots[i + 1] - knots[i]))
+    return np.clip(knots[i] + share * (knots[i + 1] - knots[i]), knots[i], knots[i + 1])
 
 
 def simplified(knots: Floats, values: Floats, tolerance: float = _SMOOTHED) -> tuple[Floats, Floats]:

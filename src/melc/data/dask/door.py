@@ -88,5 +88,11 @@ def _on_frame(frame: Any, model: Any, method: str) -> Any:
     values = np.asarray(getattr(model, method)(some))[: len(frame)]
     if values.ndim == 1:
         return pd.Series(values, index=frame.index)
-    names = model.get_feature_names_out() if method == "transform" else model.classes_
-    return pd.DataFrame(values, index=frame.index, columns=names)
+    return pd.DataFrame(values, index=frame.index, columns=_columns(model, method, values.shape[1]))
+
+
+def _columns(model: Any, method: str, n: int) -> Any:
+    """The names of the n columns that a method returns."""
+    if method == "line_log_odds":
+        return range(n)
+    return model.get_feature_names_out() if method == "transform" else model.classes_

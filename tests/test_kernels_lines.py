@@ -1,0 +1,168 @@
+"""The kernels of lines beside direct sums over the rows: densities, likelihood without each row, angles, pairs."""
+
+import math
+
+import numpy as np
+import pytest
+
+import naive
+from melc import kernels
+from melc.fit.evidence import Standing
+
+
+def two_classes(kind, n):
+    rng = np.random.default_rng(n)
+    codes = (np.arange(n) % 2).astype(np.int8)
+    z = {
+        "normal": lambda: rng.normal(size=n) + 1.5 * codes,
+        "cauchy": lambda: rng.standard_cauchy(n),
+        "log-normal": lambda: np.exp(2 * rng.normal(size=n)),
+        "uniform": lambda: rng.random(n),
+        "ties": lambda: rng.integers(0, 4, n).astype(float),
+        "binary": lambda: rng.integers(0, 2, n).astype(float),
+        "outlier": lambda: np.where(np.arange(n) == 3, 1e6, rng.normal(size=n)),
+        "one class is a point": lambda: np.where(codes == 1, rng.normal(size=n), 0.3),
+        "far away": lambda: 1e9 + rng.normal(size=n) + codes,
+        "smallest units": lambda: 1e-150 * rng.normal(size=n),
+        "largest units": lambda: 1e150 * rng.normal(size=n),
+    }[kind]()
+    return z, codes
+
+
+KINDS = [
+    "normal",
+    "cauchy",
+    "log-normal",
+    "uniform",
+    "ties",
+    "binary",
+    "outlier",
+    "one class is a point",
+    "far away",
+    "smallest units",
+    "largest units",
+]
+
+
+def prospect_of(codes, gamma, weighted=False, explained=True):
+    """Rows that some lines explain in part, perhaps of several copies."""
+    rng = np.random.default_rng(0)
+    standing = Standing(codes, rng.uniform(0.5, 3, len(codes)) if weighted else None, gamma)
+    if explained:
+        standing.log_odds = rng.normal(size=len(codes))
+    return standing.prospect()
+
+
+def grid_of(z, codes, prospect):
+    """The nodes of the curve, the densities there, and σ."""
+    table = np.empty((kernels.TABLE_ROWS, kernels.MOST_NODES))
+    arguments = prospect.masses, prospect.factor, prospect.pseudo_mass
+    low, step, _, left, right, deviation = kernels.line_densities(z, codes, *arguments, table)
+    nodes = np.arange(left, right + 1)
+    return low + step * nodes, table[:2, nodes], deviation
+
+
+# --------------------------------------------------------------------------------------------- densities, likelihood
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("n", [8, 40, 400])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_grid_is_near_the_direct_sums(kind, n, gamma):
+    """Cells of 0.4 bandwidths: densities to two hundredths of their peak, curves to a tenth where both classes vary."""
+    z, codes = two_classes(kind, n)
+    prospect = prospect_of(codes, gamma, weighted=n == 40, explained=n != 8)
+    places, densities, deviation = grid_of(z, codes, prospect)
+    guide = naive.line_guide(z, codes, prospect.masses, prospect.factor, prospect.pseudo_mass)
+    assert deviation == pytest.approx(float(guide.deviation), rel=1e-12)
+    exact = naive.line_densities(places, z, codes, prospect.masses, prospect.factor)
+    assert np.abs(densities - exact).max() <= 0.02 * exact.max()
+    b = float(guide.background)
+    curve, exact_curve = (np.log((second + b) / (first + b)) for first, second in (densities, exact))
+    assert np.abs(curve - exact_curve).max() <= (0.2 if kind == "one class is a point" else 0.1)
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("n", [8, 40, 400])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_is_left_out_of_its_own_density(kind, n, gamma):
+    """Also rows beyond the ends of the curve, from where they are hardly felt."""
+    z, codes = two_classes(kind, n)
+    prospect = prospect_of(codes, gamma, weighted=n == 40, explained=n != 8)
+    gains = np.empty(n)
+    found = prospect.likelihood(z, gains)
+    places, *_ = grid_of(z, codes, prospect)
+    ends = places[0], places[-1]
+    exact = naive.line_gains(z, codes, prospect.masses, prospect.own, prospect.factor, prospect.pseudo_mass, ends)
+    assert np.abs(gains - exact).max() <= (0.4 if kind == "one class is a point" else 0.13)
+    assert found == pytest.approx(naive.likelihood(codes, prospect.targets, prospect.log_odds + gains), abs=1e-12)
+    # Errors of single rows have both signs; most are far smaller than the largest.
+    assert found == pytest.approx(naive.likelihood(codes, prospect.targets, prospect.log_odds + exact), abs=0.015)
+    assert prospect.likelihood(z) == found
+
+
+def test_few_rows_lie_beyond_the_ends_of_a_curve():
+    z, codes = two_classes("cauchy", 400)
+    prospect = prospect_of(codes, 1.0)
+    places, *_ = grid_of(z, codes, prospect)
+    cell = places[1] - places[0]
+    for beyond in (z < places[0] - cell, z > places[-1] + cell):
+        assert 0 < prospect.masses[beyond].sum() <= prospect.pseudo_mass
+
+
+@pytest.mark.parametrize("z", [np.full(8, 3.0), np.full(8, 1e9), np.zeros(8), np.arange(8) % 2 * 1.0])
+def test_rows_that_do_not_vary_within_their_classes(z):
+    codes = (np.arange(8) % 2).astype(np.int8)
+    prospect = prospect_of(codes, 1.0, explained=False)
+    gains = np.empty(8)
+    assert np.isfinite(prospect.likelihood(z, gains))
+    assert np.isfinite(gains).all()
+    if z[0] == z[1]:
+        np.testing.assert_allclose(gains, 0, atol=1.0)  # but for the row left out, both classes are the same
+    else:
+        assert np.all(gains * np.where(codes, 1, -1) > 0.5)
+
+
+def test_copies_of_a_row_know_of_each_other():
+    """A row of weight three leaves out one of its copies, as each of three rows does."""
+    z, codes = two_classes("normal", 60)
+    times = np.random.default_rng(1).integers(1, 4, 60)
+    weighted = Standing(codes, times.astype(float), 1.0).prospect()
+    repeated = Standing(np.repeat(codes, times), None, 1.0).prospect()
+    gains, several = np.empty(60), np.empty(times.sum())
+    assert weighted.likelihood(z, gains) == pytest.approx(repeated.likelihood(np.repeat(z, times), several), rel=1e-12)
+    np.testing.assert_allclose(np.repeat(gains, times), several, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------- angles, pairs
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6, -0.95, 1.0])
+def test_the_best_angle_in_the_plane_of_two_features(correlation):
+    rng = np.random.default_rng(3)
+    codes = (np.arange(60) % 2).astype(np.int8)
+    x = rng.normal(size=60) + codes
+    y = correlation * x + math.sqrt(1 - correlation**2) * rng.normal(size=60)
+    prospect, ridge = prospect_of(codes, 1.0), 0.01
+
+    def value(angle):
+        weights = naive.plane_weights(angle, correlation)
+        return prospect.likelihood(weights[0] * x + weights[1] * y) - ridge * np.sum(weights**2)
+
+    best, angle = naive.angles(8, 4, value)
+    found, *weights = kernels.best_angle(x, y, correlation, ridge, *prospect.arguments, 8, 4)
+    assert found == pytest.approx(best, abs=1e-9)
+    np.testing.assert_allclose(weights, naive.plane_weights(angle, correlation), atol=1e-9)
+
+
+def test_quick_gains_of_pairs():
+    rng = np.random.default_rng(4)
+    X, residuals, curvatures = rng.standard_t(2, size=(5, 80)), rng.normal(size=80), rng.random(80)
+    features = np.array([0, 2, 3])
+    gains = np.zeros((3, 3))
+    kernels.pair_gains(X, features, residuals, curvatures, 0.5, gains)
+    for p in range(3):
+        for q in range(3):
+            pair = X[features[p]], X[features[q]]
+            expected = 0.0 if p == q else naive.pair_gain(*pair, residuals, curvatures, 0.5)
+            assert gains[p, q] == pytest.approx(expected, rel=1e-12)
