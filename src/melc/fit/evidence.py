@@ -79,8 +79,8 @@ class Standing:
         factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
         pseudo_mass = _PSEUDO_ROWS * masses.sum() / self.n_effective
         known = self.codes, self.targets, masses, own, self.log_odds
-        numbers = float(self.totals.sum()), self.n_effective
-        return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), *numbers)
+        rows = float(self.totals.sum()), self.n_effective
+        return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), *rows)
 
     def line(self, prospect: Prospect, coef: Floats, z: Floats, shares: Floats, class_index: int) -> Line:
         """Return the line along a direction with projections z, shape (n,).
