@@ -84,7 +84,7 @@ def test_units_at_the_ends_of_the_range(scale):
     [
         (make_pipeline(PCA(2), short()), r"step 'pca' \(PCA\) cannot be folded .* Pass the model .* pipeline\[-1\]"),
         (make_pipeline(MinMaxScaler(clip=True), short()), r"step 'minmaxscaler' .*without clip"),
-        (LogisticRegression(max_iter=5000), "Expected a fitted MELC, or a Pipeline .* found LogisticRegression"),
+        (LogisticRegression(max_iter=5000), "Expected a fitted MELC or AdditiveMELC, or a Pipeline .* found LogisticRegression"),
         (GridSearchCV(short(), {"gamma": [1.0]}, cv=2, refit=False), "refit=True"),
     ],
 )
