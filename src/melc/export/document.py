@@ -27,10 +27,10 @@ MOST_BYTES = 256 * 2**20
 def to_json(model: Any, *, indent: int | None = None) -> str:
     """Return the fitted model as JSON text.
 
-    The text contains the parameters, directions, thresholds and densities. The densities of a :class:`melc.MELC` contain
-    the projections of the training rows if a class has no more than 2048 different ones (with a single feature, these
-    are its values), and of larger classes the outermost. Numbers are written in full precision, so that the model read
-    back predicts exactly the same.
+    The text contains the parameters, directions, thresholds and densities. The densities of a ``MELC`` contain the
+    projections of the training rows if a class has no more than 2048 different ones (with a single feature, these are
+    its values), and of larger classes the outermost. Numbers are written in full precision, so that the model read back
+    predicts exactly the same.
 
     Parameters
     ----------
