@@ -1,10 +1,9 @@
 """An additive model as text: what each line adds to the log-odds, in which interval and for which class."""
 
-import numpy as np
-
 from melc.additive import AdditiveMELC
 from melc.export.wording import counts_of, intervals_of, number, quoted
 from melc.model.line import Line
+from melc.model.names import by_contribution, terms_of
 
 # Features that are named in the sum of a line; of further ones their number is given.
 _MOST_NAMED = 4
@@ -50,7 +49,9 @@ def _line_block(
     """Return the text of a line: what z is, and what is added in each of its intervals."""
     heading = f"Line {index}, importance {number(line.importance, digits or _FEW_DIGITS)}: "
     if not odds:
-        return [f"{heading}z = {sum_of_features(line, names, digits)}", *_interval_lines(line, sides, digits)]
+        named = {j: quoted(names[j]) for j in by_contribution(line)[: _MOST_NAMED + 1]}
+        terms = terms_of(line, named, _MOST_NAMED, digits)
+        return [f"{heading}z = {' '.join(terms)}", *_interval_lines(line, sides, digits)]
     weights = [f"    {number(line.coef[j], digits)}  {quoted(names[j])}" for j in by_contribution(line)]
     points = [
         f"    {number(z, digits)}  {number(value, digits)}" for z, value in zip(line.knots, line.log_odds, strict=True)
@@ -75,22 +76,3 @@ def _interval_lines(line: Line, sides: list[str], digits: int | None) -> list[st
         f"  {interval:<{widths[0]}}   adds {added:<{widths[1]}}   for {label:<{widths[2]}}  ({count})"
         for interval, added, label, count in zip(*columns, counts, strict=True)
     ]
-
-
-def by_contribution(line: Line) -> list[int]:
-    """Return the features of a line, those that contribute most first."""
-    order = np.argsort(-line.feature_importances[line.features], kind="stable")
-    return [int(j) for j in line.features[order]]
-
-
-def sum_of_features(line: Line, names: list[str], digits: int | None) -> str:
-    """Return the sum z with the features that contribute most, such as ``0.8 height - 0.6 age + 3 more``."""
-    features = by_contribution(line)
-    # Naming one more takes no more room than saying that there is one more.
-    shown = features if len(features) <= _MOST_NAMED + 1 else features[:_MOST_NAMED]
-    text = ""
-    for j in shown:
-        sign = ("-" if line.coef[j] < 0 else "") if not text else (" - " if line.coef[j] < 0 else " + ")
-        text += f"{sign}{number(abs(line.coef[j]), digits)} {quoted(names[j])}"
-    hidden = len(features) - len(shown)
-    return f"{text} + {hidden} more features" if hidden else text
