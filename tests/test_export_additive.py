@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from export_cases import AWKWARD_NAMES, apply_additive_text, around, onnx_session, run_duckdb, run_sql
 from melc import AdditiveMELC
 from melc.export import export_text, from_json, to_json, to_sql
+from melc.export.additive_text import ranges_of
 from test_export import ANY_JSON, DELETE, change
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
@@ -127,7 +128,7 @@ class TestText:
     def test_the_range_of_an_interval_holds_what_the_line_adds_there(self, case):
         for line in case[0].lines_:
             ends = [line.knots[0] - 1, *line.thresholds, line.knots[-1] + 1]
-            for (left, right), (least, most) in zip(pairwise(ends), line.adds(), strict=True):
+            for (left, right), (least, most) in zip(pairwise(ends), ranges_of(line), strict=True):
                 values = line.at(np.linspace(left, right, 2001))
                 assert values.min() == pytest.approx(least, abs=0.02 * np.ptp(line.log_odds))
                 assert values.max() == pytest.approx(most, abs=0.02 * np.ptp(line.log_odds))

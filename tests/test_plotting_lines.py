@@ -153,7 +153,7 @@ class TestLinesDisplay:
         names = [f"{'long ' * 20}{k}" for k in range(4)]
         display = LinesDisplay.from_estimator(model, feature_names=names)
         for ax in display.axes_:
-            assert max(len(part) for part in ax.get_title().split("\n")) < 45
+            assert max(len(part) for part in ax.get_title().split("\n")) <= 48
 
 
 class TestPlaneDisplay:

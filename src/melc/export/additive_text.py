@@ -67,7 +67,7 @@ def _line_block(
 
 def _interval_lines(line: Line, sides: list[str], digits: int | None) -> list[str]:
     """Return one line of text per interval: its limits, what is added for which class, and the training rows in it."""
-    ranges = [f"{number(least, digits)} to {number(most, digits)}" for least, most in line.adds()]
+    ranges = [f"{number(least, digits)} to {number(most, digits)}" for least, most in ranges_of(line)]
     classes = [sides[int(favoured)] for favoured in line.favours]
     counts = [counts_of(row, sides) for row in line.counts]
     columns = [intervals_of([number(t, digits) for t in line.thresholds]), ranges, classes]
@@ -76,3 +76,13 @@ def _interval_lines(line: Line, sides: list[str], digits: int | None) -> list[st
         f"  {interval:<{widths[0]}}   adds {added:<{widths[1]}}   for {label:<{widths[2]}}  ({count})"
         for interval, added, label, count in zip(*columns, counts, strict=True)
     ]
+
+
+def ranges_of(line: Line) -> list[tuple[float, float]]:
+    """Return the least and the most that the line adds in each interval.
+
+    At a threshold it adds nothing, so zero belongs to the range of every interval that ends at one.
+    """
+    if not len(line.thresholds):
+        return line.adds()
+    return [(min(least, 0.0), max(most, 0.0)) for least, most in line.adds()]

@@ -28,9 +28,9 @@ from melc.plotting.common import (
 
 _COLUMNS = 3
 # Features named in a title, and the most characters of their names and of the names of classes.
-_MOST_NAMED, _NAME_LENGTH = 2, 18
+_MOST_NAMED, _NAME_LENGTH = 2, 22
 # Longer titles are broken after the first feature.
-_TITLE_LENGTH = 40
+_TITLE_LENGTH = 44
 # The part of a panel that the densities take, below the curve.
 _STRIP = 0.26
 _BINS = 40
