@@ -90,6 +90,30 @@ def apply_text_with_odds(text, frame):
     return np.array(labels)[best]
 
 
+def apply_additive_text(text, frame):
+    """Return the labels predicted by the text of an additive model with odds, shape (n_rows,)."""
+    *parts, closing = text.split("\n\n")
+    odds, labels = [], []
+    for part in parts:
+        heading = re.fullmatch(r"Log-odds of (.*) against (.*): (\S+) \+ what \d+ lines? adds?", part)
+        if heading:
+            labels.append((_unquote(heading[2]), _unquote(heading[1])))
+            odds.append(np.full(len(frame), float(heading[3])))
+        else:
+            odds[-1] += _text_curve(part, frame)
+    if closing.startswith("Where the log-odds are above 0"):
+        return np.array(labels[0])[(odds[0] > 0).astype(int)]
+    return np.array([mine for _, mine in labels])[np.argmax(odds, axis=0)]
+
+
+def _text_curve(block, frame):
+    """Return what a line adds by its weights and the points of its curve."""
+    rule, points = block.split("constant beyond the outermost:\n")
+    weights = "\n".join([line for line in rule.splitlines() if line.startswith("    ")])
+    places, values = np.array([[float(number) for number in line.split()] for line in points.splitlines()]).T
+    return np.interp(_text_projection(f"\n{weights}", frame), places, values)
+
+
 def _text_odds(numbers, z, s, least):
     """Return the log odds by the formulas at the end of the text."""
     head, rest, own = re.split(r"\n(?=  rest log prior|  class log prior)", numbers)

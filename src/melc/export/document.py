@@ -1,53 +1,40 @@
 """Write a fitted model as JSON and read it back. A file has a format name and a version and is checked when read."""
 
 import json
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from melc.additive import AdditiveMELC
 from melc.arrays import Floats
 from melc.classifier import MELC
+from melc.export import additive_document
+from melc.export.fields import counts_in, labels_in, labels_out, names_out, parameters_out, set_names, with_parameters
 from melc.export.reading import Reader, parse
-from melc.fit.validation import log_prior_ratios
 from melc.model.decision import Decision
 from melc.model.density import LEAST_VARIANCE, Density
-from melc.model.units import fitted_model
+from melc.model.units import fitted_model, is_additive
 
 FORMAT, VERSION = "melc-model", 1
+FORMATS = (FORMAT, additive_document.FORMAT)
 
 # A model takes kilobytes, or a few megabytes with many features and classes. Larger texts are refused.
 MOST_BYTES = 256 * 2**20
-
-_TEXT_TYPES = ("str", "object")
-_NUMBER_TYPES = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-)
-_LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
 
 
 def to_json(model: Any, *, indent: int | None = None) -> str:
     """Return the fitted model as JSON text.
 
-    The text contains the parameters, directions, thresholds and densities. The densities contain the projections of the
-    training rows if a class has no more than 2048 different ones (with a single feature, these are its values), and of
-    larger classes the outermost. Numbers are written in full precision, so that the model read back predicts exactly
-    the same.
+    The text contains the parameters, directions, thresholds and densities. The densities of a ``MELC`` contain the
+    projections of the training rows if a class has no more than 2048 different ones (with a single feature, these are
+    its values), and of larger classes the outermost. Numbers are written in full precision, so that the model read back
+    predicts exactly the same.
 
     Parameters
     ----------
-    model : MELC, Pipeline or fitted search
+    model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
     indent : int, default=None
@@ -70,7 +57,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     return json.dumps(to_document(model), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
-def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC:
+def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC | AdditiveMELC:
     """Return the model written by :func:`to_json`.
 
     Safe for text from untrusted sources: nothing in it is executed.
@@ -84,7 +71,7 @@ def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC:
 
     Returns
     -------
-    model : MELC
+    model : MELC or AdditiveMELC
         The fitted model, without the record of its runs (``results_``).
 
     Raises
@@ -92,19 +79,22 @@ def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC:
     ValueError
         If anything in the text is wrong; the message says what and where.
     """
-    return from_document(parse(text, "melc model", max_bytes=max_bytes))
+    model: MELC | AdditiveMELC = from_document(parse(text, "melc model", max_bytes=max_bytes))
+    return model
 
 
 def to_document(model: Any) -> dict[str, Any]:
     """Return the fitted model as dictionaries, lists, strings and numbers."""
     model = fitted_model(model)
-    names, spread = getattr(model, "feature_names_in_", None), getattr(model, "feature_spread_", None)
+    if is_additive(model):
+        return additive_document.to_document(model)
+    spread = getattr(model, "feature_spread_", None)
     return {
         "format": FORMAT,
         "version": VERSION,
-        "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-        "classes": _labels_out(model.classes_),
-        "feature_names": None if names is None else [str(name) for name in names],
+        "parameters": parameters_out(model),
+        "classes": labels_out(model.classes_),
+        "feature_names": names_out(model),
         "feature_spread": None if spread is None else spread.tolist(),
         "coef": model.coef_.tolist(),
         "divergence": np.atleast_1d(model.divergence_).tolist(),
@@ -113,25 +103,28 @@ def to_document(model: Any) -> dict[str, Any]:
     }
 
 
-def from_document(reader: Reader) -> MELC:
+def from_document(reader: Reader) -> Any:
     """Return the model in a parsed document, after checking every part of it."""
-    if format_of(reader) != FORMAT:
-        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r}, found {format_of(reader)!r:.60}.")
+    format = format_of(reader)
+    if format not in FORMATS:
+        known = " or ".join(repr(name) for name in FORMATS)
+        raise ValueError(f"Not a melc model: its 'format' should be {known}, found {format!r:.60}.")
+    if format == additive_document.FORMAT:
+        check_version(reader, additive_document.VERSION)
+        return additive_document.from_document(reader)
     check_version(reader, VERSION)
     fields = reader.fields(
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],
         ["feature_names", "feature_spread"],
     )
-    classes = _labels_in(fields["classes"])
-    model = _with_parameters(fields["parameters"], classes)
+    classes = labels_in(fields["classes"])
+    model = with_parameters(MELC, fields["parameters"], classes)
     n_projections = 1 if len(classes) == 2 else len(classes)
     coef = _matrix_in(fields["coef"], n_projections)
     decisions = [_decision_in(item) for item in fields["decisions"].items(n_projections)]
     divergence = fields["divergence"].numbers(n_projections)
     n_iter = fields["n_iter"].integer(1, 2**31)
-    names = fields["feature_names"].optional() if "feature_names" in fields else None
-    if names is not None:
-        model.feature_names_in_ = np.array(_distinct(names, coef.shape[1]), dtype=object)
+    set_names(model, fields, coef.shape[1])
     spread = fields["feature_spread"].optional() if "feature_spread" in fields else None
     if spread is not None:
         model.feature_spread_ = _spread_in(spread, coef.shape[1])
@@ -159,29 +152,6 @@ def check_version(reader: Reader, newest: int) -> None:
             f"The model has format version {version}, but this release of melc reads versions up to {newest}. "
             "Upgrade melc to read it."
         )
-
-
-def _with_parameters(reader: Reader, classes: NDArray[Any]) -> MELC:
-    """Return an unfitted model with the parameters in the document."""
-    known = MELC().get_params()
-    values = {name: _parameter_in(entry) for name, entry in reader.fields([], known).items()}
-    model = MELC(**values)
-    try:
-        model._validate_params()
-        log_prior_ratios(model.priors, classes, np.ones(len(classes)))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{reader.place}: {error}") from None
-    return model
-
-
-def _parameter_in(reader: Reader) -> Any:
-    """Return the value of a parameter: null, true, false, a string, a finite number, or a list of finite numbers."""
-    value = reader.value
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, list):
-        return reader.numbers().tolist()
-    return reader.integer(-(2**63), 2**63 - 1) if isinstance(value, int) else reader.number()
 
 
 def _restore(
@@ -216,50 +186,6 @@ def _restore(
         setattr(model, name, value)
 
 
-def _plain(value: Any) -> Any:
-    """Return a parameter as a JSON value; a random number generator becomes None."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (np.ndarray, Sequence)):
-        return np.asarray(value).tolist()
-    if isinstance(value, (np.random.RandomState, np.random.Generator)):
-        return None
-    raise ValueError(f"The parameter value {value!r} cannot be written as JSON; use a number, string, list or None.")
-
-
-def _labels_out(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return the class labels, shape (n_classes,), as their type and a list of values."""
-    values = classes.tolist()
-    kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
-    if kind not in _LABEL_TYPES or (kind == "object" and not all(isinstance(v, str) for v in values)):
-        raise ValueError(
-            f"The labels {values[:3]} of type {kind} cannot be written as JSON: use strings, integers, floats or "
-            "booleans as labels."
-        )
-    return {"type": kind, "values": values}
-
-
-def _labels_in(reader: Reader) -> NDArray[Any]:
-    """Return the class labels, shape (n_classes,), sorted and with their original type."""
-    fields = reader.fields(["type", "values"])
-    kind = fields["type"].choice(*_LABEL_TYPES)
-    items = fields["values"].items()
-    if kind in _TEXT_TYPES:
-        labels = np.array([item.text() for item in items], dtype=None if kind == "str" else object)
-    elif kind == "bool":
-        labels = np.array([item.boolean() for item in items])
-    elif kind.startswith("float"):
-        labels = np.array([item.number() for item in items]).astype(kind)
-    else:
-        limits = np.iinfo(kind)
-        labels = np.array([item.integer(limits.min, limits.max) for item in items], dtype=kind)
-    if len(labels) < 2 or not np.array_equal(labels, np.unique(labels)):
-        fields["values"].fail("two or more different labels in ascending order")
-    return labels
-
-
 def _matrix_in(reader: Reader, n_rows: int) -> Floats:
     """Return a list of equally long lists as an array of shape (n_rows, n_columns)."""
     rows = reader.items(n_rows)
@@ -270,14 +196,6 @@ def _matrix_in(reader: Reader, n_rows: int) -> Floats:
     if not np.all(np.any(matrix, axis=1)):
         reader.fail("weights that are not all zero")
     return matrix
-
-
-def _distinct(reader: Reader, length: int) -> list[str]:
-    """Return ``length`` strings that all differ."""
-    names = reader.texts(length)
-    if len(set(names)) < len(names):
-        reader.fail("different names")
-    return names
 
 
 def _spread_in(reader: Reader, n_features: int) -> Floats:
@@ -317,7 +235,7 @@ def _decision_in(reader: Reader) -> Decision:
         log_prior_ratio=fields["log_prior_ratio"].number(),
         thresholds=thresholds,
         codes=np.array(codes, dtype=np.int8),
-        counts=None if counts is None else _counts_in(counts, len(codes)),
+        counts=None if counts is None else counts_in(counts, len(codes)),
     )
     _check_numbers(decision, fields["densities"])
     return decision
@@ -333,13 +251,6 @@ def _check_numbers(decision: Decision, reader: Reader) -> None:
         values = [np.array([np.nan])]
     if not np.isfinite(np.concatenate(values)).all():
         reader.fail("supports and variances whose squares do not overflow")
-
-
-def _counts_in(reader: Reader, n_intervals: int) -> Floats:
-    counts = np.array([row.numbers(2) for row in reader.items(n_intervals)])
-    if np.any(counts < 0):
-        reader.fail("non-negative counts")
-    return counts
 
 
 def _density_in(reader: Reader) -> Density:

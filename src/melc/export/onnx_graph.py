@@ -9,29 +9,13 @@ Functions that add nodes to the graph return the name of the result, of shape (r
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from melc._version import __version__
 from melc.classifier import MELC
+from melc.export import additive_onnx
+from melc.export.onnx_builder import Builder, labels_of, logistic
 from melc.model.decision import SMALLEST_DECISION, Decision
 from melc.model.density import Density
-from melc.model.units import fitted_model
-
-# Fixed, so that older runtimes can read the graph. ReduceLogSumExp takes its axes as an input since opset 18.
-_OPSET, _IR_VERSION = 18, 9
-
-_INPUT_TYPES = ("float64", "float32")
-
-
-def _onnx() -> Any:
-    """Return the onnx package. The only place where it is imported, so that the rest works without it."""
-    try:
-        import onnx
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError as error:
-        raise ImportError("Export to ONNX needs onnx: pip install 'melc[export]'") from error
-    return onnx
+from melc.model.units import fitted_model, is_additive
 
 
 def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
@@ -44,7 +28,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
 
     Parameters
     ----------
-    model : MELC, Pipeline or fitted search
+    model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
     dtype : {"float64", "float32"}, default="float64"
@@ -65,10 +49,10 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     ['label', 'decision', 'probabilities']
     """
     model = fitted_model(model)
-    if dtype not in _INPUT_TYPES:
-        raise ValueError(f"dtype={dtype!r} is not a type of rows; choose one of {_INPUT_TYPES}.")
-    builder = _Builder(_onnx(), dtype)
-    labels = _labels(model.classes_)
+    builder = Builder(dtype)
+    if is_additive(model):
+        return additive_onnx.graph(builder, model)
+    labels = labels_of(model.classes_)
     odds = [_odds(builder, model, k) for k in range(len(model.decisions_))]
     if len(odds) == 1:
         z = _projection(builder, model, 0)
@@ -77,82 +61,24 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
         ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), _sign(builder, code))
         builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
         code = builder.node("Reshape", [code, builder.constant([-1])])
-        both = [_logistic(builder, builder.node("Neg", odds)), _logistic(builder, odds[0])]
+        both = [logistic(builder, builder.node("Neg", odds)), logistic(builder, odds[0])]
         builder.node("Concat", both, "probabilities", axis=1)
     else:
         builder.node("Concat", odds, "decision", axis=1)
         code = builder.node("ArgMax", ["decision"], axis=1, keepdims=0)
-        shares = _logistic(builder, "decision")
+        shares = logistic(builder, "decision")
         total = builder.node("ReduceSum", [shares, builder.constant([1])], keepdims=1)
         builder.node("Div", [shares, total], "probabilities")
     builder.node("Gather", [builder.constant(labels), code], "label", axis=0)
     return builder.model(model.coef_.shape[1], labels, len(odds))
 
 
-class _Builder:
-    """Collects the nodes and constants of a graph and names them. Methods that add something return its name."""
-
-    def __init__(self, onnx: Any, dtype: str) -> None:
-        self.onnx = onnx
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.input_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        # The rows as doubles; without effect if they are.
-        self.rows = self.node("Cast", ["X"], to=onnx.TensorProto.DOUBLE)
-
-    def constant(self, values: Any) -> str:
-        """Add an array."""
-        name = f"constant_{len(self.constants)}"
-        array = np.asarray(values)
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def number(self, value: float) -> str:
-        """Add a number, as a double."""
-        return self.constant(np.float64(value))
-
-    def node(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
-        """Add a node with one output, whose name is made up if not given."""
-        output = output or f"{operator.lower()}_{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
-        return output
-
-    def model(self, n_features: int, labels: NDArray[Any], n_projections: int) -> Any:
-        """Return the checked ``onnx.ModelProto`` of all nodes added."""
-        helper, proto = self.onnx.helper, self.onnx.TensorProto
-        label_type = proto.STRING if labels.dtype == object else helper.np_dtype_to_tensor_dtype(labels.dtype)
-        decision_shape = ["rows"] if n_projections == 1 else ["rows", n_projections]
-        graph = helper.make_graph(
-            self.nodes,
-            "melc",
-            [helper.make_tensor_value_info("X", self.input_type, ["rows", n_features])],
-            [
-                helper.make_tensor_value_info("label", label_type, ["rows"]),
-                helper.make_tensor_value_info("decision", proto.DOUBLE, decision_shape),
-                helper.make_tensor_value_info("probabilities", proto.DOUBLE, ["rows", len(labels)]),
-            ],
-            self.constants,
-        )
-        opsets = [helper.make_opsetid("", _OPSET)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
-        model.producer_name, model.producer_version = "melc", __version__
-        self.onnx.checker.check_model(model, full_check=True)
-        return model
-
-
-def _labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels in a type that ONNX has: strings, 64-bit integers, doubles or booleans."""
-    if classes.dtype.kind in "UTO":
-        return np.array([str(label) for label in classes], dtype=object)
-    return classes.astype({"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}[classes.dtype.kind])
-
-
-def _projection(builder: _Builder, model: MELC, index: int) -> str:
+def _projection(builder: Builder, model: MELC, index: int) -> str:
     """Project the rows: z = Xv."""
     return builder.node("MatMul", [builder.rows, builder.constant(model.coef_[index][:, None].astype(np.float64))])
 
 
-def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
+def _interval_code(builder: Builder, z: str, decision: Decision) -> str:
     """Return the class code, 0 or 1, of the interval of z. Its index is the number of thresholds at or below z."""
     # An infinite last threshold, because a model may have none and ONNX compares with at least one.
     thresholds = builder.constant(np.append(decision.thresholds, np.inf)[None, :])
@@ -164,33 +90,33 @@ def _interval_code(builder: _Builder, z: str, decision: Decision) -> str:
     return builder.node("Gather", [builder.constant(codes), interval], axis=0)
 
 
-def _sign(builder: _Builder, code: str) -> str:
+def _sign(builder: Builder, code: str) -> str:
     """Return 1 where the code is 1, and −1 where it is 0."""
     zero_or_one = builder.node("Cast", [code], to=builder.onnx.TensorProto.DOUBLE)
     doubled = builder.node("Mul", [zero_or_one, builder.number(2)])
     return builder.node("Sub", [doubled, builder.number(1)])
 
 
-def _with_sign(builder: _Builder, values: str, least: str, sign: str) -> str:
+def _with_sign(builder: Builder, values: str, least: str, sign: str) -> str:
     """Return sign · max(sign · values, least)."""
     towards = builder.node("Mul", [sign, values])
     return builder.node("Mul", [sign, builder.node("Max", [towards, least])])
 
 
-def _within_reach(builder: _Builder, z: str, decision: Decision) -> str:
+def _within_reach(builder: Builder, z: str, decision: Decision) -> str:
     """Clip z to the interval in which its square does not overflow."""
     low, high = (builder.number(edge) for edge in decision.reach)
     return builder.node("Min", [builder.node("Max", [z, low]), high])
 
 
-def _log_ratio(builder: _Builder, z: str, decision: Decision) -> str:
+def _log_ratio(builder: Builder, z: str, decision: Decision) -> str:
     """Return log f₁(z) − log f₀(z) + log(prior₁ / prior₀)."""
     near = _within_reach(builder, z, decision)
     first, second = (_log_density(builder, near, density, 0.0) for density in decision.densities)
     return builder.node("Add", [builder.node("Sub", [second, first]), builder.number(decision.log_prior_ratio)])
 
 
-def _odds(builder: _Builder, model: MELC, index: int) -> str:
+def _odds(builder: Builder, model: MELC, index: int) -> str:
     """Return the log odds of a class against the rest, as in :meth:`melc.model.decision.Decision.log_odds`."""
     z, decision = _projection(builder, model, index), model.decisions_[index]
     near = _within_reach(builder, z, decision)
@@ -204,7 +130,7 @@ def _odds(builder: _Builder, model: MELC, index: int) -> str:
     return _with_sign(builder, odds, _least_odds(builder, first, second, sign), sign)
 
 
-def _least_odds(builder: _Builder, first: str, second: str, sign: str) -> str:
+def _least_odds(builder: Builder, first: str, second: str, sign: str) -> str:
     """Return the smallest absolute value of the log odds, 1e-15 (1 + log(1 + max(sign · (second − first), 0)))."""
     towards = builder.node("Mul", [sign, builder.node("Sub", [second, first])])
     difference = builder.node("Max", [towards, builder.number(0)])
@@ -212,13 +138,7 @@ def _least_odds(builder: _Builder, first: str, second: str, sign: str) -> str:
     return builder.node("Mul", [builder.node("Add", [growing, builder.number(1)]), builder.number(SMALLEST_DECISION)])
 
 
-def _logistic(builder: _Builder, x: str) -> str:
-    """Return 1 / (1 + exp(−x)), of the shape of x. The Sigmoid of the runtimes has fewer digits."""
-    one = builder.number(1)
-    return builder.node("Div", [one, builder.node("Add", [builder.node("Exp", [builder.node("Neg", [x])]), one])])
-
-
-def _softplus(builder: _Builder, x: str) -> str:
+def _softplus(builder: Builder, x: str) -> str:
     """Return log(1 + exp(x)), accurate also where it is tiny; the Softplus of the runtimes is not.
 
     It is max(x, 0) + log(1 + t) with t = exp(−|x|). In floating point u = 1 + t is rounded, but log(u) and u − 1 then
@@ -233,7 +153,7 @@ def _softplus(builder: _Builder, x: str) -> str:
     return builder.node("Add", [builder.node("Max", [x, builder.number(0)]), small])
 
 
-def _log_background(builder: _Builder, z: str, decision: Decision) -> str:
+def _log_background(builder: Builder, z: str, decision: Decision) -> str:
     """Return log_height − log(1 + u²) with u = (z − centre) / scale, the logarithm of the background density."""
     background = decision.background()
     distance = builder.node("Sub", [z, builder.number(background.centre)])
@@ -242,7 +162,7 @@ def _log_background(builder: _Builder, z: str, decision: Decision) -> str:
     return builder.node("Sub", [builder.number(background.log_height), tail])
 
 
-def _log_density(builder: _Builder, z: str, density: Density, log_factor: float) -> str:
+def _log_density(builder: Builder, z: str, density: Density, log_factor: float) -> str:
     """Return log Σ_k w_k N(z; s_k, V) + log_factor. The constant of the Gaussian is added to log w_k."""
     offset = np.log(density.weights) - 0.5 * np.log(2 * np.pi * density.variance) + log_factor
     distance = builder.node("Sub", [z, builder.constant(density.support[None, :])])

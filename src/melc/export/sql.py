@@ -3,10 +3,12 @@
 from typing import Any
 
 from melc.classifier import MELC
+from melc.export import additive_sql
 from melc.export.quoting import column, identifier, literal
 from melc.export.sql_odds import class_by_odds, support_tables
+from melc.export.sql_parts import check_names, unused_prefix, weighted_sum
 from melc.model.names import feature_names_of
-from melc.model.units import fitted_model
+from melc.model.units import fitted_model, is_additive
 
 
 def to_sql(
@@ -16,6 +18,7 @@ def to_sql(
     feature_names: Any = None,
     prediction: str = "prediction",
     projection: str = "projection",
+    log_odds: str = "log_odds",
 ) -> str:
     """Return an SQL query that adds the projection and the predicted class to the rows of a table.
 
@@ -27,9 +30,13 @@ def to_sql(
     its mathematical functions, as nearly all builds do; otherwise it reports "no such function: exp". PostgreSQL must
     be 12 or newer.
 
+    The query of an ``AdditiveMELC`` is plain arithmetic for any number of classes. It adds the log-odds of the second
+    class, or of each if there are more than two, in place of projections. It needs only the columns that a line uses;
+    the prediction is NULL where one of these is NULL.
+
     Parameters
     ----------
-    model : MELC, Pipeline or fitted search
+    model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
     table : str, default="data"
@@ -41,7 +48,10 @@ def to_sql(
         already, the result has two.
     projection : str, default="projection"
         Name of the column with the projection, before the last. With more than two classes there is one per class, in
-        the order of ``classes_``: ``projection0``, ``projection1``, ...
+        the order of ``classes_``: ``projection0``, ``projection1``, ... Not used for an additive model.
+    log_odds : str, default="log_odds"
+        Name of the column with the log-odds of an additive model, before the last. With more than two classes there is
+        one per class: ``log_odds0``, ``log_odds1``, ...
 
     Returns
     -------
@@ -66,24 +76,27 @@ def to_sql(
     """
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)
-    return query(model, [column(name) for name in names], names, table, prediction, projection)
+    return query(model, [column(name) for name in names], names, table, prediction, projection, log_odds)
 
 
 def query(
-    model: MELC,
+    model: Any,
     features: list[str],
     columns: list[str],
     table: str,
     prediction: str = "prediction",
     projection: str = "projection",
+    log_odds: str = "log_odds",
 ) -> str:
     """Return the query of :func:`to_sql` for features that are SQL expressions over the columns of the table."""
+    if is_additive(model):
+        return additive_sql.query(model, features, columns, table, prediction, log_odds)
     several = len(model.decisions_) > 1
     projections = [f"{projection}{k}" for k in range(len(model.decisions_))] if several else [projection]
-    _check_names(columns, prediction, projections)
+    check_names(columns, [*projections, prediction])
     # Written twice: a name given to the sum could be that of a column of the table, which is not known here.
-    sums = [_weighted_sum(features, weights) for weights in model.coef_.tolist()]
-    prefix = _unused_prefix(table)
+    sums = [weighted_sum(features, weights) for weights in model.coef_.tolist()]
+    prefix = unused_prefix(table)
     return "\n".join(
         [
             *([support_tables(model, prefix)] if several else []),
@@ -96,20 +109,6 @@ def query(
     )
 
 
-def _unused_prefix(table: str) -> str:
-    """Return a prefix for the names of auxiliary tables with which the name of the table does not begin."""
-    prefix = "melc"
-    while table.casefold().startswith(prefix):
-        prefix += "_"
-    return prefix
-
-
-def _weighted_sum(features: list[str], weights: list[float]) -> str:
-    """Return the expression of Σ_j weight_j feature_j, as a float even if the features are integers or decimals."""
-    summands = [f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)]
-    return f"CAST({_sum(summands)} AS DOUBLE PRECISION)"
-
-
 def _class_by_interval(model: MELC, projection: str) -> str:
     """Return the label of the interval that the projection lies in, as a ``CASE`` expression."""
     labels = [literal(label) for label in model.interval_classes_.tolist()]
@@ -118,30 +117,3 @@ def _class_by_interval(model: MELC, projection: str) -> str:
     ]
     cases = ["(SELECT CASE", "    WHEN z IS NULL THEN NULL", *below, f"    ELSE {labels[-1]}"]
     return "\n".join([*cases, f"  END FROM (SELECT {projection} AS z) AS p)"])
-
-
-def _sum(terms: list[str]) -> str:
-    """Return the sum of the terms, split into halves again and again.
-
-    SQLite refuses a chain of more than 1000 terms, and this order has smaller rounding errors.
-    """
-    if len(terms) == 1:
-        return f"({terms[0]})"
-    middle = len(terms) // 2
-    halves = (terms[:middle], terms[middle:])
-    return "(" + " + ".join(half[0] if len(half) == 1 else _sum(half) for half in halves) + ")"
-
-
-def _check_names(names: list[str], prediction: str, projections: list[str]) -> None:
-    """Raise ``ValueError`` if two columns of the result would have the same name; SQL ignores case."""
-    folded = [name.casefold() for name in names]
-    if len(set(folded)) < len(folded):
-        twice = next(name for name in names if folded.count(name.casefold()) > 1)
-        raise ValueError(f"The feature name {twice!r} occurs twice (SQL ignores case); rename one of them.")
-    for added in (prediction, *projections):
-        if added.casefold() in folded:
-            raise ValueError(
-                f"The added column {added!r} is also a feature; choose another name with prediction= or projection=."
-            )
-    if prediction.casefold() in [name.casefold() for name in projections]:
-        raise ValueError(f"prediction and projection are both named {prediction!r}; choose different names.")

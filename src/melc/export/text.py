@@ -3,17 +3,17 @@
 For more than two classes the text can also contain the numbers from which the odds are computed.
 """
 
-import json
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from melc.classifier import MELC
+from melc.export import additive_text
+from melc.export.wording import counts_of, intervals_of, number, quoted
 from melc.model.decision import SMALLEST_DECISION, Decision
 from melc.model.density import Density
 from melc.model.names import contributions_of, feature_names_of
-from melc.model.units import fitted_model
+from melc.model.units import fitted_model, is_additive
 
 _ALONE = "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide"
 _WITHOUT_ODDS = f"{_ALONE}: odds=True (--odds on the command line) adds the numbers to compute them."
@@ -36,19 +36,24 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
     classes there is one rule per class against the rest. If exactly one rule gives its class, that class is predicted;
     otherwise the class with the best odds.
 
+    The text of an :class:`melc.AdditiveMELC` has the lines of each class, the most important first: what z is, and the
+    least and the most that the line adds to the log-odds in every interval of z.
+
     Parameters
     ----------
-    model : MELC, Pipeline or fitted search
+    model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     digits : int, default=None
         Significant digits of the numbers. By default they are written in full, so that the printed rule predicts
-        what the model predicts, up to the rounding of the sum.
+        what the model predicts, up to the rounding of the sum; the text of an additive model, from which predictions
+        cannot be computed without ``odds``, then has three.
     odds : bool, default=False
         Whether to add, for more than two classes, the formulas and numbers of the odds: one line per support point of
-        the densities. The text is then sufficient to compute every prediction.
+        the densities. For an additive model all weights and all points of the curves are added. The text is then
+        sufficient to compute every prediction.
 
     Returns
     -------
@@ -74,12 +79,14 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
     """
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)
+    if is_additive(model):
+        return additive_text.export_text(model, names, digits, odds)
     if len(model.decisions_) == 1:
-        labels = [_quoted(str(label)) for label in model.classes_]
+        labels = [quoted(str(label)) for label in model.classes_]
         return _block(model, 0, names, labels, digits)
     parts = []
     for k, label in enumerate(model.classes_):
-        name = '"rest"' if str(label) == "rest" else _quoted(str(label))
+        name = '"rest"' if str(label) == "rest" else quoted(str(label))
         lines = [f"Class {name} against the rest", _block(model, k, names, ["rest", name], digits)]
         parts.append("\n".join(lines + (_odds_lines(model.decisions_[k], digits) if odds else [])))
     return "\n\n".join([*parts, _WITH_ODDS if odds else _WITHOUT_ODDS])
@@ -89,17 +96,17 @@ def _block(model: MELC, index: int, names: list[str], labels: list[str], digits:
     """Return the rule of one projection: weights, the largest contribution first, and intervals."""
     weights = model.coef_[index]
     order = np.argsort(-np.abs(contributions_of(model, index)), kind="stable")
-    shown = [_number(weights[i], digits) for i in order]
+    shown = [number(weights[i], digits) for i in order]
     width = max(len(number) for number in shown)
     lines = ["z is the sum of weight × feature:"]
-    lines += [f"  {number:>{width}}  {_quoted(names[i])}" for number, i in zip(shown, order, strict=True)]
+    lines += [f"  {number:>{width}}  {quoted(names[i])}" for number, i in zip(shown, order, strict=True)]
     lines.append("class by the interval of z, with the training rows in it:")
     return "\n".join(lines + _interval_lines(model.decisions_[index], labels, digits))
 
 
 def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -> list[str]:
     """Return one line per interval: its limits, its class and its training rows."""
-    intervals = _intervals([_number(t, digits) for t in decision.thresholds])
+    intervals = intervals_of([number(t, digits) for t in decision.thresholds])
     interval_width = max(len(text) for text in intervals)
     label_width = max(len(label) for label in labels)
     return [
@@ -108,22 +115,11 @@ def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -
     ]
 
 
-def _intervals(thresholds: list[str]) -> list[str]:
-    """Return the intervals as text. A threshold belongs to the interval above it."""
-    if not thresholds:
-        return ["any z"]
-    middle = [f"{a} <= z < {b}" for a, b in pairwise(thresholds)]
-    return [f"z < {thresholds[0]}", *middle, f"{thresholds[-1]} <= z"]
-
-
 def _support(decision: Decision, interval: int, labels: list[str]) -> str:
     """Return the number (or total weight) of the training rows of either class in an interval."""
     if decision.counts is None:
         return ""
-    # "25 1" would be two numbers.
-    of = " of class" if any(label[:1].isdigit() or label[:1] in "-+." for label in labels) else ""
-    counts = [f"{count:.6g}{of} {label}" for count, label in zip(decision.counts[interval], labels, strict=True)]
-    return f"  ({', '.join(counts)})"
+    return f"  ({counts_of(decision.counts[interval], labels)})"
 
 
 def _odds_lines(decision: Decision, digits: int | None) -> list[str]:
@@ -136,7 +132,7 @@ def _odds_lines(decision: Decision, digits: int | None) -> list[str]:
         "background scale": background.scale,
         "background log height": background.log_height,
     }
-    lines = ["odds of the class:", *(f"  {name}  {_number(value, digits)}" for name, value in named.items())]
+    lines = ["odds of the class:", *(f"  {name}  {number(value, digits)}" for name, value in named.items())]
     for name, density, log_prior in zip(("rest", "class"), decision.densities, decision.log_priors, strict=True):
         lines += _density_lines(name, density, log_prior, digits)
     return lines
@@ -145,19 +141,8 @@ def _odds_lines(decision: Decision, digits: int | None) -> list[str]:
 def _density_lines(name: str, density: Density, log_prior: float, digits: int | None) -> list[str]:
     points = zip(density.support, density.weights, strict=True)
     return [
-        f"  {name} log prior  {_number(log_prior, digits)}",
-        f"  {name} variance  {_number(density.variance, digits)}",
+        f"  {name} log prior  {number(log_prior, digits)}",
+        f"  {name} variance  {number(density.variance, digits)}",
         f"  {name} places and weights:",
-        *(f"    {_number(place, digits)}  {_number(weight, digits)}" for place, weight in points),
+        *(f"    {number(place, digits)}  {number(weight, digits)}" for place, weight in points),
     ]
-
-
-def _number(value: float, digits: int | None) -> str:
-    return repr(float(value)) if digits is None else f"{value:.{digits}g}"
-
-
-def _quoted(name: str) -> str:
-    """Return the name, in quotes if it could be confused with other parts of the text."""
-    calm = name.isprintable() and name == name.strip() and "  " not in name
-    plain = name and calm and not set(name) & set('"()<>,')
-    return name if plain else json.dumps(name, ensure_ascii=False)

@@ -1,10 +1,12 @@
 """The names and contributions of features in outputs and warnings."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from melc.arrays import Floats
+from melc.model.line import Line
 
 
 def feature_names_of(model: Any, given: Any = None) -> list[str]:
@@ -26,3 +28,28 @@ def contributions_of(model: Any, index: int) -> Floats:
     Models that do not know the standard deviations, because their file is older, give the weights.
     """
     return np.asarray(model.coef_[index] * getattr(model, "feature_spread_", 1.0), dtype=np.float64)
+
+
+def by_contribution(line: Line) -> list[int]:
+    """Return the features of a line, those that contribute most first."""
+    order = np.argsort(-line.feature_importances[line.features], kind="stable")
+    return [int(j) for j in line.features[order]]
+
+
+def terms_of(line: Line, names: Mapping[int, str], most: int, digits: int | None) -> list[str]:
+    """Return the terms of the sum z, largest contribution first, such as ``["0.8 height", "- 0.6 age", "+ 3 more"]``.
+
+    About ``most`` features are named. ``names`` are their names by index, ``digits`` the significant digits of the
+    weights.
+    """
+    features = by_contribution(line)
+    # Naming one more takes no more room than saying that there is one more.
+    shown = features if len(features) <= most + 1 else features[:most]
+    terms = []
+    for j in shown:
+        weight = abs(float(line.coef[j]))
+        written = repr(weight) if digits is None else f"{weight:.{digits}g}"
+        terms.append(f"{'-' if line.coef[j] < 0 else '+'} {written} {names[j]}")
+    terms[0] = terms[0].removeprefix("+ ") if terms[0].startswith("+") else f"-{terms[0].removeprefix('- ')}"
+    hidden = len(features) - len(shown)
+    return [*terms, f"+ {hidden} more"] if hidden else terms

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from melc.arrays import Floats
 from melc.model.decision import Decision
 from melc.model.density import Density
+from melc.model.line import Line
 
 # For each kind of scaler the numbers with which it computes (x − centre) / scale; None stands for no centre or scale.
 _SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
@@ -53,11 +54,17 @@ def without_search(estimator: Any) -> Any:
         if not hasattr(estimator, "best_estimator_"):
             raise ValueError("The search has no best estimator because of refit=False. Fit it with refit=True.")
         return without_search(estimator.best_estimator_)
-    if not isinstance(estimator, Pipeline) and not hasattr(estimator, "decisions_"):
+    if not isinstance(estimator, Pipeline) and not (hasattr(estimator, "decisions_") or is_additive(estimator)):
         raise ValueError(
-            f"Expected a fitted MELC, or a Pipeline or a search that ends in one; found {type(estimator).__name__}."
+            "Expected a fitted MELC or AdditiveMELC, or a Pipeline or a search that ends in one; found "
+            f"{type(estimator).__name__}."
         )
     return estimator
+
+
+def is_additive(model: Any) -> bool:
+    """Return whether a fitted model is an :class:`melc.AdditiveMELC`: it has lines in place of projections."""
+    return hasattr(model, "lines_")
 
 
 def folds(estimator: Any) -> bool:
@@ -85,15 +92,19 @@ def _with_names(model: Any, pipeline: Pipeline) -> Any:
 def in_units_of(model: Any, mean: Floats, scale: Floats) -> Any:
     """Change a model fitted on ``(X − mean) / scale`` into the same model of ``X`` and return it.
 
-    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to supports and thresholds, and
-    everything is divided by ‖u‖ to give the directions unit length. The divergence does not change. ``mean`` and
-    ``scale`` have shape (n_features,), or are numbers.
+    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to all places on the line
+    (supports, thresholds, knots), and everything is divided by ‖u‖ to give the directions unit length. The divergence
+    does not change. ``mean`` and ``scale`` have shape (n_features,), or are numbers.
     """
     directions = model.coef_ / scale
     largest = np.abs(directions).max(axis=1, keepdims=True)  # squares of very large or small numbers are avoided
     norms = largest * np.linalg.norm(directions / largest, axis=1, keepdims=True)
     shifts = (directions * mean).sum(axis=1)
     model.coef_ = directions / norms
+    if is_additive(model):
+        moved = zip(model.lines_, model.coef_, shifts, norms[:, 0], strict=True)
+        model.lines_ = [_moved_line(line, coef, shift, norm) for line, coef, shift, norm in moved]
+        return model
     model.decisions_ = [
         _moved(decision, shift, norm)
         for decision, shift, norm in zip(model.decisions_, shifts, norms[:, 0], strict=True)
@@ -112,3 +123,9 @@ def _moved(decision: Decision, shift: float, norm: float) -> Decision:
         for density in decision.densities
     )
     return replace(decision, densities=(first, second), thresholds=(decision.thresholds + shift) / norm)
+
+
+def _moved_line(line: Line, coef: Floats, shift: float, norm: float) -> Line:
+    """Return the line for z' = (z + shift) / norm, the projection along ``coef``."""
+    knots, places = (line.knots + shift) / norm, (line.places + shift) / norm
+    return replace(line, coef=coef, knots=knots, places=places, densities=line.densities * norm)

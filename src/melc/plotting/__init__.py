@@ -6,7 +6,16 @@ line styles and hatching carry the same information in black and white.
 """
 
 from melc.plotting.convergence import ConvergenceDisplay
+from melc.plotting.lines import LinesDisplay
+from melc.plotting.plane import PlaneDisplay
 from melc.plotting.projection import ProjectionDisplay, ProjectionDisplays
 from melc.plotting.weights import WeightsDisplay
 
-__all__ = ["ConvergenceDisplay", "ProjectionDisplay", "ProjectionDisplays", "WeightsDisplay"]
+__all__ = [
+    "ConvergenceDisplay",
+    "LinesDisplay",
+    "PlaneDisplay",
+    "ProjectionDisplay",
+    "ProjectionDisplays",
+    "WeightsDisplay",
+]

@@ -3,15 +3,20 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
-from melc.model.units import fitted_model, folds, without_search
+from melc.model.names import feature_names_of
+from melc.model.units import fitted_model, folds, is_additive, without_search
 
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#E69F00", "#000000", "#6E6E6E"
 CLASS_COLOURS = (BLUE, ORANGE)
 CLASS_LINES: tuple[Any, Any] = ("solid", (0, (5, 1.6)))
 CLASS_HATCHES = ("", "////")
+
+# Options of a text that is drawn as it is, dollar signs included, which would begin a formula.
+AS_WRITTEN = {"parse_math": False}
 
 
 def pyplot() -> Any:
@@ -46,28 +51,63 @@ def axes(ax: Any) -> Any:
     return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
-def final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+def final_step(estimator: Any, X: Any, *, additive: bool = False) -> tuple[Any, Any]:
     """Return the fitted model in an estimator and ``X`` as the features of this model.
 
     Scalers in a pipeline become part of the weights. If it has other steps, the model is that of its last step, and
-    ``X`` is transformed by the steps before.
+    ``X`` is transformed by the steps before. ``additive`` says which kind of model is expected.
     """
     estimator = without_search(estimator)
     if isinstance(estimator, Pipeline) and not folds(estimator):
-        return final_step(estimator[-1], None if X is None else estimator[:-1].transform(X))
-    return fitted_model(estimator), X
+        return final_step(estimator[-1], None if X is None else estimator[:-1].transform(X), additive=additive)
+    model = fitted_model(estimator)
+    if is_additive(model) and not additive:
+        raise ValueError("An additive model has no single projection: plot it with LinesDisplay or PlaneDisplay.")
+    if additive and not is_additive(model):
+        raise ValueError(f"{type(model).__name__} has a projection and no lines: plot it with ProjectionDisplay.")
+    return model, X
+
+
+def feature_names_for(estimator: Any, model: Any, given: Any) -> list[str]:
+    """Return the names given, else those that the earlier steps of the pipeline produce, else the model's."""
+    estimator = without_search(estimator)
+    if given is None and isinstance(estimator, Pipeline) and not folds(estimator):
+        try:
+            return [str(name) for name in estimator[:-1].get_feature_names_out()]
+        except (AttributeError, ValueError):  # a step without output names
+            pass
+    return feature_names_of(model, given)
 
 
 def projection_index(model: Any, class_label: Any) -> int:
     """Return the index of the projection of a class; 0 for a model of two classes."""
     if len(model.decisions_) == 1:
         return 0
-    known = model.classes_.tolist()
     if class_label is None:
+        known = model.classes_.tolist()
         raise ValueError(f"The model has one projection per class: set class_label to one of {known}.")
+    return class_index_of(model, class_label)
+
+
+def class_index_of(model: Any, class_label: Any) -> int:
+    """Return the index of a class in ``classes_``."""
+    known = model.classes_.tolist()
     if class_label not in known:
         raise ValueError(f"class_label={class_label!r} is not a class of the model; choose one of {known}.")
     return int(known.index(class_label))
+
+
+def class_codes(model: Any, y: Any, n_rows: int, class_index: int) -> NDArray[np.int8]:
+    """Return the labels as codes, shape (n_rows,): 1 for the class of the given index, 0 for the others."""
+    y = np.asarray(y)
+    if y.shape != (n_rows,):
+        raise ValueError(f"y has shape {y.shape}, but X has {n_rows} rows; pass one label per row.")
+    unknown = np.setdiff1d(y, model.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"y contains {unknown.tolist()[0]!r}, which is not one of the model's classes {model.classes_.tolist()}."
+        )
+    return np.asarray(y == model.classes_[class_index], dtype=np.int8)
 
 
 def side_labels(model: Any, index: int) -> tuple[str, str]:

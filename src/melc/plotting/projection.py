@@ -17,6 +17,7 @@ from melc.plotting.common import (
     GREY,
     axes,
     checked_rows,
+    class_codes,
     final_step,
     projection_index,
     pyplot,
@@ -365,20 +366,7 @@ def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np
     points = np.asarray(checked_rows(model, X) @ model.coef_[index], dtype=np.float64)
     if y is None:
         return points, None
-    return points, _codes(model, index, np.asarray(y), len(points))
-
-
-def _codes(model: Any, index: int, y: NDArray[Any], n: int) -> NDArray[np.int8]:
-    """Return the labels as codes, shape (n,): 1 for the class of the projection, 0 for the others."""
-    if y.shape != (n,):
-        raise ValueError(f"y has shape {y.shape}, but X has {n} rows; pass one label per row.")
-    unknown = np.setdiff1d(y, model.classes_)
-    if len(unknown):
-        raise ValueError(
-            f"y contains {unknown.tolist()[0]!r}, which is not one of the model's classes {model.classes_.tolist()}."
-        )
-    positive = model.classes_[1] if len(model.decisions_) == 1 else model.classes_[index]
-    return np.asarray(y == positive, dtype=np.int8)
+    return points, class_codes(model, y, len(points), 1 if len(model.decisions_) == 1 else index)
 
 
 def _priors(decision: Decision) -> tuple[float, float]:

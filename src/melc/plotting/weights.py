@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from melc.arrays import Floats
-from melc.model.names import contributions_of, feature_names_of
-from melc.model.units import folds, without_search
+from melc.model.names import contributions_of
 from melc.plotting.common import (
     BLACK,
     CLASS_COLOURS,
@@ -18,6 +16,7 @@ from melc.plotting.common import (
     GREY,
     axes,
     checked_rows,
+    feature_names_for,
     final_step,
     projection_index,
     shortened,
@@ -110,7 +109,7 @@ class WeightsDisplay:
         display : WeightsDisplay
         """
         model, X = final_step(estimator, X)
-        names = _feature_names(estimator, model, feature_names)
+        names = feature_names_for(estimator, model, feature_names)
         index = projection_index(model, class_label)
         weights = contributions_of(model, index)
         if X is not None:
@@ -178,14 +177,3 @@ def _standard_deviations(X: Any) -> Floats:
     """Return the standard deviations of the features, shape (n_features,). ``X`` may be sparse."""
     variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else X.var(axis=0)
     return np.sqrt(np.asarray(variances, dtype=np.float64))
-
-
-def _feature_names(estimator: Any, model: Any, given: Any) -> list[str]:
-    """Return the names given, else those that the earlier steps of the pipeline produce, else the model's."""
-    estimator = without_search(estimator)
-    if given is None and isinstance(estimator, Pipeline) and not folds(estimator):
-        try:
-            return [str(name) for name in estimator[:-1].get_feature_names_out()]
-        except (AttributeError, ValueError):  # a step without output names
-            pass
-    return feature_names_of(model, given)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.classifier import MELC
-from melc.export.document import FORMAT as MODEL_FORMAT
+from melc.export.document import FORMATS as MODEL_FORMATS
 from melc.export.document import MOST_BYTES, check_version, format_of, from_document, to_document
 from melc.export.quoting import column, literal
 from melc.export.reading import parse
@@ -99,12 +99,11 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
     """
     reader = parse(text, "melc model", max_bytes=max_bytes)
     format = format_of(reader)
-    if format == MODEL_FORMAT:
+    if format in MODEL_FORMATS:
         return _of_plain_model(from_document(reader))
     if format != FORMAT:
-        raise ValueError(
-            f"Not a melc model: its 'format' should be {FORMAT!r} or {MODEL_FORMAT!r}, found {format!r:.60}."
-        )
+        known = " or ".join(repr(name) for name in (FORMAT, *MODEL_FORMATS))
+        raise ValueError(f"Not a melc model: its 'format' should be {known}, found {format!r:.60}.")
     check_version(reader, VERSION)
     fields = reader.fields(["format", "version", "target", "columns", "model"])
     encoding, model = encoding_in(fields["columns"]), from_document(fields["model"])

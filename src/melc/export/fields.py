@@ -1,0 +1,128 @@
+"""The fields that the JSON documents of all models have: parameters, labels, names and counts."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from melc.arrays import Floats
+from melc.export.reading import Reader
+from melc.fit.validation import log_prior_ratios
+
+_TEXT_TYPES = ("str", "object")
+_NUMBER_TYPES = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+)
+_LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
+
+Model = TypeVar("Model", bound=BaseEstimator)
+
+
+def parameters_out(model: BaseEstimator) -> dict[str, Any]:
+    """Return the parameters of a model as JSON values."""
+    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+
+
+def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) -> Model:
+    """Return an unfitted model of the given class with the parameters in the document."""
+    model = kind(**{name: _parameter_in(entry) for name, entry in reader.fields([], kind().get_params()).items()})
+    try:
+        model._validate_params()
+        log_prior_ratios(model.priors, classes, np.ones(len(classes)))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{reader.place}: {error}") from None
+    return model
+
+
+def _parameter_in(reader: Reader) -> Any:
+    """Return the value of a parameter: null, true, false, a string, a finite number, or a list of finite numbers."""
+    value = reader.value
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, list):
+        return reader.numbers().tolist()
+    return reader.integer(-(2**63), 2**63 - 1) if isinstance(value, int) else reader.number()
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as a JSON value; a random number generator becomes None."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (np.ndarray, Sequence)):
+        return np.asarray(value).tolist()
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    raise ValueError(f"The parameter value {value!r} cannot be written as JSON; use a number, string, list or None.")
+
+
+def labels_out(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return the class labels, shape (n_classes,), as their type and a list of values."""
+    values = classes.tolist()
+    kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
+    if kind not in _LABEL_TYPES or (kind == "object" and not all(isinstance(v, str) for v in values)):
+        raise ValueError(
+            f"The labels {values[:3]} of type {kind} cannot be written as JSON: use strings, integers, floats or "
+            "booleans as labels."
+        )
+    return {"type": kind, "values": values}
+
+
+def labels_in(reader: Reader) -> NDArray[Any]:
+    """Return the class labels, shape (n_classes,), sorted and with their original type."""
+    fields = reader.fields(["type", "values"])
+    kind = fields["type"].choice(*_LABEL_TYPES)
+    items = fields["values"].items()
+    if kind in _TEXT_TYPES:
+        labels = np.array([item.text() for item in items], dtype=None if kind == "str" else object)
+    elif kind == "bool":
+        labels = np.array([item.boolean() for item in items])
+    elif kind.startswith("float"):
+        labels = np.array([item.number() for item in items]).astype(kind)
+    else:
+        limits = np.iinfo(kind)
+        labels = np.array([item.integer(limits.min, limits.max) for item in items], dtype=kind)
+    if len(labels) < 2 or not np.array_equal(labels, np.unique(labels)):
+        fields["values"].fail("two or more different labels in ascending order")
+    return labels
+
+
+def names_out(model: Any) -> list[str] | None:
+    """Return the feature names seen in fit, or None."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def set_names(model: Any, fields: dict[str, Reader], n_features: int) -> None:
+    """Give the model the feature names in the field ``feature_names``, if there are any."""
+    names = fields["feature_names"].optional() if "feature_names" in fields else None
+    if names is not None:
+        model.feature_names_in_ = np.array(_distinct(names, n_features), dtype=object)
+
+
+def _distinct(reader: Reader, length: int) -> list[str]:
+    """Return ``length`` strings that all differ."""
+    names = reader.texts(length)
+    if len(set(names)) < len(names):
+        reader.fail("different names")
+    return names
+
+
+def counts_in(reader: Reader, n_intervals: int) -> Floats:
+    """Return the weights of the rows of both classes in each interval, shape (n_intervals, 2)."""
+    counts = np.array([row.numbers(2) for row in reader.items(n_intervals)])
+    if np.any(counts < 0):
+        reader.fail("non-negative counts")
+    return counts

@@ -1,0 +1,34 @@
+"""Numbers, names and intervals as text."""
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+
+from melc.arrays import Floats
+
+
+def intervals_of(thresholds: list[str]) -> list[str]:
+    """Return the intervals as text. A threshold belongs to the interval above it."""
+    if not thresholds:
+        return ["any z"]
+    middle = [f"{a} <= z < {b}" for a, b in pairwise(thresholds)]
+    return [f"z < {thresholds[0]}", *middle, f"{thresholds[-1]} <= z"]
+
+
+def number(value: float, digits: int | None) -> str:
+    """Return a number with so many significant digits, or in full."""
+    return repr(float(value)) if digits is None else f"{value:.{digits}g}"
+
+
+def quoted(name: str) -> str:
+    """Return the name, in quotes if it could be confused with other parts of the text."""
+    calm = name.isprintable() and name == name.strip() and "  " not in name
+    plain = name and calm and not set(name) & set('"()<>,')
+    return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def counts_of(counts: Floats, labels: Sequence[str]) -> str:
+    """Return the number (or total weight) of rows of each class, such as ``3 low, 25 high``."""
+    # "25 1" would be two numbers.
+    of = " of class" if any(label[:1].isdigit() or label[:1] in "-+." for label in labels) else ""
+    return ", ".join(f"{count:.6g}{of} {label}" for count, label in zip(counts, labels, strict=True))
