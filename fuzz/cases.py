@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
 # Checks that cost a fit or more: a case takes one of them.
-COSTLY = ("row order", "repeats", "common scale", "units", "translation", "form", "certificate")
+COSTLY = ("row order", "repeats", "common scale", "units", "translation", "form", "certificate", "lines")
 
 FORMS: dict[str, Callable[[Floats], Any]] = {
     "rows": np.ascontiguousarray,

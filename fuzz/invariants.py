@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from fuzz.cases import COSTLY, FORMS, Case, Floats
+from fuzz.lines import faults
 from melc import MELC
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
@@ -329,6 +330,12 @@ def certificate(case: Case, fit: Fit) -> None:
         _require(abs(found - exact) <= tolerance, f"moment bins: {found}, exactly {exact}, allowed {tolerance}")
 
 
+def lines(case: Case, fit: Fit) -> None:
+    """An additive model of the same data."""
+    for fault in faults(case):
+        raise Violation(fault)
+
+
 def _small_enough(X: Floats, factor: float) -> bool:
     """Whether squares of the data, times a factor, are still within the range of floats."""
     sizes = np.abs(X[X != 0])
@@ -424,4 +431,5 @@ INVARIANTS: dict[str, Callable[[Case, Fit], None]] = {
     "translation": translation,
     "form": form,
     "certificate": certificate,
+    "lines": lines,
 }

@@ -306,6 +306,14 @@ def test_single_precision():
     assert_sound(learn(single, y), single)
 
 
+def test_rows_at_the_end_of_single_precision():
+    """The sum of such a matrix is no number, so that it must not be what is searched for NaN."""
+    X, y = noisy()
+    model = learn(X, y)
+    edge = np.full((1, 4), np.finfo(np.float32).max, dtype=np.float32)
+    assert_sound(model, np.concatenate([edge, -edge]))
+
+
 def test_a_memory_map(tmp_path):
     X, y = noisy()
     mapped = np.memmap(tmp_path / "X", dtype=float, mode="w+", shape=X.shape)

@@ -1,5 +1,7 @@
 """The harness finds what is broken and makes it small; and a short run of it finds nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fuzz import __main__ as command
@@ -7,7 +9,7 @@ from fuzz.cases import Case, draw
 from fuzz.invariants import INVARIANTS, check
 from fuzz.shrink import shrink
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
 
 PLAIN = {"method": "moments", "gamma": 1.0, "n_init": 1, "max_iter": 100, "random_state": 0, "n_jobs": 1}
 
@@ -71,6 +73,15 @@ def test_a_broken_method_is_found(method, broken, invariant, monkeypatch):
     failure = check(plain_case())
     assert failure is not None
     assert failure.invariant.startswith(invariant)
+
+
+def test_a_broken_line_is_found(monkeypatch):
+    case = replace(plain_case(), checks=("lines",))
+    assert check(case) is None
+    monkeypatch.setattr(AdditiveMELC, "line_log_odds", lambda self, X: np.full((len(X), len(self.lines_)), np.nan))
+    failure = check(case)
+    assert failure is not None
+    assert failure.invariant == "lines"
 
 
 def test_a_failing_case_is_made_small_and_replayed(monkeypatch, tmp_path, capsys):

@@ -123,6 +123,17 @@ def test_rows_that_do_not_vary_within_their_classes(z):
         assert np.all(gains * np.where(codes, 1, -1) > 0.5)
 
 
+@pytest.mark.parametrize("gamma", [1e-15, 1.0])
+@pytest.mark.parametrize("z", [np.full(8, -6.9e8), np.full(8, 1e150), np.full(8, 3e-150), 1e9 + np.arange(8) * 1.2e-7])
+def test_nodes_ascend_where_floats_are_farther_apart_than_bandwidths(z, gamma):
+    codes = (np.arange(8) % 2).astype(np.int8)
+    prospect = prospect_of(codes, gamma, explained=False)
+    places, densities, _ = grid_of(z, codes, prospect)
+    assert np.all(np.diff(places) > 0)
+    assert np.isfinite(densities).all()
+    assert np.isfinite(prospect.likelihood(z))
+
+
 def test_copies_of_a_row_know_of_each_other():
     """A row of weight three leaves out one of its copies, as each of three rows does."""
     z, codes = two_classes("normal", 60)

@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from melc._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context, n_threads_for, with_callbacks
+from melc._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
-from melc.classifier import GAMMAS, as_it_was_if_refused, highest_at
+from melc.classifier import GAMMAS, as_it_was_if_refused, checked_projections, highest_at
 from melc.data.dask.door import lazy_on_dask
-from melc.data.products import project_on
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
@@ -171,10 +169,7 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @lazy_on_dask
     def line_log_odds(self, X: Any) -> Floats:
         """Return what each line adds to the log-odds of each row, shape (n_samples, n_lines)."""
-        check_is_fitted(self, "lines_")
-        checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-        X = validate_data(self, X, **checks)
-        z = np.nan_to_num(project_on(X, self.coef_, n_threads_for(self.n_jobs)))
+        z = checked_projections(self, X)
         return np.column_stack([line.at(z[:, k]) for k, line in enumerate(self.lines_)])
 
     @lazy_on_dask

@@ -293,24 +293,10 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     def _n_features_out(self) -> int:
         return int(self.coef_.shape[0])
 
-    def _project(self, X: Any) -> Floats:
-        """Check X and return its projections, shape (n_rows, n_directions).
-
-        NaN and infinity in X show up in the projections, so X is searched for them only if these are not finite.
-        """
-        check_is_fitted(self, "coef_")
-        checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-        rows = validate_data(self, X, ensure_all_finite=False, **checks)
-        z = project_on(rows, self.coef_, n_threads_for(self.n_jobs))
-        if not np.isfinite(z).all():
-            validate_data(self, X, **checks)
-            z = np.nan_to_num(z)  # X is finite, but a projection overflowed
-        return z
-
     @lazy_on_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class label of each row, shape (n_samples,)."""
-        z = self._project(X)
+        z = checked_projections(self, X)
         if len(self.decisions_) == 1:
             return np.asarray(self.classes_[self.decisions_[0].classify(z[:, 0])])
         return np.asarray(self.classes_[np.argmax(self._log_odds(z), axis=1)])
@@ -324,7 +310,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         (n_samples, n_classes). Where the higher density is not that of the predicted class, which happens only where
         there are no training rows, the score is close to zero (1e-15).
         """
-        z = self._project(X)
+        z = checked_projections(self, X)
         return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
 
     @lazy_on_dask
@@ -334,7 +320,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         Far away from the training data the probabilities of all classes become equal. With two classes they are also
         equal (up to 1e-15) where the higher density is not that of the predicted class.
         """
-        odds = self._log_odds(self._project(X))
+        odds = self._log_odds(checked_projections(self, X))
         if len(self.decisions_) == 1:
             return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
         proba = expit(odds)
@@ -349,7 +335,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     @lazy_on_dask
     def transform(self, X: Any) -> Floats:
         """Return the projections ``X @ coef_.T``, shape (n_samples, 1) or (n_samples, n_classes)."""
-        return self._project(X)
+        return checked_projections(self, X)
 
     def _log_odds(self, z: Floats) -> Floats:
         return np.column_stack([decision.log_odds(z[:, k]) for k, decision in enumerate(self.decisions_)])
@@ -395,6 +381,21 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
     shown["feature_spread_"] = projections[0].spread
     shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
     return shown
+
+
+def checked_projections(model: Any, X: Any) -> Floats:
+    """Check X and return its projections on the directions of a model, shape (n_rows, n_directions).
+
+    NaN and infinity in X show up in the projections, so X is searched for them only if these are not finite.
+    """
+    check_is_fitted(model, "coef_")
+    checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
+    rows = validate_data(model, X, ensure_all_finite=False, **checks)
+    z = project_on(rows, model.coef_, n_threads_for(model.n_jobs))
+    if not np.isfinite(z).all():
+        validate_data(model, X, **checks)
+        z = np.nan_to_num(z)  # X is finite, but a projection overflowed
+    return z
 
 
 def highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:

@@ -20,6 +20,8 @@ from melc.kernels.flags import COMPILE
 # Width of a cell in bandwidths, reach of a kernel in bandwidths, and of the grid in standard deviations.
 _CELL, _KERNEL_REACH, _GRID_REACH = 0.4, 5.0, 8.0
 MOST_NODES = 1024
+# Least distance of nodes, as a fraction of the projections: less would be lost in rounding.
+_LEAST_STEP = 4e-16
 # Standard deviations over which pseudo-rows are spread.
 PSEUDO_WIDTH = 6.0
 # Rows of the table that holds a grid: densities of the classes, masses at the nodes, and the kernel.
@@ -46,12 +48,13 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
         square[codes[i]] += masses[i] * (z[i] - mean[codes[i]]) ** 2
     deviation = sqrt(0.5 * (square[0] / total[0] + square[1] / total[1]))
     if not deviation > 1e-12 * (high - low):
-        deviation = max(1e-12 * (high - low), 1e-300)  # both classes hardly vary, except perhaps for a few outliers
+        # Both classes hardly vary, except perhaps for a few outliers.
+        deviation = max(1e-12 * (high - low), 1e-16 * max(abs(low), abs(high)), 1e-200)
     bandwidth = factor * deviation
     reach = _GRID_REACH * sqrt(deviation**2 + 0.25 * (mean[1] - mean[0]) ** 2)
     low = max(low, 0.5 * (mean[0] + mean[1]) - reach) - 0.01 * bandwidth
     high = min(high, 0.5 * (mean[0] + mean[1]) + reach) + 0.01 * bandwidth
-    step = max(_CELL * bandwidth, (high - low) / (MOST_NODES - 2))
+    step = max(_CELL * bandwidth, (high - low) / (MOST_NODES - 2), _LEAST_STEP * max(abs(low), abs(high)))
     n_nodes = int((high - low) / step) + 2
     table[:4, :n_nodes] = 0.0
     for i in range(len(z)):
@@ -92,7 +95,7 @@ def line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass,
     """
     low, step, n_nodes, left, right, deviation = line_densities(z, codes, masses, factor, pseudo_mass, table)
     b, wanted = pseudo_mass / (PSEUDO_WIDTH * deviation), len(gains) > 0
-    cells_per_bandwidth = factor * deviation / step
+    bandwidth = factor * deviation
     total = np.zeros(2)
     for i in range(len(z)):
         total[codes[i]] += masses[i]
@@ -107,7 +110,7 @@ def line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass,
             parted = 2 * t * (1 - t)
             itself = own[i] * ((1 - parted) * table[_KERNEL, 0] + parted * table[_KERNEL, 1])
         else:  # beyond the curve's ends, it is felt from afar
-            itself = own[i] * table[_KERNEL, 0] * exp(-0.5 * ((rests - place) / cells_per_bandwidth) ** 2)
+            itself = own[i] * table[_KERNEL, 0] * exp(-0.5 * ((rests - place) * step / bandwidth) ** 2)
         mine = max(table[c, k] * (1 - t) + table[c, k + 1] * t - itself, 0.0)
         if total[c] > 1.0000001 * own[i]:
             mine *= total[c] / (total[c] - own[i])
