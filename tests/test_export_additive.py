@@ -302,6 +302,7 @@ class TestFaultyFiles:
         assert np.isfinite(restored.decision_function(rows)).all()
 
 
+@pytest.mark.slow
 class TestSql:
     @pytest.mark.parametrize("run", [run_sql, run_duckdb])
     def test_databases_decide_as_predict(self, case, run):
@@ -404,6 +405,7 @@ class TestSql:
         assert names[5:] == ["odds", "class"]
 
 
+@pytest.mark.slow
 class TestOnnx:
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     def test_onnxruntime_decides_as_predict(self, case, dtype):
