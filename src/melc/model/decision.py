@@ -131,8 +131,9 @@ class Decision:
         """The part of all rows that the pseudo-rows are; of the rarer class, if one is rarer."""
         if self.counts is None:
             return _UNCOUNTED
-        n_effective = 4 / float(np.sum(1 / self.counts.sum(axis=0)))
-        return min(1.0, 2 * _PSEUDO_ROWS / n_effective)
+        first, second = (float(total) for total in self.counts.sum(axis=0))
+        # 1 / n + 1 / m, without division by zero
+        return min(1.0, 0.5 * _PSEUDO_ROWS * (first + second) / max(first * second, 1e-300))
 
 
 @dataclass(frozen=True)

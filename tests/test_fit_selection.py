@@ -1,0 +1,140 @@
+"""The choice of the direction by its likelihood, and of gamma by folds."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import naive
+from melc import MELC, cauchy_schwarz_divergence
+from melc.data.memory import MemoryRows
+from melc.fit.coordinates import Coordinates
+from melc.fit.selection import Judge, _systematic
+from melc.fit.width import GAMMAS
+
+
+def normal(n=300, d=4, seed=0, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    return rng.normal(size=(n, d)) + shift * y[:, None] * np.arange(d) / d, y
+
+
+def judge_of(X, y, weights=None, gamma=1.0):
+    return Judge(Coordinates(MemoryRows(X, y.astype(np.int8), weights)), gamma)
+
+
+def test_the_likelihood_is_that_of_its_formula():
+    X, y = normal()
+    judge = judge_of(X, y)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        v = rng.normal(size=4)
+        v /= np.linalg.norm(v)
+        expected = naive.penalised_likelihood(X, y, v)
+        # The densities on a grid are accurate to some thousandths.
+        assert judge.likelihood(v) == pytest.approx(expected, abs=5e-3)
+
+
+def test_a_class_with_outliers_no_longer_decides():
+    """Outliers in one class make its kernels wide along a feature without information, and D there is the highest."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 300)
+    X = np.column_stack([rng.normal(size=600) + 1.5 * y, rng.standard_t(1.2, size=600) ** 3 * y + rng.normal(size=600)])
+    by_divergence = MELC(random_state=0, selection="divergence").fit(X, y)
+    by_likelihood = MELC(random_state=0).fit(X, y)
+    assert by_divergence.divergence_ >= by_likelihood.divergence_
+    new_y = np.repeat([0, 1], 2000)
+    new = np.column_stack(
+        [rng.normal(size=4000) + 1.5 * new_y, rng.standard_t(1.2, size=4000) ** 3 * new_y + rng.normal(size=4000)]
+    )
+    assert by_likelihood.score(new, new_y) > by_divergence.score(new, new_y) + 0.05
+
+
+def test_the_divergence_is_that_of_the_direction_chosen():
+    X, y = normal()
+    for selection in ("likelihood", "divergence"):
+        model = MELC(random_state=0, selection=selection).fit(X, y)
+        expected = cauchy_schwarz_divergence(X, y, model.coef_[0], method="exact")
+        assert model.divergence_ == pytest.approx(expected, abs=2e-6)
+
+
+def test_several_thresholds_are_kept():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(800, 3))
+    y = (np.abs(X @ [0.6, -0.8, 0.0]) > 0.7).astype(int)
+    model = MELC(random_state=0).fit(X, y)
+    assert len(model.thresholds_) == 2
+    assert model.score(X, y) > 0.95
+
+
+def test_linear_directions_are_those_of_logistic_regression():
+    X, y = normal(n=800)
+    judge = judge_of(X, y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    n_effective = 4 / np.sum(1 / np.bincount(y))
+    for ridge, direction in zip((1.0, 0.03), judge.linear_directions(), strict=True):
+        # scikit-learn divides the penalty by 2 C and sums the losses, whose weights add up to the number of rows.
+        C = n_effective / (ridge * 4) / len(y)
+        weights = LogisticRegression(C=C, class_weight="balanced", tol=1e-10).fit(scaled, y).coef_[0] / X.std(axis=0)
+        np.testing.assert_allclose(direction, weights / np.linalg.norm(weights), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [50, 9000])
+def test_rows_are_drawn_by_weight(n):
+    rng = np.random.default_rng(3)
+    codes = rng.integers(2, size=n).astype(np.int8)
+    copies = rng.integers(1, 4, size=n)
+    numbers, drawn = _systematic(codes, copies.astype(float))
+    repeated, times = _systematic(np.repeat(codes, copies), np.ones(copies.sum()))
+    total = np.zeros(n)
+    np.add.at(total, np.repeat(np.arange(n), copies)[repeated], times)
+    np.testing.assert_array_equal(np.flatnonzero(total), np.sort(numbers))
+    np.testing.assert_array_equal(total[numbers], drawn)
+
+
+def test_weights_are_copies():
+    X, y = normal(n=200)
+    copies = np.random.default_rng(4).integers(1, 4, size=len(y))
+    weighted = MELC(random_state=0).fit(X, y, sample_weight=copies)
+    repeated = MELC(random_state=0).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-9)
+
+
+def test_bandwidths_of_the_densities():
+    X, y = normal(n=400)
+    silverman, pooled, fixed = (
+        MELC(random_state=0, bandwidth=bandwidth).fit(X, y) for bandwidth in ("silverman", "pooled", 0.25)
+    )
+    z = X @ silverman.coef_[0]
+    counts, variances = np.bincount(y), [np.var(z[y == c]) for c in (0, 1)]
+    for c, density in enumerate(silverman.decisions_[0].densities):
+        assert density.variance == pytest.approx((4 / (3 * counts[c])) ** 0.4 * variances[c], rel=1e-6)
+    number = 2 / np.sum(1 / counts)
+    for density in pooled.decisions_[0].densities:
+        assert density.variance == pytest.approx((4 / (3 * number)) ** 0.4 * np.mean(variances), rel=1e-6)
+    assert [density.variance for density in fixed.decisions_[0].densities] == [0.0625, 0.0625]
+    np.testing.assert_array_equal(silverman.coef_, pooled.coef_)
+    for bad in (0.0, -1.0, "wide"):
+        with pytest.raises(ValueError, match="bandwidth"):
+            MELC(bandwidth=bad).fit(X, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gamma_is_chosen_by_held_out_rows(n_classes):
+    rng = np.random.default_rng(5)
+    z = rng.uniform(-4, 4, size=900)
+    y = np.floor(z * 1.2).astype(int) % n_classes  # many thresholds ask for narrow kernels
+    X = np.column_stack([z, rng.normal(size=900)])
+    narrow = MELC(gamma="auto", random_state=0).fit(X, y)
+    assert narrow.gamma_ < 1
+    assert narrow.get_params()["gamma"] == "auto"
+    assert narrow.gamma_ in GAMMAS
+    again = MELC(gamma="auto", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(narrow.coef_, again.coef_)
+
+
+def test_gamma_of_too_few_rows_is_one():
+    X, y = normal(n=9)
+    y[:] = 0
+    y[:4] = 1
+    assert MELC(gamma="auto", random_state=0).fit(X, y).gamma_ == 1.0
+    assert MELC(gamma=0.7, random_state=0).fit(X, y).gamma_ == 0.7
