@@ -39,7 +39,8 @@ from melc.objective.grid import Ascent, GridRows, Whitening
 # Tolerances of ascents on the grid: of the gradient, relative to D, and of progress.
 Accuracy = tuple[float, float]
 _ROUGH: Accuracy = (3e-2, 1e-4)
-_CLOSE: Accuracy = (1e-4, 1e-9)
+# No closer than single precision tells: noise would spoil what is known of the curvature.
+_CLOSE: Accuracy = (3e-4, 1e-7)
 # Relative change of D that is still progress when polishing: a little more than its rounding.
 _LEAST_PROGRESS = 1e-11
 # What is to be left of the tolerance after sharpening, and the steps that this may take.

@@ -33,7 +33,7 @@ from melc.sums import SUMS, Exact
 Make = Callable[[Rows, float, float, Shrinkage | None], Divergence]
 
 # Up to this many rows the sum over all pairs is faster than moment bins.
-_FEW_ROWS = 400
+_FEW_ROWS = 700
 # Up to this many rows the sum over all pairs is a single compiled call. With more rows it is divided into several, so
 # that Python can react to Ctrl-C.
 _A_MOMENT = 20_000
