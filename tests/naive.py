@@ -582,22 +582,38 @@ class LineGuide:
     bandwidth: float
     background: float
     deviation: float
+    limits: tuple[float, float]  # rows beyond them count there
 
 
 def line_guide(z, codes, masses, factor, pseudo_mass):
+    """Outliers are left out as long as what is left varies, less than before, and is half of either class or more."""
     z, masses = _wide(z), _wide(masses)
-    variances = []
-    for c in (0, 1):
-        x, m = z[codes == c], masses[codes == c] / masses[codes == c].sum()
-        variances.append(np.sum(m * (x - np.sum(m * x)) ** 2))
-    deviation = np.sqrt((variances[0] + variances[1]) / 2)
-    return LineGuide(factor * deviation, pseudo_mass / (6 * deviation), deviation)
+    total = [masses[codes == c].sum() for c in (0, 1)]
+    kept, deviation = np.ones(len(z), dtype=bool), np.inf
+    for _ in range(21):
+        means, variances = [], []
+        for c in (0, 1):
+            x, m = z[kept & (codes == c)], masses[kept & (codes == c)]
+            means.append(np.sum(m * x) / m.sum())
+            variances.append(np.sum(m * (x - means[c]) ** 2) / m.sum())
+        trimmed = np.sqrt((variances[0] + variances[1]) / 2)
+        if np.isfinite(deviation) and not 1e-9 * deviation < trimmed < 0.99 * deviation:
+            break
+        deviation, last = trimmed, means
+        reach = 8 * np.sqrt(deviation**2 + (means[1] - means[0]) ** 2 / 4)
+        kept = np.abs(z - (means[0] + means[1]) / 2) <= reach
+        if kept.all() or any(masses[kept & (codes == c)].sum() < 0.5 * total[c] for c in (0, 1)):
+            break
+    middle = (last[0] + last[1]) / 2
+    reach = 8 * np.sqrt(deviation**2 + (last[1] - last[0]) ** 2 / 4)
+    return LineGuide(factor * deviation, pseudo_mass / (6 * deviation), deviation, (middle - reach, middle + reach))
 
 
 def line_densities(points, z, codes, masses, factor):
     """f_c(t) = Σ_{i in c} mass_i N(t; z_i, h²) of both classes at every t: shape (2, points)."""
-    h = line_guide(z, codes, masses, factor, 0.0).bandwidth
-    z, points, masses = _wide(z), _wide(points), _wide(masses)
+    guide = line_guide(z, codes, masses, factor, 0.0)
+    h = guide.bandwidth
+    z, points, masses = np.clip(_wide(z), *guide.limits), _wide(points), _wide(masses)
     kernels = np.exp(-(((points[:, None] - z[None, :]) / h) ** 2) / 2) / (np.sqrt(2 * np.longdouble(np.pi)) * h)
     return np.array([np.sum(kernels[:, codes == c] * masses[codes == c], axis=1) for c in (0, 1)], dtype=float)
 
@@ -608,6 +624,7 @@ def line_gains(z, codes, masses, own, factor, pseudo_mass, ends):
     Beyond the ``ends`` the curve is constant. A row of several copies leaves out one of them.
     """
     guide = line_guide(z, codes, masses, factor, pseudo_mass)
+    z = np.clip(z, *(float(limit) for limit in guide.limits))
     gains = []
     for i, c in enumerate(codes):
         at = np.clip(z[i], *ends)

@@ -214,3 +214,25 @@ def test_a_feature_that_varies_in_no_row_of_the_sample():
     X = np.zeros((30_000, 1))
     X[::14_999] = 1
     assert_sound(learn(X, np.arange(30_000) % 2), X[:100])
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_one_outlier_does_not_hide_a_feature(size):
+    """A single cell of a thousand deviations used to make the kernels wider than all other rows."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    X = np.column_stack([rng.normal(size=200) + 1.7 * y, rng.normal(size=200)])
+    clean = AdditiveMELC(random_state=0).fit(X, y).score(X, y)
+    X[7, 0] = size
+    assert AdditiveMELC(random_state=0).fit(X, y).score(X, y) > clean - 0.03
+
+
+def test_a_rare_value_is_no_outlier():
+    """One row in a hundred has another value: beyond eight deviations, but all that the feature has to tell."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], 1000)
+    rare = np.zeros(2000)
+    rare[1000:1040] = 1
+    X = np.column_stack([rare, rng.normal(size=2000)])
+    model = AdditiveMELC(random_state=0, features_per_line=1, full_lines="never").fit(X, y)
+    assert model.decision_function([[1.0, 0.0]]) - model.decision_function([[0.0, 0.0]]) > 1

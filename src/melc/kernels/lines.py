@@ -7,6 +7,7 @@ projections z, both classes get a kernel density of the masses,
 
 and the line adds ``g(t) = log (f₁(t) + b) − log (f₀(t) + b)`` to the log-odds. The constant b stands for a few
 pseudo-rows of either class, spread over six σ; beyond the outermost rows, as many on either side, g is constant. The
+variances leave out rows farther than eight σ from the middle of the classes, as often as that shows others. The
 densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes.
 """
 
@@ -20,6 +21,8 @@ from melc.kernels.flags import COMPILE
 # Width of a cell in bandwidths, reach of a kernel in bandwidths, and of the grid in standard deviations.
 _CELL, _KERNEL_REACH, _GRID_REACH = 0.4, 5.0, 8.0
 MOST_NODES = 1024
+# How often outliers beyond the grid are left out of σ, which shows others.
+_MOST_TRIMMINGS = 20
 # Least distance of nodes, as a fraction of the projections: less would be lost in rounding.
 _LEAST_STEP = 4e-16
 # Standard deviations over which pseudo-rows are spread.
@@ -28,6 +31,30 @@ PSEUDO_WIDTH = 6.0
 _MASSES, _KERNEL, TABLE_ROWS = 2, 4, 5
 # Bins of the quick comparison of pairs, and the standard deviations that they cover.
 _BINS, _BINNED = 24, 5.0
+
+
+@njit(**COMPILE)
+def spread_within(z, codes, masses, middle, reach, mean):
+    """Return σ of the rows no farther than ``reach`` from ``middle``, and write the means of the classes to ``mean``.
+
+    It is NaN, and the means are as before, if a class has less than half of its mass there.
+    """
+    total, kept, inner, square = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    for i in range(len(z)):
+        total[codes[i]] += masses[i]
+        if abs(z[i] - middle) <= reach:
+            kept[codes[i]] += masses[i]
+            inner[codes[i]] += masses[i] * (z[i] - middle)
+    if kept[0] < 0.5 * total[0] or kept[1] < 0.5 * total[1]:
+        return np.nan
+    inner /= kept
+    for i in range(len(z)):
+        if abs(z[i] - middle) <= reach:
+            square[codes[i]] += masses[i] * (z[i] - middle - inner[codes[i]]) ** 2
+    deviation = sqrt(0.5 * (square[0] / kept[0] + square[1] / kept[1]))
+    if deviation > 0:
+        mean[0], mean[1] = middle + inner[0], middle + inner[1]
+    return deviation
 
 
 @njit(**COMPILE)
@@ -47,6 +74,15 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
     for i in range(len(z)):
         square[codes[i]] += masses[i] * (z[i] - mean[codes[i]]) ** 2
     deviation = sqrt(0.5 * (square[0] / total[0] + square[1] / total[1]))
+    for _ in range(_MOST_TRIMMINGS):
+        middle = 0.5 * (mean[0] + mean[1])
+        reach = _GRID_REACH * sqrt(deviation**2 + 0.25 * (mean[1] - mean[0]) ** 2)
+        if low >= middle - reach and high <= middle + reach:
+            break
+        trimmed = spread_within(z, codes, masses, middle, reach, mean)
+        if not 1e-9 * deviation < trimmed < 0.99 * deviation:
+            break
+        deviation = trimmed
     if not deviation > 1e-12 * (high - low):
         # Both classes hardly vary, except perhaps for a few outliers.
         deviation = max(1e-12 * (high - low), 1e-16 * max(abs(low), abs(high)), 1e-200)
