@@ -6,6 +6,7 @@ from sklearn.datasets import make_classification
 
 import test_interrupts
 from melc import MELC
+from melc.arrays import unit
 from melc.data.memory import MemoryRows
 from melc.fit import grid_search, projection
 from melc.fit.coordinates import Coordinates
@@ -358,7 +359,7 @@ def test_a_limit_of_iterations_is_kept(size, max_iter):
 def test_runs_that_are_alike_are_taken_once():
     def found(point, divergence):
         result = Result(np.zeros(2), divergence, 1.0, 0, 0, 0, True, "", ())
-        return grid_search.Found(np.array(point, dtype=float), result, None)
+        return grid_search.Found(unit(np.array(point, dtype=float)), result, None)
 
     runs = [found([1, 0], 1.0), found([0, 2], 3.0), found([0.01, -1], 2.9), found([1, 1], 2.0), found([1, -1], 1.7)]
     assert [run.divergence for run in grid_search.distinct_best(runs, 0.6)] == [3.0, 2.0]

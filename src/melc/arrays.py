@@ -1,5 +1,7 @@
 """The array type that the modules share, and a function on vectors."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,6 @@ def unit(v: Floats) -> Floats:
     >>> unit(np.array([3e-200, 4e-200]))
     array([0.6, 0.8])
     """
-    _, exponent = np.frexp(np.max(np.abs(v)))
+    _, exponent = math.frexp(np.abs(v).max())
     scaled = np.ldexp(v, -exponent)  # scaling by a power of two is exact
-    return np.asarray(scaled / np.linalg.norm(scaled))
+    return np.asarray(scaled / math.sqrt(scaled @ scaled))

@@ -39,7 +39,8 @@ from melc.objective.grid import Ascent, GridRows, Whitening
 # Tolerances of ascents on the grid: of the gradient, relative to D, and of progress.
 Accuracy = tuple[float, float]
 _ROUGH: Accuracy = (3e-2, 1e-4)
-_CLOSE: Accuracy = (1e-4, 1e-9)
+# No closer than single precision tells: noise would spoil what is known of the curvature.
+_CLOSE: Accuracy = (3e-4, 1e-7)
 # Relative change of D that is still progress when polishing: a little more than its rounding.
 _LEAST_PROGRESS = 1e-11
 # What is to be left of the tolerance after sharpening, and the steps that this may take.
@@ -79,7 +80,10 @@ Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
 
 @dataclass(frozen=True)
 class Found:
-    """A run: where it ended, in white coordinates, and the ascent that led there (None if the grid handed over)."""
+    """A run: where it ended, in white coordinates, and the ascent that led there (None if the grid handed over).
+
+    ``point`` has length one.
+    """
 
     point: Floats
     result: Result
@@ -129,11 +133,11 @@ class Searcher:
         if climbing.status != ascent.HANDED_OVER:
             return Found(climbing.point, self.result(climbing), climbing)
         result = self.problem.solve(self._objective(gamma), self.direction(climbing.point), COARSE_TOL)
-        return Found(self.point(result.direction), result, None)
+        return Found(unit(self.point(result.direction)), result, None)
 
     def values(self, mapped: Mapped, points: Sequence[Floats], gamma: float) -> list[float]:
-        """Return D at some white coordinates, by the general way where a grid does not do."""
-        values = list(mapped(lambda p: self.grid.evaluate(p / np.linalg.norm(p), gamma)[0], points))
+        """Return D at some white coordinates of length one, by the general way where a grid does not do."""
+        values = list(mapped(lambda p: self.grid.evaluate(p, gamma)[0], points))
         if np.isnan(values).any():
             objective = self._objective(gamma)
             return [objective.evaluate(self.white.matrix @ p).divergence for p in points]
@@ -364,16 +368,12 @@ def distinct_best(runs: Sequence[Found], least: float) -> list[Found]:
 
 
 def _distinct(things: list, values: list[float], point: Callable = lambda thing: thing) -> list:
-    """Things by falling value, no two of which point in about the same direction."""
+    """Things by falling value, no two of which point in about the same direction. Points have length one."""
     kept: list = []
     for k in np.argsort(-np.array(values), kind="stable"):
-        if all(_cosine(point(things[k]), point(other)) < _SAME for other in kept):
+        if all(abs(float(point(things[k]) @ point(other))) < _SAME for other in kept):
             kept.append(things[k])
     return kept
-
-
-def _cosine(a: Floats, b: Floats) -> float:
-    return abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
 
 
 def _heard(runs: Iterable, run_ended: Listener, result: Callable = lambda run: run.result) -> list:

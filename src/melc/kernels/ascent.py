@@ -166,7 +166,7 @@ def climb(
     """
     n_features, n_rows = XT.shape
     z, w = np.empty(n_rows, XT.dtype), np.empty(n_rows, XT.dtype)
-    point, pulled, gradient = np.empty(n_features, XT.dtype), np.empty(n_features, XT.dtype), np.empty(n_features)
+    point, gradient = np.empty(n_features, XT.dtype), np.empty(n_features)
     while counts[STATUS] == RUNNING:
         for j in range(n_features):
             point[j] = vectors[TRIAL, j]
@@ -175,8 +175,10 @@ def climb(
         if not value == value:
             counts[STATUS] = HANDED_OVER
             return
-        np.dot(XT, w, pulled)
         for j in range(n_features):
-            gradient[j] = pulled[j]
+            column, total = XT[j], 0.0  # in double precision, so that the order of rows does not matter
+            for i in range(n_rows):
+                total += w[i] * column[i]
+            gradient[j] = total
         tol = limits[0] * min(1.0, max(value, 1e-4))
         advance(value, gradient, vectors, numbers, counts, pairs, curvatures, history, tol, limits[1])

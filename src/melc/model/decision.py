@@ -1,5 +1,6 @@
 """The decision along a direction: which of the two class densities is higher, and by how much."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -117,7 +118,13 @@ class Background:
 
 def log_ratio(densities: tuple[Density, Density], log_prior_ratio: float, t: ArrayLike) -> Floats:
     """Return log f₁(t) − log f₀(t) + log_prior_ratio, of the shape of t."""
-    near = np.clip(np.asarray(t, dtype=np.float64), *_reach(densities))
+    return _log_ratio(densities, log_prior_ratio, _reach(densities), t)
+
+
+def _log_ratio(
+    densities: tuple[Density, Density], log_prior_ratio: float, reach: tuple[float, float], t: ArrayLike
+) -> Floats:
+    near = np.minimum(np.maximum(t, reach[0]), reach[1])
     return densities[1].log(near) - densities[0].log(near) + log_prior_ratio
 
 
@@ -130,8 +137,6 @@ def _reach(densities: tuple[Density, Density]) -> tuple[float, float]:
 def decide(densities: tuple[Density, Density], log_prior_ratio: float = 0.0) -> Decision:
     """Return the decision between two densities: all their crossings, inside and outside the range of the data."""
 
-    def ratio(t: ArrayLike) -> Floats:
-        return log_ratio(densities, log_prior_ratio, t)
-
+    ratio = functools.partial(_log_ratio, densities, log_prior_ratio, _reach(densities))
     thresholds, codes = find_crossings(densities, ratio)
     return Decision(densities, log_prior_ratio, thresholds, codes)

@@ -42,10 +42,11 @@ class Density:
         flat, values = points.ravel(), out.ravel()
         # In units in which the bandwidth is about one its square cannot overflow or underflow. Scaling by a power of
         # two is exact.
-        unit = 2.0 ** -math.frexp(self.bandwidth)[1]
-        support, bandwidth = self.support * unit, self.bandwidth * unit
+        bandwidth = self.bandwidth
+        unit = 2.0 ** -math.frexp(bandwidth)[1]
+        support = self.support * unit
         for part in stretches(len(flat)):
-            kernels.log_density(flat[part] * unit, support, self.weights, bandwidth, values[part])
+            kernels.log_density(flat[part] * unit, support, self.weights, bandwidth * unit, values[part])
         return out - 0.5 * math.log(2 * math.pi * self.variance)
 
     @property
