@@ -24,6 +24,7 @@ from melc.plotting.common import (
     final_step,
     pyplot,
     shortened,
+    with_names_as_written,
 )
 
 _COLUMNS = 3
@@ -242,8 +243,7 @@ class LinesDisplay:
         legend = (self.figure_ if own_figure else self.axes_[0]).legend(
             handles, labels, frameon=False, fontsize=8 if own_figure else 6, **place
         )
-        for text in legend.get_texts():
-            text.set(**AS_WRITTEN)
+        with_names_as_written(legend)
         if self.n_hidden:
             legend.set_title(f"{self.n_hidden} less important line{'s' if self.n_hidden > 1 else ''} not shown")
             legend.get_title().set(fontsize=7, color=GREY)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from melc.plotting import ProjectionDisplay, WeightsDisplay
-from melc.plotting.common import names_as_they_are, new_figure
+from melc.plotting.common import new_figure
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
 from melc.tables.scoring import known_labels
@@ -27,12 +27,11 @@ def draw(fitted: TableModel, table: Any, ending: str, *, title: str = "", label:
     """Return a plot of a model, with the rows of a table if given, as the content of a file with the given ending."""
     X, y = _rows(fitted, table)
     class_label = _class_of(fitted, label)
-    with names_as_they_are():
-        if ending == ".html":
-            return _page(fitted, X, y, class_label, title).encode()
-        buffer = io.BytesIO()
-        _projection(fitted, X, y, class_label).savefig(buffer, format=ending[1:], dpi=150)
-        return buffer.getvalue()
+    if ending == ".html":
+        return _page(fitted, X, y, class_label, title).encode()
+    buffer = io.BytesIO()
+    _projection(fitted, X, y, class_label).savefig(buffer, format=ending[1:], dpi=150)
+    return buffer.getvalue()
 
 
 def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
