@@ -344,9 +344,7 @@ class TestConvergenceDisplay:
             ConvergenceDisplay.from_estimator(_fitted_like(_decision(0.5)))
 
 
-@pytest.mark.parametrize(
-    ("display", "n_named"), [(ProjectionDisplay, 6), (WeightsDisplay, 4), (ConvergenceDisplay, 1)]
-)
+@pytest.mark.parametrize(("display", "n_named"), [(ProjectionDisplay, 6), (WeightsDisplay, 4), (ConvergenceDisplay, 1)])
 @pytest.mark.parametrize("classes", [("$y^2$", "$$"), ("$y^2$", "$$", "$^$")])
 def test_dollars_are_drawn_as_they_are(display, n_named, classes):
     X, y = load_iris(return_X_y=True, as_frame=True)

@@ -195,7 +195,9 @@ class ProjectionDisplay:
         """Write a class name at x and a fraction of the height of the plot."""
         box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         place = self.ax_.get_xaxis_transform()
-        self.ax_.text(x, height, text, transform=place, ha="center", fontsize=8, bbox=box, zorder=6, **style, **AS_WRITTEN)
+        self.ax_.text(
+            x, height, text, transform=place, ha="center", fontsize=8, bbox=box, zorder=6, **style, **AS_WRITTEN
+        )
 
     def _draw_data(self, data: Data) -> None:
         assert self.points is not None
