@@ -171,17 +171,18 @@ class TestUse:
         assert "Log-odds of well against ill" in page
 
 
-class TestSeveralClasses:
-    @pytest.fixture(scope="class")
-    def iris(self, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("iris")
-        load_iris(as_frame=True).frame.to_csv(folder / "iris.csv", index=False)
-        fit = ["fit", folder / "iris.csv", "-t", "target", "--lines", 2, "--no-cv", "-o", folder / "m"]
-        done = call(*fit)
-        assert done.exit_code == 0, done.output
-        assert re.search(r"\n  [012]: [+-]", done.stdout)  # lines are named by their class
-        return folder
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("iris")
+    load_iris(as_frame=True).frame.to_csv(folder / "iris.csv", index=False)
+    fit = ["fit", folder / "iris.csv", "-t", "target", "--lines", 2, "--no-cv", "-o", folder / "m"]
+    done = call(*fit)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"\n  [012]: [+-]", done.stdout)  # lines are named by their class
+    return folder
 
+
+class TestSeveralClasses:
     def test_page_of_all_classes_or_one(self, iris, tmp_path):
         for options, n_figures in ([], 3), (["--class", "1"], 1):
             done = call("plot", iris / "m", iris / "iris.csv", "-f", "-o", tmp_path / "p.html", *options)
