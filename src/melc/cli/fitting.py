@@ -87,7 +87,7 @@ def _checked(option: str, given: str) -> float | str:
     except ValueError:
         number = math.nan
     if not is_right(number):
-        raise ValueError(f"--{option} must be {', '.join(words)} or {what}; got {given}.")
+        raise typer.BadParameter(f"{given!r} is not {', '.join(words)} or {what}.", param_hint=f"--{option}")
     return number
 
 
