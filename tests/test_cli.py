@@ -304,7 +304,7 @@ class TestEvaluate:
         done = call("evaluate", folder / "patients.csv", *columns, *options)
         assert done.exit_code == 0, done.output
         models = json.loads(done.stdout)["models"]
-        assert list(models) == ["MELC", "logistic regression", "LDA", "linear SVM", "RBF SVM"]
+        assert list(models) == ["MELC", "additive MELC", "logistic regression", "LDA", "linear SVM", "RBF SVM"]
         assert models["MELC"]["balanced accuracy"]["mean"] > models["logistic regression"]["balanced accuracy"]["mean"]
 
     def test_table(self, folder):

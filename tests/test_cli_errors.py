@@ -39,10 +39,6 @@ BAD_INPUT = {
         ["plot", "MODEL", "--class", "dead", "-o", "NEW.png"],
         "--class dead is not a class",
     ),
-    "senseless shrinkage": (
-        ["fit", "DATA", "-t", "outcome", "--shrinkage", "much", "-o", "NEW"],
-        "--shrinkage must be auto or a number from 0 to 1; got much",
-    ),
     "too many folds": (["evaluate", "DATA", "-t", "outcome", "--drop", "id", "--cv", "150"], "too few for 150 folds"),
 }
 
@@ -51,6 +47,7 @@ WRONG_USE = {
     "unknown command": ["guess"],
     "no output": ["fit", "DATA", "-t", "outcome"],
     "unknown method": ["fit", "DATA", "-t", "outcome", "--method", "magic", "-o", "NEW"],
+    "senseless shrinkage": ["fit", "DATA", "-t", "outcome", "--shrinkage", "much", "-o", "NEW"],
     "no number": ["fit", "DATA", "-t", "outcome", "--gamma", "wide", "-o", "NEW"],
     "long delimiter": ["fit", "DATA", "-t", "outcome", "--delimiter", "ab", "-o", "NEW"],
 }

@@ -129,7 +129,7 @@ class TestWords:
         frame = pd.DataFrame({"tol": np.repeat([0.0, 1.0], 20), "noise": rng.normal(size=40), "y": ["a", "b"] * 20})
         frame = frame.assign(y=np.repeat(["a", "b"], 20))
         frame.to_csv(tmp_path / "t.csv", index=False)
-        done = call("fit", tmp_path / "t.csv", "-t", "y", "--n-init", 1, "--no-cv", "-o", tmp_path / "m")
+        done = call("fit", tmp_path / "t.csv", "-t", "y", "--selection", "divergence", "--no-cv", "-o", tmp_path / "m")
         assert "feature 'tol'" in done.stderr
         assert "--shrinkage auto" in done.stderr
         done = call("fit", tmp_path / "t.csv", "-t", "y", "--shrinkage", "auto", "--no-cv", "-f", "-o", tmp_path / "m")

@@ -344,6 +344,21 @@ class TestConvergenceDisplay:
             ConvergenceDisplay.from_estimator(_fitted_like(_decision(0.5)))
 
 
+@pytest.mark.parametrize(("display", "n_named"), [(ProjectionDisplay, 6), (WeightsDisplay, 4), (ConvergenceDisplay, 1)])
+@pytest.mark.parametrize("classes", [("$y^2$", "$$"), ("$y^2$", "$$", "$^$")])
+def test_dollars_are_drawn_as_they_are(display, n_named, classes):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.columns = ["$a$", "cost in $", "$x_1$", "{$^$}"]
+    labels = np.array(classes)[np.minimum(y, len(classes) - 1)]
+    model = MELC(n_init=1, random_state=0).fit(X, labels)
+    given = {"class_label": classes[0]} if len(classes) > 2 and display is not ProjectionDisplay else {}
+    figure = display.from_estimator(model, title="$title$", **given).figure_
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(matplotlib.text.Text) if "$" in text.get_text()]
+    assert not [text.get_text() for text in texts if text.get_parse_math()]
+    assert len(texts) >= n_named - (len(classes) == 2)
+
+
 def test_without_matplotlib_the_error_has_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'melc\[plot\]'"):

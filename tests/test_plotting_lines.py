@@ -105,6 +105,13 @@ class TestLinesDisplay:
         without = LinesDisplay.from_estimator(model, scipy.sparse.csr_array(X)).panels[0]
         np.testing.assert_allclose(without.heights[0], np.histogram(z, panel.edges)[0] / len(z))
 
+    def test_a_given_figure_is_filled(self, model):
+        figure = matplotlib.figure.Figure(layout="constrained")
+        display = LinesDisplay.from_estimator(model, max_lines=2, ax=figure)
+        assert display.figure_ is figure
+        assert figure.axes == display.axes_.tolist()
+        assert len(figure.legends) == 1
+
     def test_all_panels_have_one_scale(self, model):
         limits = {ax.get_ylim() for ax in LinesDisplay.from_estimator(model).axes_}
         assert len(limits) == 1

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from cli_cases import call, patients
-from melc import MELC
+from melc import MELC, AdditiveMELC
 from melc.tables import Roles, Source, TableError, fit_table, problem_of, read_blocks, read_table
 from melc.tables import large as large_module
 from melc.tables.large import open_problem
@@ -39,20 +39,36 @@ def mixed(n=3000, seed=0):
     return frame
 
 
-def stored_and_read(path, roles, standardize=False, **options):
+def small_model(kind):
+    return MELC(n_init=1, random_state=0) if kind is MELC else AdditiveMELC(max_lines=2, random_state=0)
+
+
+def stored_and_read(path, roles, standardize=False, kind=MELC, **options):
     """Return the model of a file taken for a large one, and the model of the same file read into memory."""
     source = Source(str(path), **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*holds dates")
         with open_problem(source, roles, easy_bytes=0) as (problem, target):
             assert isinstance(problem, StoredProblem)
-            stored = fit_table(problem, target, MELC(n_init=1, random_state=0), standardize=standardize)
+            stored = fit_table(problem, target, small_model(kind), standardize=standardize)
         problem, target = problem_of(read_table(source), roles)
-        read = fit_table(problem, target, MELC(n_init=1, random_state=0), standardize=standardize)
+        read = fit_table(problem, target, small_model(kind), standardize=standardize)
     return stored, read
 
 
 class TestSameModels:
+    @pytest.mark.parametrize("roles", [Roles("outcome", weights="w"), Roles("visit_kind", ("outcome", "w"))])
+    @pytest.mark.parametrize("standardize", [False, True])
+    def test_additive_models(self, tmp_path, roles, standardize):
+        kinds = np.array(["short", "long", "none"])[np.arange(600) % 3]
+        frame = mixed(600).drop(columns="visit").assign(visit_kind=kinds)
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        stored, read = stored_and_read(tmp_path / "t.csv", roles, standardize, AdditiveMELC)
+        X = read.encoding.encode(read_table(Source(str(tmp_path / "t.csv")))).X
+        assert stored.model.classes_.tolist() == read.model.classes_.tolist()
+        np.testing.assert_array_equal(stored.model.predict(X), read.model.predict(X))
+        np.testing.assert_allclose(stored.model.predict_proba(X), read.model.predict_proba(X), rtol=1e-6)
+
     @pytest.mark.parametrize("ending", ["csv", "parquet", "csv.gz"])
     def test_every_kind_of_column(self, tmp_path, ending):
         path = tmp_path / f"t.{ending}"

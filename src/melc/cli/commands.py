@@ -17,11 +17,12 @@ from melc.cli.files import (
     write_text,
     writing,
 )
-from melc.cli.fitting import cross_validated_accuracy, fold_scores, unfitted_model
+from melc.cli.fitting import compared_models, cross_validated_accuracy, fold_scores, n_steps, unfitted_model
 from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat
 from melc.cli.options import (
     STANDARD_OUTPUT,
     AsJson,
+    Bandwidth,
     Data,
     Debug,
     Decimal,
@@ -32,6 +33,7 @@ from melc.cli.options import (
     Format,
     Gamma,
     Impute,
+    Lines,
     MaxIter,
     MissingValues,
     ModelFile,
@@ -39,6 +41,7 @@ from melc.cli.options import (
     Priors,
     Quiet,
     Seed,
+    Selection,
     Shrinkage,
     Standardize,
     Starts,
@@ -74,12 +77,15 @@ def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
     target: Target = None,
-    gamma: Gamma = 1.0,
+    lines: Lines = None,
+    gamma: Gamma = None,
+    selection: Selection = None,
+    bandwidth: Bandwidth = None,
     shrinkage: Shrinkage = None,
-    method: SumMethod = "moments",
-    n_init: Starts = 10,
-    max_iter: MaxIter = 200,
-    tol: Tolerance = 1e-5,
+    method: SumMethod = None,
+    n_init: Starts = None,
+    max_iter: MaxIter = None,
+    tol: Tolerance = None,
     priors: Priors = None,
     drop: Drop = None,
     weights: Weights = None,
@@ -103,6 +109,8 @@ def fit(
     Text columns are one-hot encoded; the encoding is stored with the model.
 
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
+
+    Example: [bold]melc fit patients.csv --target outcome --lines 8 -o model.json[/bold]
     """
     from melc.fit.progress import counting_runs
     from melc.tables.fit import Roles, fit_table
@@ -113,17 +121,17 @@ def fit(
     check_output(output, force)
     if is_standard_output(output) and as_json:
         raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
-    searched = {"gamma": gamma, "n_init": n_init, "max_iter": max_iter, "tol": tol}
-    model = unfitted_model(method=method, shrinkage=shrinkage, priors=priors, seed=seed, **searched)
+    search = {"method": method, "n_init": n_init, "max_iter": max_iter, "tol": tol, "shrinkage": shrinkage}
+    choices = {"gamma": gamma, "selection": selection, "bandwidth": bandwidth, "priors": priors}
+    model = unfitted_model(lines, seed, **search, **choices)
     source = table_source(data, format, delimiter, encoding, decimal, na_values)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
             problem, name = stack.enter_context(open_problem(source, roles))
         n_rows, n_classes = sum(problem.class_counts.values()), len(problem.class_counts)
-        n_runs = n_init * (n_classes if n_classes > 2 else 1)
         with (
-            report.progress(f"fitting {n_rows} rows", n_runs) as step,
+            report.progress(f"fitting {n_rows} rows", n_steps(model, n_classes)) as step,
             report.warnings_as_notes(),
             counting_runs(model, step),
         ):
@@ -183,7 +191,8 @@ def explain(
     format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = AS_TEXT,
     digits: Annotated[int, typer.Option(min=1, help="Significant digits in the text; 17 shows numbers in full.")] = 5,
     odds: Annotated[
-        bool, typer.Option("--odds", help="With more than two classes, add the numbers and formulas of the odds.")
+        bool,
+        typer.Option("--odds", help="Add all numbers of the odds: of more than two classes, or of an additive model."),
     ] = False,
     table: Annotated[str, typer.Option(help="Name of the table in the SQL query.")] = "data",
     output: Annotated[
@@ -231,6 +240,8 @@ def plot(
 ) -> None:
     """Plot the class densities along the projection, with the thresholds and optionally the rows of a table.
 
+    Of an additive model, plot the curves of its lines.
+
     Example: [bold]melc plot model.json patients.csv -o picture.png[/bold]
     """
     from melc.tables.pictures import draw, ending_of
@@ -257,14 +268,18 @@ def evaluate(
     ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Also evaluate logistic regression, LDA, a linear and an RBF SVM.")
+        bool,
+        typer.Option("--compare", help="Also evaluate MELC or an additive model, logistic regression, LDA and SVMs."),
     ] = False,
-    gamma: Gamma = 1.0,
+    lines: Lines = None,
+    gamma: Gamma = None,
+    selection: Selection = None,
+    bandwidth: Bandwidth = None,
     shrinkage: Shrinkage = None,
-    method: SumMethod = "moments",
-    n_init: Starts = 10,
-    max_iter: MaxIter = 200,
-    tol: Tolerance = 1e-5,
+    method: SumMethod = None,
+    n_init: Starts = None,
+    max_iter: MaxIter = None,
+    tol: Tolerance = None,
     priors: Priors = None,
     drop: Drop = None,
     weights: Weights = None,
@@ -289,7 +304,7 @@ def evaluate(
 
     Example: [bold]melc evaluate --model model.json test.csv[/bold]
     """
-    from melc.tables.assess import competitors, summarise
+    from melc.tables.assess import summarise
     from melc.tables.fit import Roles
     from melc.tables.large import open_problem
     from melc.tables.scoring import score_file
@@ -301,10 +316,11 @@ def evaluate(
             scores = score_file(load_model(fitted), source, target, weights)
         print_score(scores, as_json)
         return
-    searched = {"gamma": gamma, "n_init": n_init, "max_iter": max_iter, "tol": tol}
-    model = unfitted_model(method=method, shrinkage=shrinkage, priors=priors, seed=seed, **searched)
+    search = {"method": method, "n_init": n_init, "max_iter": max_iter, "tol": tol, "shrinkage": shrinkage}
+    choices = {"gamma": gamma, "selection": selection, "bandwidth": bandwidth, "priors": priors}
+    model = unfitted_model(lines, seed, **search, **choices)
     roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
-    models = {"MELC": model, **(competitors() if compare else {})}
+    models = compared_models(model, compare)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
             problem, _ = stack.enter_context(open_problem(source, roles))

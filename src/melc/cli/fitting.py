@@ -1,5 +1,7 @@
 """From options to an unfitted model, and cross-validation with a progress bar."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -9,28 +11,83 @@ from melc.cli.console import Reporter
 # Large files are cross-validated on a sample of this many rows.
 _MOST_CROSS_VALIDATED = 100_000
 
+# Options that take a word or a number: the words, and the numbers in words and as a test, which NaN does not pass.
+_NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
+    "lines": (("auto",), "a whole number from 1 to 10000", lambda x: 1 <= x <= 10_000 and x.is_integer()),
+    "gamma": (("auto",), "a number from 1e-15 to 1e15", lambda x: 1e-15 <= x <= 1e15),
+    "bandwidth": (("silverman", "pooled"), "a positive number", lambda x: 0 < x < math.inf),
+    "shrinkage": (("auto",), "a number from 0 to 1", lambda x: 0 <= x <= 1),
+}
 
-def unfitted_model(*, method: str, shrinkage: str | None, priors: str | None, seed: int, **parameters: Any) -> Any:
-    """Return an unfitted model; options that it would refuse are refused here, before any work."""
+
+def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
+    """Return an unfitted ``MELC``, or with ``lines`` an ``AdditiveMELC``, with the options that are not None.
+
+    Options that it would refuse, or does not have, are refused here, before any work.
+    """
+    from melc.additive import AdditiveMELC
     from melc.classifier import MELC
+
+    given = {name: _value(name, text) for name, text in options.items() if text is not None}
+    if lines is None:
+        return MELC(random_state=seed, **given)
+    known = AdditiveMELC().get_params()
+    without_effect = ["--" + name.replace("_", "-") for name in given if name not in known]
+    if without_effect:
+        raise ValueError(f"{without_effect[0]} is for a model of one projection; leave it out, or leave out --lines.")
+    if given.get("gamma") == "auto":
+        raise ValueError("--gamma auto is for a model of one projection; with --lines give a number, or leave it out.")
+    n_lines = _checked("lines", lines)
+    if n_lines != "auto":
+        given["max_lines"] = int(n_lines)
+    return AdditiveMELC(random_state=seed, **given)
+
+
+def compared_models(model: Any, compare: bool) -> dict[str, Any]:
+    """Return the models to evaluate, by name: the given one and, to ``compare``, the other kind and common ones."""
+    from melc.additive import AdditiveMELC
+    from melc.classifier import MELC
+    from melc.tables.assess import competitors
+
+    names = {MELC: "MELC", AdditiveMELC: "additive MELC"}
+    models = {names[type(model)]: model}
+    if compare:
+        (other,) = set(names) - {type(model)}
+        models[names[other]] = other(priors=model.priors, random_state=model.random_state)
+        models |= competitors()
+    return models
+
+
+def n_steps(model: Any, n_classes: int) -> int:
+    """Return the number of runs of a fit, or the most lines: what its progress counts."""
+    each = model.max_lines if hasattr(model, "max_lines") else model.n_init
+    return int(each * (n_classes if n_classes > 2 else 1))
+
+
+def _value(name: str, given: Any) -> Any:
+    """Return the value of an option as the models take it."""
     from melc.objective import METHODS
 
-    if method not in METHODS:
-        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}.", param_hint="--method")
-    given: dict[str, Any] = {"shrinkage": _shrinkage(shrinkage), "priors": _priors(priors), "random_state": seed}
-    return MELC(method=method, **given, **parameters)
+    if name == "method" and given not in METHODS:
+        raise typer.BadParameter(f"{given!r} is not one of {', '.join(METHODS)}.", param_hint="--method")
+    if name == "priors":
+        return _priors(given)
+    if name == "selection":
+        return str(given)
+    return _checked(name, given) if name in _NUMBERS else given
 
 
-def _shrinkage(given: str | None) -> float | str | None:
-    """Return the value of ``--shrinkage`` as ``MELC`` takes it."""
-    if given is None or given == "auto":
+def _checked(option: str, given: str) -> float | str:
+    """Return the value of an option that is a number or one of a few words."""
+    words, what, is_right = _NUMBERS[option]
+    if given in words:
         return given
     try:
         number = float(given)
     except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ValueError(f"--shrinkage must be auto or a number from 0 to 1; got {given}.")
+        number = math.nan
+    if not is_right(number):
+        raise typer.BadParameter(f"{given!r} is not {', '.join(words)} or {what}.", param_hint=f"--{option}")
     return number
 
 

@@ -5,6 +5,10 @@ import re
 _OPTIONS = {
     'shrinkage="auto"': "--shrinkage auto",
     'priors="empirical"': "--priors empirical",
+    'gamma="auto"': "--gamma auto",
+    'selection="divergence"': "--selection divergence",
+    'selection="likelihood"': "--selection likelihood",
+    "max_lines": "--lines",
     "max_iter": "--max-iter",
     "n_init": "--n-init",
     "tol": "--tol",
@@ -23,7 +27,7 @@ _PATTERN = re.compile(rf"{_QUOTED}|(?<![\w-])(?:{_WORDS})(?!\w)")
 
 
 def in_options(message: str) -> str:
-    """Return a message with the parameters of ``MELC`` replaced by options.
+    """Return a message with the parameters of the models replaced by options.
 
     Examples
     --------

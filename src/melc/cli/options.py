@@ -23,6 +23,13 @@ class Imputation(StrEnum):
     median = "median"
 
 
+class Chosen(StrEnum):
+    """By what a direction is chosen."""
+
+    likelihood = "likelihood"
+    divergence = "divergence"
+
+
 Data = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `melc fit`.")]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="Column with the classes; not needed for libSVM.")]
@@ -41,17 +48,45 @@ Impute = Annotated[
     Imputation | None,
     typer.Option(help="Fill missing values: numbers with the median, text with the most frequent value."),
 ]
-Gamma = Annotated[float, typer.Option(min=0, help="Kernel width relative to Silverman's rule; less for more detail.")]
+Lines = Annotated[
+    str | None,
+    typer.Option(
+        help="Fit an additive model of at most this many lines for each class, or auto, instead of one projection."
+    ),
+]
+Gamma = Annotated[
+    str | None,
+    typer.Option(help="Kernel width relative to the usual one, less for more detail; or auto.", show_default="1"),
+]
+Selection = Annotated[
+    Chosen | None,
+    typer.Option("--selection", help="What chooses among the directions found.", show_default="likelihood"),
+]
+Bandwidth = Annotated[
+    str | None,
+    typer.Option(help="Kernel width before gamma: silverman, pooled or a number.", show_default="silverman"),
+]
 Shrinkage = Annotated[
     str | None,
     typer.Option("--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1."),
 ]
 SumMethod = Annotated[
-    str, typer.Option("--method", help="How the sums over pairs of rows are computed: moments, exact, discard or bin.")
+    str | None,
+    typer.Option(
+        "--method",
+        help="How the sums over pairs of rows are computed: moments, exact, discard or bin.",
+        show_default="moments",
+    ),
 ]
-Starts = Annotated[int, typer.Option("--n-init", min=1, help="Number of starts of the search.")]
-MaxIter = Annotated[int, typer.Option("--max-iter", min=1, help="Maximum number of iterations of a run.")]
-Tolerance = Annotated[float, typer.Option("--tol", min=0, help="Gradient at which a run has converged.")]
+Starts = Annotated[
+    int | None, typer.Option("--n-init", min=1, help="Number of starts of the search.", show_default="10")
+]
+MaxIter = Annotated[
+    int | None, typer.Option("--max-iter", min=1, help="Maximum number of iterations of a run.", show_default="200")
+]
+Tolerance = Annotated[
+    float | None, typer.Option("--tol", min=0, help="Gradient at which a run has converged.", show_default="1e-05")
+]
 Priors = Annotated[
     str | None,
     typer.Option(help="empirical, or numbers in the order of the classes; by default all classes count equally."),

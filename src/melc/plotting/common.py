@@ -37,18 +37,16 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def names_as_they_are() -> Any:
-    """Return a context in which dollar signs in texts are drawn and do not begin a formula."""
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'melc[plot]'") from error
-    return rc_context({"text.parse_math": False})
-
-
 def axes(ax: Any) -> Any:
     """Return ``ax``, or the axes of a new figure if it is None."""
     return pyplot().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def with_names_as_written(legend: Any) -> Any:
+    """Return a legend whose entries are drawn as they are, dollar signs included."""
+    for text in legend.get_texts():
+        text.set(**AS_WRITTEN)
+    return legend
 
 
 def final_step(estimator: Any, X: Any, *, additive: bool = False) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.plotting.common import BLUE, GREY, axes, final_step, projection_index
+from melc.plotting.common import AS_WRITTEN, BLUE, GREY, axes, final_step, projection_index
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class ConvergenceDisplay:
         self.ax_.set_xlim(left=0)
         self.ax_.spines[["top", "right"]].set_visible(False)
         if title:
-            self.ax_.set_title(title)
+            self.ax_.set_title(title, **AS_WRITTEN)
         self.ax_.legend(frameon=False, fontsize=8, loc="lower right")
         return self
 

@@ -24,6 +24,7 @@ from melc.plotting.common import (
     final_step,
     pyplot,
     shortened,
+    with_names_as_written,
 )
 
 _COLUMNS = 3
@@ -127,8 +128,8 @@ class LinesDisplay:
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
             Title of the figure.
-        ax : array of matplotlib Axes, default=None
-            Axes to plot on, one for each line shown. If None, a new figure is created.
+        ax : array of matplotlib Axes, or empty matplotlib Figure, default=None
+            Axes to plot on, one for each line shown, or a figure to fill. If None, a new figure is created.
 
         Returns
         -------
@@ -147,7 +148,7 @@ class LinesDisplay:
         return cls(panels, len(chosen) - len(shown)).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "LinesDisplay":
-        """Plot on an array of axes, or on a new figure if it is None, and return the display."""
+        """Plot on an array of axes, in an empty figure, or in a new one if it is None, and return the display."""
         self.axes_ = self._axes(ax)
         self.figure_ = self.axes_[0].figure
         self.curves_: list[Any] = []
@@ -156,7 +157,7 @@ class LinesDisplay:
         high = max(0.0, *(float(panel.line.log_odds.max()) for panel in self.panels))
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             self._draw(axes, panel, low, high)
-        self._add_legend(own_figure=ax is None)
+        self._add_legend(own_figure=_is_figure(ax))
         if title:
             self.figure_.suptitle(title, **AS_WRITTEN)
         return self
@@ -164,12 +165,10 @@ class LinesDisplay:
     def _axes(self, ax: Any) -> NDArray[Any]:
         """Return one axes per panel."""
         n = len(self.panels)
-        if ax is None:
+        if _is_figure(ax):
+            figure = pyplot().figure(figsize=figure_size(n), layout="constrained") if ax is None else ax
             columns = min(_COLUMNS, n)
-            size = (max(3.6 * columns, 5.0), 2.7 * -(-n // columns) + 0.5)
-            figure, grid = pyplot().subplots(
-                -(-n // columns), columns, figsize=size, squeeze=False, sharey=True, layout="constrained"
-            )
+            grid = figure.subplots(-(-n // columns), columns, squeeze=False, sharey=True)
             for unused in grid.ravel()[n:]:
                 figure.delaxes(unused)
             return np.asarray(grid.ravel()[:n])
@@ -242,11 +241,21 @@ class LinesDisplay:
         legend = (self.figure_ if own_figure else self.axes_[0]).legend(
             handles, labels, frameon=False, fontsize=8 if own_figure else 6, **place
         )
-        for text in legend.get_texts():
-            text.set(**AS_WRITTEN)
+        with_names_as_written(legend)
         if self.n_hidden:
             legend.set_title(f"{self.n_hidden} less important line{'s' if self.n_hidden > 1 else ''} not shown")
             legend.get_title().set(fontsize=7, color=GREY)
+
+
+def figure_size(n_lines: int) -> tuple[float, float]:
+    """Return width and height in inches of a figure of so many lines."""
+    columns = min(_COLUMNS, n_lines)
+    return max(3.6 * columns, 5.0), 2.7 * -(-n_lines // columns) + 0.5
+
+
+def _is_figure(ax: Any) -> bool:
+    """Return whether the display has a figure for itself: ``ax`` is None, which stands for a new one, or a figure."""
+    return ax is None or hasattr(ax, "subplots")
 
 
 def lines_of(model: Any, class_label: Any) -> list[tuple[int, Line]]:

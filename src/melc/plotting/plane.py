@@ -22,6 +22,7 @@ from melc.plotting.common import (
     feature_names_for,
     final_step,
     shortened,
+    with_names_as_written,
 )
 from melc.plotting.lines import lines_of, short_names, sides_of, title_of
 
@@ -194,8 +195,7 @@ class PlaneDisplay:
         for code, name in enumerate(shortened(list(self.sides), 18)):
             mine = self.points[self.targets == code]
             self.ax_.scatter(*mine.T, color=CLASS_COLOURS[code], marker=_MARKERS[code], label=name, **style)
-        for text in self.ax_.legend(fontsize=8, framealpha=0.85).get_texts():
-            text.set(**AS_WRITTEN)
+        with_names_as_written(self.ax_.legend(fontsize=8, framealpha=0.85))
 
 
 def _chosen(model: Any, number: int | None, class_label: Any) -> int:

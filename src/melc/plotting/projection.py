@@ -10,6 +10,7 @@ from melc.arrays import Floats
 from melc.model.decision import Decision
 from melc.model.density import Density
 from melc.plotting.common import (
+    AS_WRITTEN,
     BLACK,
     CLASS_COLOURS,
     CLASS_HATCHES,
@@ -23,6 +24,7 @@ from melc.plotting.common import (
     pyplot,
     shortened,
     side_labels,
+    with_names_as_written,
 )
 
 _GRID_POINTS = 1001
@@ -193,7 +195,9 @@ class ProjectionDisplay:
         """Write a class name at x and a fraction of the height of the plot."""
         box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         place = self.ax_.get_xaxis_transform()
-        self.ax_.text(x, height, text, transform=place, ha="center", fontsize=8, bbox=box, zorder=6, **style)
+        self.ax_.text(
+            x, height, text, transform=place, ha="center", fontsize=8, bbox=box, zorder=6, **style, **AS_WRITTEN
+        )
 
     def _draw_data(self, data: Data) -> None:
         assert self.points is not None
@@ -311,10 +315,11 @@ class ProjectionDisplay:
         equal = self.priors[0] == self.priors[1]
         self.ax_.set(xlabel="projection z = x · v", ylabel="density" if equal else "prior × density")
         if title:
-            self.ax_.set_title(title, pad=22)  # above the legend
+            self.ax_.set_title(title, pad=22, **AS_WRITTEN)  # above the legend
         self.ax_.spines[["top", "right"]].set_visible(False)
         above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": 4}
-        self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
+        legend = self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
+        with_names_as_written(legend)
 
 
 @dataclass(eq=False)
@@ -353,7 +358,7 @@ class ProjectionDisplays:
             each.plot(panel, data=data, title=f"{each.labels[1]} against the rest")
         self.figure_ = self.axes_[0].figure
         if title:
-            self.figure_.suptitle(title)
+            self.figure_.suptitle(title, **AS_WRITTEN)
         return self
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from melc.arrays import Floats
 from melc.model.names import contributions_of
 from melc.plotting.common import (
+    AS_WRITTEN,
     BLACK,
     CLASS_COLOURS,
     CLASS_HATCHES,
@@ -134,7 +135,7 @@ class WeightsDisplay:
             style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
         places = np.arange(len(self.names))
         self.bars_ = self.ax_.barh(places, self.weights, height=0.72, edgecolor="white", **style)
-        self.ax_.set_yticks(places, shortened(self.names), fontsize=8)
+        self.ax_.set_yticks(places, shortened(self.names), fontsize=8, **AS_WRITTEN)
         self.ax_.invert_yaxis()
         self.ax_.axvline(0, color=BLACK, linewidth=0.8)
         self._finish(title)
@@ -145,13 +146,13 @@ class WeightsDisplay:
         what = "weight × standard deviation" if self.scaled else "weight in v"
         if any(self.labels):
             what = f"← {self.labels[0]}     {what}     {self.labels[1]} →"
-        self.ax_.set_xlabel(what)
+        self.ax_.set_xlabel(what, **AS_WRITTEN)
         self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
         self.ax_.set_axisbelow(True)
         self.ax_.spines[["top", "right", "left"]].set_visible(False)
         self.ax_.tick_params(axis="y", length=0)
         if title:
-            self.ax_.set_title(title)
+            self.ax_.set_title(title, **AS_WRITTEN)
         if self.n_hidden:
             note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller contributions not shown"
             self.ax_.annotate(

@@ -1,4 +1,4 @@
-"""Cross-validated scores of MELC and other classifiers on a table."""
+"""Cross-validated scores of melc's models and other classifiers on a table."""
 
 import time
 from collections.abc import Iterator

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.classifier import MELC
-from melc.model.units import in_units_of
+from melc.model.units import in_units_of, is_additive
 from melc.tables.arrow import arrow
-from melc.tables.model import TableModel, nameless
+from melc.tables.model import Model, TableModel, nameless
 from melc.tables.problem import AnyProblem, Problem, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError
@@ -104,7 +103,7 @@ def weights_of(column: Any, name: str) -> Floats:
     return weights
 
 
-def fit_table(problem: AnyProblem, target: str, model: MELC, *, standardize: bool = False) -> TableModel:
+def fit_table(problem: AnyProblem, target: str, model: Model, *, standardize: bool = False) -> TableModel:
     """Fit a model to a table.
 
     With ``standardize`` the search uses standardised features. The returned model takes the features in the units of
@@ -120,7 +119,7 @@ def fit_table(problem: AnyProblem, target: str, model: MELC, *, standardize: boo
     return TableModel(in_units_of(model, mean, scale), encoding, target)
 
 
-def _fitted(model: MELC, X: Any, problem: AnyProblem) -> MELC:
+def _fitted(model: Model, X: Any, problem: AnyProblem) -> Model:
     """Fit the model; with rows in a file to the numbers of the classes, since their labels take too much memory."""
     if isinstance(problem, Problem):
         return nameless(model.fit(X, problem.labels, sample_weight=problem.weights))
@@ -128,7 +127,7 @@ def _fitted(model: MELC, X: Any, problem: AnyProblem) -> MELC:
     with _naming(classes.tolist()):
         model.fit(X, problem.codes, sample_weight=problem.weights)
     model.classes_ = classes
-    if len(classes) == 2:
+    if len(classes) == 2 and not is_additive(model):
         model.interval_classes_ = classes[model.decisions_[0].codes]
     return nameless(model)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from melc.additive import AdditiveMELC
 from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.export.document import FORMATS as MODEL_FORMATS
@@ -23,12 +24,14 @@ from melc.tables.source import Source
 
 FORMAT, VERSION = "melc-table-model", 1
 
+Model = MELC | AdditiveMELC
+
 
 @dataclass(frozen=True)
 class TableModel:
     """A fitted model, the encoding of the columns as its features, and the name of the target column."""
 
-    model: MELC
+    model: Model
     encoding: Encoding
     target: str
 
@@ -115,13 +118,13 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
     return TableModel(nameless(model), encoding, fields["target"].text())
 
 
-def _of_plain_model(model: MELC) -> TableModel:
+def _of_plain_model(model: Model) -> TableModel:
     """Return the table model of a model that was fitted in Python; its features are columns of numbers."""
     columns = tuple(Column(name) for name in feature_names_of(model))
     return TableModel(nameless(model), Encoding(columns), "prediction")
 
 
-def nameless(model: MELC) -> MELC:
+def nameless(model: Model) -> Model:
     """Remove the feature names of a model: it is given plain matrices and would warn that they have no names."""
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_

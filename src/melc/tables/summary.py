@@ -4,30 +4,63 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.model.line import Line
+from melc.model.names import by_contribution
+from melc.model.units import is_additive
 from melc.tables.model import TableModel
 from melc.tables.problem import AnyProblem, mean_and_spread
 
 _MOST_FEATURES = 8
+# Lines of an additive model, and features named in each.
+_MOST_LINES, _MOST_NAMED = 8, 3
 
 
 def fit_summary(fitted: TableModel, problem: AnyProblem, accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
-    """Return a summary: rows, classes, divergence, accuracy, thresholds and the strongest features.
+    """Return a summary: rows, classes, accuracy, projections or lines, and the strongest features.
 
     ``accuracy`` is the mean, standard deviation and number of folds of the balanced accuracy, or None.
     """
-    model = fitted.model
-    _, spread = mean_and_spread(problem.encoded[1])
+    scores = None if accuracy is None else dict(zip(("mean", "spread", "folds"), accuracy, strict=True))
     return {
         "rows": sum(problem.class_counts.values()),
-        "features": int(model.n_features_in_),
+        "features": int(fitted.model.n_features_in_),
         "classes": {str(label): count for label, count in problem.class_counts.items()},
-        "divergence": np.atleast_1d(model.divergence_).tolist(),
-        "balanced_accuracy": None
-        if accuracy is None
-        else {"mean": accuracy[0], "spread": accuracy[1], "folds": accuracy[2]},
-        "projections": [_projection(fitted, spread, k) for k in range(len(model.decisions_))],
+        "balanced_accuracy": scores,
+        **(_lines(fitted) if is_additive(fitted.model) else _projections(fitted, problem)),
+    }
+
+
+def _projections(fitted: TableModel, problem: AnyProblem) -> dict[str, Any]:
+    """Return the divergence, the gamma used and the projections of a ``MELC``."""
+    _, spread = mean_and_spread(problem.encoded[1])
+    return {
+        "divergence": np.atleast_1d(fitted.model.divergence_).tolist(),
+        "gamma": float(fitted.model.gamma_),
+        "projections": [_projection(fitted, spread, k) for k in range(len(fitted.model.decisions_))],
+    }
+
+
+def _lines(fitted: TableModel) -> dict[str, Any]:
+    """Return the lines of an additive model, the most important first, and its most important features."""
+    model, names = fitted.model, fitted.encoding.feature_names
+    strongest = np.argsort(-model.importances_, kind="stable")[:_MOST_FEATURES]
+    lines = sorted(model.lines_, key=lambda line: -line.importance)
+    return {
+        "lines": [_line(line, model.classes_, names) for line in lines],
+        "strongest_features": [{"feature": names[j], "importance": float(model.importances_[j])} for j in strongest],
+    }
+
+
+def _line(line: Line, classes: NDArray[Any], names: list[str]) -> dict[str, Any]:
+    """Return the summary of one line."""
+    return {
+        "class": None if len(classes) == 2 else str(classes[line.class_index]),
+        "importance": line.importance,
+        "weights": {names[j]: float(line.coef[j]) for j in by_contribution(line)},
+        "thresholds": line.thresholds.tolist(),
     }
 
 
@@ -56,13 +89,36 @@ def fit_text(summary: dict[str, Any]) -> str:
     """Return the summary as text."""
     classes = ", ".join(f"{label} ({count})" for label, count in summary["classes"].items())
     lines = [f"{summary['rows']} rows, {summary['features']} features; classes: {classes}"]
-    lines.append("divergence D = " + ", ".join(f"{value:.4g}" for value in summary["divergence"]))
+    if "divergence" in summary:
+        divergences = ", ".join(f"{value:.4g}" for value in summary["divergence"])
+        lines.append(f"divergence D = {divergences}; gamma = {summary['gamma']:.4g}")
     if summary["balanced_accuracy"]:
         score = summary["balanced_accuracy"]
         lines.append(f"balanced accuracy {score['mean']:.3f} ± {score['spread']:.3f} ({score['folds']}-fold)")
+    if "lines" in summary:
+        return "\n".join([*lines, *_text_of_lines(summary)])
     for projection in summary["projections"]:
         lines += _projection_lines(projection)
     return "\n".join(lines)
+
+
+def _text_of_lines(summary: dict[str, Any]) -> list[str]:
+    """Return the most important lines and features of an additive model; importance is in units of the log-odds."""
+    found, features = summary["lines"], summary["strongest_features"]
+    shown = found[:_MOST_LINES]
+    rows = [("line", "importance", "thresholds"), *(_row_of_line(line) for line in shown)]
+    more = [f"  and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    importances = [("feature", "importance"), *((f["feature"], f"{f['importance']:.3g}") for f in features)]
+    return [f"lines: {len(found)}", aligned(rows), *more, "strongest features:", aligned(importances)]
+
+
+def _row_of_line(line: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the features of a line with their weights, its importance and its number of thresholds."""
+    weights = list(line["weights"].items())
+    named = [f"{weight:+.2g} {name}" for name, weight in weights[:_MOST_NAMED]]
+    more = [f"and {len(weights) - _MOST_NAMED} more"] if len(weights) > _MOST_NAMED else []
+    owner = "" if line["class"] is None else f"{line['class']}: "
+    return owner + " ".join(named + more), f"{line['importance']:.3g}", str(len(line["thresholds"]))
 
 
 def _projection_lines(projection: dict[str, Any]) -> list[str]:

@@ -1,0 +1,224 @@
+"""The commands with an additive model, and the options that choose between models."""
+
+import io
+import json
+import re
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cli_cases import call, fit_patients, patients
+from melc import MELC, AdditiveMELC
+from melc.cli.fitting import compared_models, n_steps, unfitted_model
+from melc.cli.language import in_options
+from melc.tables import Source, read_table, table_model_from_json
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the table and an additive model of it, fitted by the command line on standardised features."""
+    folder = tmp_path_factory.mktemp("lines")
+    patients().to_csv(folder / "patients.csv", index=False)
+    fitted = fit_patients(folder, "--lines", 3, "--standardize", "--no-cv", "-o", folder / "model.json")
+    assert fitted.exit_code == 0, fitted.output
+    return folder
+
+
+@pytest.fixture(scope="module")
+def predicted(folder):
+    done = call("predict", folder / "model.json", folder / "patients.csv", "--proba", "--keep", "id")
+    assert done.exit_code == 0, done.output
+    return pd.read_csv(io.StringIO(done.stdout))
+
+
+def read_model(path):
+    return table_model_from_json(path.read_text())
+
+
+class TestFit:
+    def test_is_the_additive_model_in_the_units_of_the_file(self, folder, predicted):
+        model = read_model(folder / "model.json")
+        assert isinstance(model.model, AdditiveMELC)
+        assert model.model.max_lines == 3
+        X = model.encoding.encode(read_table(Source(str(folder / "patients.csv")))).X
+        ours = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=3, random_state=0))
+        ours.fit(X, patients()["outcome"])
+        assert predicted["prediction"].tolist() == ours.predict(X).tolist()
+        np.testing.assert_allclose(predicted["probability_well"], ours.predict_proba(X)[:, 1], rtol=1e-6)
+
+    def test_auto_is_the_default_of_the_model(self, folder, tmp_path):
+        done = fit_patients(folder, "--lines", "auto", "--no-cv", "-q", "-o", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        assert read_model(tmp_path / "m").model.max_lines == AdditiveMELC().max_lines
+
+    def test_summary(self, folder, tmp_path):
+        fit = ["--lines", 2, "--priors", "0.4,0.6", "--gamma", 2, "-f", "-o", tmp_path / "m"]
+        summary = json.loads(fit_patients(folder, *fit, "--json").stdout)
+        model = read_model(tmp_path / "m").model
+        assert (model.gamma, model.priors) == (2, [0.4, 0.6])
+        assert summary["balanced_accuracy"]["mean"] > 0.8
+        assert len(summary["lines"]) == len(model.lines_)
+        first = max(model.lines_, key=lambda line: line.importance)
+        assert summary["lines"][0]["importance"] == first.importance
+        assert summary["lines"][0]["thresholds"] == first.thresholds.tolist()
+        assert sorted(summary["lines"][0]["weights"].values()) == sorted(first.coef[first.features])
+        importances = [feature["importance"] for feature in summary["strongest_features"]]
+        assert importances == sorted(model.importances_, reverse=True)
+        text = fit_patients(folder, *fit, "--no-cv").stdout
+        assert f"lines: {len(model.lines_)}\n" in text
+        assert re.search(r"[+-]0\.\d+ dose [+-]0\.\d+ sex=", text)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--lines", "2", "--gamma", "auto"], "--gamma auto is for a model of one projection; with --lines give"),
+            (["--lines", "2", "--n-init", "3"], "--n-init is for a model of one projection; leave it out"),
+            (["--lines", "2", "--selection", "likelihood"], "--selection is for a model of one projection"),
+            (["--lines", "2", "--bandwidth", "pooled"], "--bandwidth is for a model of one projection"),
+        ],
+    )
+    def test_refused_before_any_work(self, tmp_path, options, message):
+        done = call("fit", tmp_path / "no-such-file.csv", "-t", "y", *options, "-o", tmp_path / "m")
+        assert done.exit_code == 1
+        assert message in done.stderr
+
+    @pytest.mark.parametrize(
+        ("option", "values", "message"),
+        [
+            ("--lines", ["many", "2.5", "0", "inf"], "is not auto or a whole number from 1 to 10000."),
+            ("--gamma", ["wide", "0", "nan"], "is not auto or a number from 1e-15 to 1e15."),
+            ("--bandwidth", ["wide", "0", "inf"], "is not silverman, pooled or a positive number."),
+            ("--shrinkage", ["much", "1.5"], "is not auto or a number from 0 to 1."),
+        ],
+    )
+    def test_values_that_make_no_sense(self, tmp_path, option, values, message):
+        for value in values:
+            done = call("fit", tmp_path / "no-such-file.csv", "-t", "y", option, value, "-o", tmp_path / "m")
+            assert done.exit_code == 2
+            words = " ".join(done.stderr.replace("│", " ").split())  # the message is in a box, broken into lines
+            assert f"Invalid value for {option}: {value!r} {message}" in words
+
+    def test_options_of_one_projection(self, folder, tmp_path):
+        chosen = ["--selection", "divergence", "--bandwidth", "pooled", "--gamma", "auto", "--n-init", 2]
+        done = fit_patients(folder, *chosen, "--no-cv", "--json", "-o", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        model = read_model(tmp_path / "m").model
+        assert (model.selection, model.bandwidth, model.gamma, model.n_init) == ("divergence", "pooled", "auto", 2)
+        assert type(model.selection) is str
+        assert 0.4 <= json.loads(done.stdout)["gamma"] <= 3
+
+    def test_defaults_are_those_of_the_models(self):
+        assert unfitted_model(None, 0, gamma=None, n_init=None).get_params() == MELC(random_state=0).get_params()
+        given = unfitted_model("auto", 0, gamma=None).get_params()
+        assert given == AdditiveMELC(random_state=0).get_params()
+
+    def test_progress_counts_lines_of_each_class(self):
+        assert [n_steps(AdditiveMELC(max_lines=4), n) for n in (2, 3)] == [4, 12]
+        assert [n_steps(MELC(n_init=5), n) for n in (2, 3)] == [5, 15]
+
+
+class TestUse:
+    def test_json(self, folder, predicted):
+        done = call("predict", folder / "model.json", folder / "patients.csv", "--proba", "--keep", "id", "--json")
+        pd.testing.assert_frame_equal(pd.DataFrame(json.loads(done.stdout)), predicted)
+
+    def test_scores(self, folder, predicted):
+        done = call("evaluate", "--model", folder / "model.json", folder / "patients.csv", "--json")
+        scores = json.loads(done.stdout)
+        right = (predicted["prediction"] == patients()["outcome"]).sum()
+        assert np.trace(scores["confusion"]) == right > 190
+
+    def test_explained_as_text(self, folder):
+        text = call("explain", folder / "model.json", "--digits", 3).stdout
+        assert text.startswith("Log-odds of well against ill: 0 + what 3 lines add")
+        assert re.search(r"importance [\d.]+: z = -?0\.\d+ dose [+-] 0\.\d+ sex=", text)
+        assert "categories without a weight of their own" in text
+        assert "points of the curve" not in text
+        assert "points of the curve" in call("explain", folder / "model.json", "--odds").stdout
+
+    def test_explained_as_json(self, folder):
+        text = call("explain", folder / "model.json", "--format", "json").stdout
+        assert json.loads(text) == json.loads((folder / "model.json").read_text())
+
+    def test_explained_as_sql(self, folder, predicted):
+        query = call("explain", folder / "model.json", "--format", "sql", "--table", "patients").stdout
+        with sqlite3.connect(":memory:") as connection:
+            patients().to_sql("patients", connection, index=False)
+            found = pd.read_sql(query, connection)
+        connection.close()
+        assert found["prediction"].tolist() == predicted["prediction"].tolist()
+
+    def test_explained_as_onnx(self, folder, predicted, tmp_path):
+        runtime = pytest.importorskip("onnxruntime")
+        done = call("explain", folder / "model.json", "--format", "onnx", "-o", tmp_path / "m.onnx")
+        assert done.exit_code == 0, done.output
+        X = read_model(folder / "model.json").encoding.encode(read_table(Source(str(folder / "patients.csv")))).X
+        session = runtime.InferenceSession((tmp_path / "m.onnx").read_bytes())
+        labels = session.run(None, {session.get_inputs()[0].name: X})[0]
+        assert labels.tolist() == predicted["prediction"].tolist()
+
+    @pytest.mark.parametrize(
+        ("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("html", b"<!doctype html>")]
+    )
+    def test_pictures(self, folder, tmp_path, ending, start):
+        done = call("plot", folder / "model.json", folder / "patients.csv", "-o", tmp_path / f"p.{ending}")
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / f"p.{ending}").read_bytes().startswith(start)
+
+    def test_a_page_has_the_lines_and_the_rule(self, folder, tmp_path):
+        call("plot", folder / "model.json", "-o", tmp_path / "p.html")
+        page = (tmp_path / "p.html").read_text()
+        assert "What each line adds to the log-odds" in page
+        assert page.count("<svg") == 1
+        assert "Log-odds of well against ill" in page
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("iris")
+    load_iris(as_frame=True).frame.to_csv(folder / "iris.csv", index=False)
+    fit = ["fit", folder / "iris.csv", "-t", "target", "--lines", 2, "--no-cv", "-o", folder / "m"]
+    done = call(*fit)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"\n  [012]: [+-]", done.stdout)  # lines are named by their class
+    return folder
+
+
+class TestSeveralClasses:
+    def test_page_of_all_classes_or_one(self, iris, tmp_path):
+        for options, n_figures in ([], 3), (["--class", "1"], 1):
+            done = call("plot", iris / "m", iris / "iris.csv", "-f", "-o", tmp_path / "p.html", *options)
+            assert done.exit_code == 0, done.output
+            assert (tmp_path / "p.html").read_text().count("<svg") == n_figures
+
+    def test_scores(self, iris):
+        done = call("evaluate", "--model", iris / "m", iris / "iris.csv", "--json")
+        assert json.loads(done.stdout)["balanced_accuracy"] > 0.94
+
+
+class TestCompare:
+    def test_lines_alone(self, folder):
+        evaluate = ["evaluate", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--cv", 2, "--json"]
+        found = json.loads(call(*evaluate, "--lines", 2).stdout)["models"]
+        assert list(found) == ["additive MELC"]
+        assert found["additive MELC"]["balanced accuracy"]["mean"] > 0.8
+
+    def test_both_kinds_are_compared_with_common_ones(self):
+        priors = [0.2, 0.8]
+        models = compared_models(MELC(n_init=3, priors=priors, random_state=1), True)
+        assert list(models)[:3] == ["MELC", "additive MELC", "logistic regression"]
+        assert models["MELC"].n_init == 3
+        assert (models["additive MELC"].priors, models["additive MELC"].random_state) == (priors, 1)
+        models = compared_models(AdditiveMELC(max_lines=4), True)
+        assert list(models)[:3] == ["additive MELC", "MELC", "logistic regression"]
+        assert models["additive MELC"].max_lines == 4
+
+
+def test_notes_speak_of_options():
+    message = 'Raise max_lines, or set gamma="auto" or selection="divergence".'
+    assert in_options(message) == "Raise --lines, or set --gamma auto or --selection divergence."
