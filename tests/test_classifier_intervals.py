@@ -82,7 +82,7 @@ def test_far_from_all_rows_the_outermost_class_goes_on_with_even_odds():
 
 def test_text_and_documents_show_the_joined_intervals():
     X, y = load_breast_cancer(return_X_y=True)
-    model = MELC(n_init=1, max_iter=2000, random_state=0).fit(X, y)
+    model = MELC(n_init=1, max_iter=2000, random_state=0, selection="divergence").fit(X, y)
     text = export_text(model, digits=3)
     assert "(209 of class 0, 4 of class 1)" in text
     assert "(0 of class 0, 0 of class 1)" not in text

@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 import naive
 from melc import MELC, cauchy_schwarz_divergence
 from melc.data.memory import MemoryRows
+from melc.export import from_json, to_json
 from melc.fit.coordinates import Coordinates
 from melc.fit.selection import Judge, _systematic
 from melc.fit.width import GAMMAS
@@ -138,3 +139,9 @@ def test_gamma_of_too_few_rows_is_one():
     y[:4] = 1
     assert MELC(gamma="auto", random_state=0).fit(X, y).gamma_ == 1.0
     assert MELC(gamma=0.7, random_state=0).fit(X, y).gamma_ == 0.7
+
+
+def test_the_gamma_chosen_is_in_the_document():
+    X, y = normal()
+    model = MELC(gamma="auto", random_state=0).fit(X, y)
+    assert from_json(to_json(model)).gamma_ == model.gamma_

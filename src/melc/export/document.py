@@ -96,6 +96,7 @@ def to_document(model: Any) -> dict[str, Any]:
         "classes": labels_out(model.classes_),
         "feature_names": names_out(model),
         "feature_spread": None if spread is None else spread.tolist(),
+        "gamma": getattr(model, "gamma_", None),
         "coef": model.coef_.tolist(),
         "divergence": np.atleast_1d(model.divergence_).tolist(),
         "n_iter": int(model.n_iter_),
@@ -115,7 +116,7 @@ def from_document(reader: Reader) -> Any:
     check_version(reader, VERSION)
     fields = reader.fields(
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],
-        ["feature_names", "feature_spread"],
+        ["feature_names", "feature_spread", "gamma"],
     )
     classes = labels_in(fields["classes"])
     model = with_parameters(MELC, fields["parameters"], classes)
@@ -128,6 +129,9 @@ def from_document(reader: Reader) -> Any:
     spread = fields["feature_spread"].optional() if "feature_spread" in fields else None
     if spread is not None:
         model.feature_spread_ = _spread_in(spread, coef.shape[1])
+    gamma = fields["gamma"].optional() if "gamma" in fields else None
+    if gamma is not None:
+        model.gamma_ = gamma.number()
     _restore(model, classes, coef, decisions, divergence, n_iter)
     return model
 
