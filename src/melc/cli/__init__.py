@@ -7,7 +7,14 @@ from typing import Any
 
 def main() -> None:
     """Run ``melc``. If typer or rich is not installed, exit with the pip command that installs them."""
-    signal.signal(signal.SIGTERM, _exit_tidily)
+    before = signal.signal(signal.SIGTERM, _exit_tidily)
+    try:
+        _run()
+    finally:  # a program that calls this goes on with its own answer to signals
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run() -> None:
     try:
         from melc.cli.commands import app
     except ImportError as error:
