@@ -195,6 +195,7 @@ def _settings(rng: Rng, n: int, n_classes: int) -> dict[str, Any]:
         "method": method,
         "solver": str(rng.choice(["lbfgs", "cg", "sphere"], p=[0.6, 0.2, 0.2])),
         "gamma": float(rng.choice([1.0, 0.1, 0.3, 3.0, 10.0], p=[0.6, 0.1, 0.1, 0.1, 0.1])),
+        "selection": str(rng.choice(["divergence", "likelihood"])),
         "n_init": int(rng.integers(1, 3 if slow else 4)),
         "max_iter": int(rng.choice([1, 5, 15] if slow else [1, 5, 15, 40])),
         "random_state": int(rng.integers(1000)),

@@ -231,6 +231,8 @@ def _naive_log(density: Density, points: Floats) -> Floats:
 
 def better_than_starts(case: Case, fit: Fit) -> None:
     """D reached is at least that of every start; on samples, that of every direction handed on."""
+    if case.settings.get("selection") != "divergence":
+        return
     for (v, _, divergence, _), search in zip(fit.directions(), fit.searches, strict=True):
         rows, problem, starts = search[:3]
         if rows.n_rows > 20_000:
@@ -250,10 +252,12 @@ def better_than_starts(case: Case, fit: Fit) -> None:
 
 
 def divergence_is_its_own(case: Case, fit: Fit) -> None:
-    """D as reported is D of the direction as reported, and the best of all runs."""
+    """D as reported is D of the direction as reported, and the best of all runs if these are selected by D."""
     results = fit.model.results_ if len(fit.searches) > 1 else [fit.model.results_]
     for (v, decision, divergence, rows), runs in zip(fit.directions(), results, strict=True):
-        if rows.n_rows <= 20_000:  # of several runs that end at the same optimum, any will do
+        if (
+            rows.n_rows <= 20_000 and case.settings.get("selection") == "divergence"
+        ):  # of several runs that end at the same optimum, any will do
             highest = max(run.divergence for run in runs)
             _require(best_of(runs).divergence <= divergence <= highest, "divergence_ is not that of the best run")
         if rows.n_rows > 5_000 or case.settings["method"] not in _FREE_OF_SCALE:

@@ -55,7 +55,9 @@ def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
     clear = np.abs(ratio) > 1e-10  # a point on a threshold may go either way
     assert clear.sum() > 99_990
     np.testing.assert_array_equal(model.predict(new)[clear], model.classes_[(ratio > 0).astype(int)][clear])
-    np.testing.assert_allclose(model.decision_function(new), ratio.astype(float), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        model.decisions_[0].log_ratio(new @ model.coef_[0]), ratio.astype(float), rtol=1e-8, atol=1e-9
+    )
 
 
 @pytest.mark.slow

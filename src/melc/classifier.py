@@ -303,15 +303,15 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Floats:
-        """Return a confidence score for each row.
+        """Return the log odds of each row.
 
-        With two classes, the log ratio of their densities (plus that of the priors), shape (n_samples,): positive where
-        the second class is predicted. With more, the log odds of each class against the rest, shape
-        (n_samples, n_classes). Where the higher density is not that of the predicted class, which happens only where
-        there are no training rows, the score is close to zero (1e-15).
+        With two classes, those of the second class, shape (n_samples,): positive where it is predicted. With more,
+        those of each class against the rest, shape (n_samples, n_classes). They are the log ratio of the densities
+        (plus that of the priors), made less extreme by a few pseudo-rows. Where the higher density is not that of the
+        predicted class, which happens only where there are no training rows, they are close to zero (1e-15).
         """
-        z = checked_projections(self, X)
-        return self.decisions_[0].log_ratio(z[:, 0]) if len(self.decisions_) == 1 else self._log_odds(z)
+        odds = self._log_odds(checked_projections(self, X))
+        return odds[:, 0] if len(self.decisions_) == 1 else odds
 
     @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:

@@ -57,9 +57,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     if len(odds) == 1:
         z = _projection(builder, model, 0)
         code = _interval_code(builder, z, model.decisions_[0])
-        ratio = _log_ratio(builder, z, model.decisions_[0])
-        ratio = _with_sign(builder, ratio, builder.number(SMALLEST_DECISION), _sign(builder, code))
-        builder.node("Reshape", [ratio, builder.constant([-1])], "decision")
+        builder.node("Reshape", [odds[0], builder.constant([-1])], "decision")
         code = builder.node("Reshape", [code, builder.constant([-1])])
         both = [logistic(builder, builder.node("Neg", odds)), logistic(builder, odds[0])]
         builder.node("Concat", both, "probabilities", axis=1)
@@ -107,13 +105,6 @@ def _within_reach(builder: Builder, z: str, decision: Decision) -> str:
     """Clip z to the interval in which its square does not overflow."""
     low, high = (builder.number(edge) for edge in decision.reach)
     return builder.node("Min", [builder.node("Max", [z, low]), high])
-
-
-def _log_ratio(builder: Builder, z: str, decision: Decision) -> str:
-    """Return log f₁(z) − log f₀(z) + log(prior₁ / prior₀)."""
-    near = _within_reach(builder, z, decision)
-    first, second = (_log_density(builder, near, density, 0.0) for density in decision.densities)
-    return builder.node("Add", [builder.node("Sub", [second, first]), builder.number(decision.log_prior_ratio)])
 
 
 def _odds(builder: Builder, model: MELC, index: int) -> str:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from melc.arrays import Floats
 from melc.fit.projection import Projection
+from melc.fit.run import limit_reached
 from melc.model.names import feature_names_of
 
 # Maximum number of features that a warning names.
@@ -42,7 +43,7 @@ def warn_of_weights(counts: NDArray[np.int64], totals: Floats) -> None:
 def warn_of(model: Any, projection: Projection, whose: str) -> None:
     """Warn if the best run reached ``max_iter``, or if a class does not vary along the direction found."""
     best = projection.best
-    if best.n_iter >= model.max_iter and not best.converged:
+    if best.reason == limit_reached(model.max_iter):
         _warn(
             f"{whose}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
             f"(now {model.max_iter}) or tol (now {model.tol:g}).",
