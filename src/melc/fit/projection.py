@@ -14,6 +14,7 @@ from melc.arrays import Floats
 from melc.data.passes import Together, solve_together
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
+from melc.data.summary import Summary
 from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
 from melc.fit.grid_search import MOST_FEATURES, search_on_grid
 from melc.fit.problem import Problem
@@ -33,7 +34,7 @@ from melc.kernels import (
 )
 from melc.model.condensing import densities_along
 from melc.model.decision import Decision, decide
-from melc.model.density import LEAST_VARIANCE
+from melc.model.density import LEAST_VARIANCE, Density
 from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.shrinkage import Shrinkage
@@ -239,12 +240,19 @@ def describe(
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
     if _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread)) < 0:
         direction, summary = -direction, summary.mirrored()
-    # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
-    least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
-    first, second = (max(v, least) for v in _density_variances(spread, shrunk, settings))
-    decision = decide(densities_along(rows, direction, summary, (first, second)), log_prior_ratio)
+    decision = decide(class_densities(rows, settings, shrunk, summary, direction), log_prior_ratio)
     decision = decision.with_counts(rows.count(direction, decision.thresholds))
     return Line(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
+
+
+def class_densities(
+    rows: Rows, settings: Settings, shrunk: Shrunk, summary: Summary, direction: Floats
+) -> tuple[Density, Density]:
+    """Return the densities of both classes along a direction of shape (d,), of which the summary is known."""
+    # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
+    least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
+    first, second = (max(v, least) for v in _density_variances(summary.spread, shrunk, settings))
+    return densities_along(rows, direction, summary, (first, second))
 
 
 def _density_variances(spread: Any, shrunk: Shrunk, settings: Settings) -> tuple[float, float]:

@@ -87,14 +87,19 @@ class Decision:
         positive part of ``s (log f₁ − log f₀)``. This is very small, but where the odds of several classes are all
         one, it still ranks the classes by their tails.
         """
+        first, second = self.above_background(z)
+        least = SMALLEST_DECISION * (1 + np.log1p(np.maximum(self._sign(z) * (second - first), 0)))
+        return self._with_sign(np.logaddexp(0, second) - np.logaddexp(0, first), least, z)
+
+    def above_background(self, z: Floats) -> tuple[Floats, Floats]:
+        """Return log f₀/b and log f₁/b, of the densities times the priors; both of shape (n_points,)."""
         near = np.clip(z, *self.reach)
         background = self.background().log(near)
         first, second = (
             density.log(near) + log_prior - background
             for density, log_prior in zip(self.densities, self.log_priors, strict=True)
         )
-        least = SMALLEST_DECISION * (1 + np.log1p(np.maximum(self._sign(z) * (second - first), 0)))
-        return self._with_sign(np.logaddexp(0, second) - np.logaddexp(0, first), least, z)
+        return first, second
 
     def _with_sign(self, values: Floats, least: Floats | float, z: Floats) -> Floats:
         """Return the values with the sign given by the thresholds and an absolute value of at least ``least``."""
