@@ -76,7 +76,7 @@ def test_linear_directions_are_those_of_logistic_regression():
         # scikit-learn divides the penalty by 2 C and sums the losses, whose weights add up to the number of rows.
         C = n_effective / (ridge * 4) / len(y)
         weights = LogisticRegression(C=C, class_weight="balanced", tol=1e-10).fit(scaled, y).coef_[0] / X.std(axis=0)
-        np.testing.assert_allclose(direction, weights / np.linalg.norm(weights), atol=1e-6)
+        np.testing.assert_allclose(direction, weights / np.linalg.norm(weights), atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [50, 9000])

@@ -58,8 +58,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     gamma : float or "auto", default=1.0
         Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
         thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15. "auto" chooses among
-        0.4, 0.65, 1, 1.5 and 2.5 by the log loss on three folds of up to 20,000 rows, which takes about four times as long as
-        a fit or more; see ``gamma_``.
+        0.4, 0.65, 1, 1.5 and 2.5 by the log loss on three folds of up to 20,000 rows, which takes about four times as
+        long as a fit, or more; see ``gamma_``.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
         error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out

@@ -22,11 +22,13 @@ from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Standing
 
 # Rows of each class on which directions are compared.
-_COMPARED_ROWS = 2_000
+_COMPARED_ROWS = 1_000
 # Strength of the penalty in the likelihood.
 _PENALTY = 0.3
 # Ridges of the linear directions, in units of the number of features / number of rows, and the steps for each.
-_RIDGES, _NEWTON_STEPS, _LEAST_CURVATURE = (1.0, 0.03), 4, 1e-10
+_RIDGES, _NEWTON_STEPS, _LEAST_CURVATURE = (1.0, 0.03), 5, 1e-10
+# Steps end when they change no weight by more than this part of the largest.
+_SMALL_STEP = 1e-2
 # With more features than this, logistic regression would take longer than the search.
 _MOST_FEATURES = 200
 
@@ -83,7 +85,10 @@ class Judge:
                 slope = rows.T @ (targets * (codes - probability)) - ridge * penalty * weights
                 curvature = (rows * (targets * probability * (1 - probability))[:, None]).T @ rows
                 curvature[np.diag_indices_from(curvature)] += ridge * penalty + _LEAST_CURVATURE
-                weights = weights + linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
+                step = linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
+                weights = weights + step
+                if np.abs(step).max() < _SMALL_STEP * np.abs(weights).max():
+                    break
             found.append(weights[:-1])
         return found
 
