@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from melc._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
-from melc.classifier import GAMMAS, as_it_was_if_refused, checked_projections, highest_at
+from melc.classifier import GAMMAS, as_it_was_if_refused, checked_projections, probabilities
 from melc.data.dask.door import lazy_on_dask
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
@@ -199,11 +199,7 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
-        odds = self._log_odds(X)
-        if len(self.classes_) == 2:
-            return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
-        proba = softmax(log_expit(odds), axis=1)
-        return highest_at(np.argmax(odds, axis=1), proba)
+        return probabilities(self._log_odds(X))
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:

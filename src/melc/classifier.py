@@ -256,17 +256,16 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
     def _settings(self) -> Settings:
         return Settings(
-            *(
-                1.0 if isinstance(self.gamma, str) else self.gamma,
-                self.method,
-                self.eps,
-                self.solver,
-                self.n_init,
-                self.max_iter,
-                self.tol,
-                self.shrinkage,
-            ),
-            *(self.selection, self.bandwidth),
+            gamma=1.0 if isinstance(self.gamma, str) else self.gamma,
+            method=self.method,
+            eps=self.eps,
+            solver=self.solver,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            shrinkage=self.shrinkage,
+            selection=self.selection,
+            bandwidth=self.bandwidth,
         )
 
     def _known_directions(self, classes: NDArray[Any], n_features: int) -> Floats | None:
@@ -320,12 +319,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         Far away from the training data the probabilities of all classes become equal. With two classes they are also
         equal (up to 1e-15) where the higher density is not that of the predicted class.
         """
-        odds = self._log_odds(checked_projections(self, X))
-        if len(self.decisions_) == 1:
-            return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
-        proba = expit(odds)
-        proba /= proba.sum(axis=1, keepdims=True)
-        return highest_at(np.argmax(odds, axis=1), proba)
+        return probabilities(self._log_odds(checked_projections(self, X)))
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
@@ -398,9 +392,17 @@ def checked_projections(model: Any, X: Any) -> Floats:
     return z
 
 
-def highest_at(best: NDArray[np.int64], proba: Floats) -> Floats:
-    """Return ``proba`` with the largest probability in column ``best``, also where rounding made two of them equal."""
-    found = np.argmax(proba, axis=1)
+def probabilities(odds: Floats) -> Floats:
+    """Return the probabilities of the classes, shape (n_rows, n_classes), from their log odds.
+
+    Of two classes ``odds`` has those of the second, shape (n_rows, 1); of more those of each against the rest, shape
+    (n_rows, n_classes). The largest probability is that of the largest odds, also where rounding makes two equal.
+    """
+    if odds.shape[1] == 1:
+        return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
+    proba = expit(odds)
+    proba /= proba.sum(axis=1, keepdims=True)
+    best, found = np.argmax(odds, axis=1), np.argmax(proba, axis=1)
     merged = np.flatnonzero(found != best)
     proba[merged, best[merged]] = np.nextafter(proba[merged, found[merged]], 1)
     return proba

@@ -162,10 +162,10 @@ def learn_projection(
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
-        line = describe(rows, settings, shrinkage, log_prior_ratio, best.direction)
-        left = coordinates.variance_left(line.direction, line.variances)
+        found = describe(rows, settings, shrinkage, log_prior_ratio, best.direction)
+        left = coordinates.variance_left(found.direction, found.variances)
         spread = coordinates.finite_scale
-        return Projection(line.direction, line.decision, best, runs, spread, left, line.floored)
+        return Projection(found.direction, found.decision, best, runs, spread, left, found.floored)
 
     def heard(run: Result) -> bool:
         finished.append(run)
@@ -222,7 +222,7 @@ def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Resu
 
 
 @dataclass(frozen=True)
-class Line:
+class Described:
     """The decision along a direction, whose sign is such that the mean of the second class is the higher one."""
 
     direction: Floats
@@ -233,7 +233,7 @@ class Line:
 
 def describe(
     rows: Rows, settings: Settings, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats
-) -> Line:
+) -> Described:
     """Return the densities, thresholds and counts along a direction of shape (d,)."""
     summary = rows.summarise(direction)
     spread = summary.spread
@@ -242,7 +242,7 @@ def describe(
         direction, summary = -direction, summary.mirrored()
     decision = decide(class_densities(rows, settings, shrunk, summary, direction), log_prior_ratio)
     decision = decision.with_counts(rows.count(direction, decision.thresholds))
-    return Line(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
+    return Described(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
 
 
 def class_densities(
