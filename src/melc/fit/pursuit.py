@@ -1,7 +1,7 @@
 """The lines of an additive model, one after the other: each adds most to the likelihood that those before it leave.
 
 A line is added as long as it raises the likelihood, with every row left out of its own curve, by more than one row in
-the number of rows. There are no inner folds: over sixty data sets they chose no better.
+the number of rows. On forty data sets that was as accurate as any fixed number of lines; inner folds were not tried.
 """
 
 from collections.abc import Callable, Iterator
