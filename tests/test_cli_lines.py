@@ -92,7 +92,7 @@ class TestFit:
         [
             ("--lines", ["many", "2.5", "0", "inf"], "is not auto or a whole number from 1 to 10000."),
             ("--gamma", ["wide", "0", "nan"], "is not auto or a number from 1e-15 to 1e15."),
-            ("--bandwidth", ["wide", "0", "inf"], "is not silverman, pooled or a positive number."),
+            ("--bandwidth", ["wide", "0", "inf"], "is not robust, silverman, pooled or a positive number."),
             ("--shrinkage", ["much", "1.5"], "is not auto or a number from 0 to 1."),
         ],
     )

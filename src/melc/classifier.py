@@ -95,10 +95,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         divergence, as in the paper. "likelihood": the one along which the classes are predicted best when every row is
         left out of its own density, less a penalty for directions with little variance; linear discriminants take part
         as well. The highest divergence may be due to outliers, or to one of very many optima.
-    bandwidth : {"silverman", "pooled"} or float, default="silverman"
+    bandwidth : {"robust", "silverman", "pooled"} or float, default="robust"
         Width of the kernels of the class densities along the direction, before the factor gamma. "silverman":
-        Silverman's, for each class its own, as in the paper. "pooled": the same for both classes, from the mean of
-        their variances. A number: that width, in units of the projections. The divergence always has Silverman's.
+        Silverman's, for each class its own, as in the paper. "robust": the same, but if the rows between the 10 % and
+        the 90 % quantile of a class tell of a smaller standard deviation, that one counts, so that outliers do not
+        widen the kernels of all rows. "pooled": the same for both classes, from the mean of their variances. A number:
+        that width, in units of the projections. The divergence always has Silverman's.
     warm_start : bool, default=False
         Whether to start from the directions of the last fit instead of ``n_init`` new ones.
     n_jobs : int, default=None
@@ -169,7 +171,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         "priors": [None, StrOptions({"empirical"}), "array-like"],
         "shrinkage": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "selection": [StrOptions({"likelihood", "divergence"})],
-        "bandwidth": [StrOptions({"silverman", "pooled"}), Interval(Real, 0, None, closed="neither")],
+        "bandwidth": [StrOptions({"robust", "silverman", "pooled"}), Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
@@ -192,7 +194,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
         priors: Any = None,
         shrinkage: float | str | None = None,
         selection: str = "likelihood",
-        bandwidth: float | str = "silverman",
+        bandwidth: float | str = "robust",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,

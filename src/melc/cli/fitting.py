@@ -15,7 +15,7 @@ _MOST_CROSS_VALIDATED = 100_000
 _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
     "lines": (("auto",), "a whole number from 1 to 10000", lambda x: 1 <= x <= 10_000 and x.is_integer()),
     "gamma": (("auto",), "a number from 1e-15 to 1e15", lambda x: 1e-15 <= x <= 1e15),
-    "bandwidth": (("silverman", "pooled"), "a positive number", lambda x: 0 < x < math.inf),
+    "bandwidth": (("robust", "silverman", "pooled"), "a positive number", lambda x: 0 < x < math.inf),
     "shrinkage": (("auto",), "a number from 0 to 1", lambda x: 0 <= x <= 1),
 }
 

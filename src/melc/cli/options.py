@@ -64,7 +64,7 @@ Selection = Annotated[
 ]
 Bandwidth = Annotated[
     str | None,
-    typer.Option(help="Kernel width before gamma: silverman, pooled or a number.", show_default="silverman"),
+    typer.Option(help="Kernel width before gamma: robust, silverman, pooled or a number.", show_default="robust"),
 ]
 Shrinkage = Annotated[
     str | None,

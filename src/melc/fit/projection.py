@@ -4,17 +4,18 @@ import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
+from melc.data.memory import MemoryRows
 from melc.data.passes import Together, solve_together
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.data.summary import Summary
+from melc.fit.bandwidth import density_variances
 from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
 from melc.fit.grid_search import MOST_FEATURES, search_on_grid
 from melc.fit.problem import Problem
@@ -23,15 +24,7 @@ from melc.fit.search import search
 from melc.fit.selection import Judge
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
-from melc.kernels import (
-    AS_THEY_ARE,
-    Shrunk,
-    is_floored,
-    kernel_variances,
-    shrunk_variances,
-    silverman_factor,
-    total_variance,
-)
+from melc.kernels import AS_THEY_ARE, Shrunk, is_floored, shrunk_variances, total_variance
 from melc.model.condensing import densities_along
 from melc.model.decision import Decision, decide
 from melc.model.density import LEAST_VARIANCE, Density
@@ -162,7 +155,7 @@ def learn_projection(
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
-        found = describe(rows, settings, shrinkage, log_prior_ratio, best.direction)
+        found = describe(rows, settings, shrinkage, log_prior_ratio, best.direction, sample)
         left = coordinates.variance_left(found.direction, found.variances)
         spread = coordinates.finite_scale
         return Projection(found.direction, found.decision, best, runs, spread, left, found.floored)
@@ -232,40 +225,32 @@ class Described:
 
 
 def describe(
-    rows: Rows, settings: Settings, shrinkage: Shrinkage | None, log_prior_ratio: float, direction: Floats
+    rows: Rows,
+    settings: Settings,
+    shrinkage: Shrinkage | None,
+    log_prior_ratio: float,
+    direction: Floats,
+    sample: MemoryRows,
 ) -> Described:
-    """Return the densities, thresholds and counts along a direction of shape (d,)."""
+    """Return the densities, thresholds and counts along a direction of shape (d,). ``sample`` are some of the rows."""
     summary = rows.summarise(direction)
     spread = summary.spread
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
     if _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread)) < 0:
         direction, summary = -direction, summary.mirrored()
-    decision = decide(class_densities(rows, settings, shrunk, summary, direction), log_prior_ratio)
+    decision = decide(class_densities(rows, settings, shrunk, summary, direction, sample), log_prior_ratio)
     decision = decision.with_counts(rows.count(direction, decision.thresholds))
     return Described(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
 
 
 def class_densities(
-    rows: Rows, settings: Settings, shrunk: Shrunk, summary: Summary, direction: Floats
+    rows: Rows, settings: Settings, shrunk: Shrunk, summary: Summary, direction: Floats, sample: MemoryRows
 ) -> tuple[Density, Density]:
     """Return the densities of both classes along a direction of shape (d,), of which the summary is known."""
     # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
     least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
-    first, second = (max(v, least) for v in _density_variances(summary.spread, shrunk, settings))
-    return densities_along(rows, direction, summary, (first, second))
-
-
-def _density_variances(spread: Any, shrunk: Shrunk, settings: Settings) -> tuple[float, float]:
-    """The kernel variances of both classes along a direction, by the rule that ``settings.bandwidth`` names."""
-    if settings.bandwidth == "silverman":
-        first, second = kernel_variances(spread, shrunk, settings.gamma, VARIANCE_FLOOR)
-        return first, second
-    if settings.bandwidth == "pooled":
-        variance = 0.5 * sum(shrunk_variances(spread, shrunk))
-        pooled = max(variance, VARIANCE_FLOOR * total_variance(spread))
-        number = 2 / (1 / spread.weight_x + 1 / spread.weight_y)
-        return (silverman_factor(number, settings.gamma) * pooled,) * 2
-    return ((settings.gamma * float(settings.bandwidth)) ** 2,) * 2
+    variances = density_variances(settings.bandwidth, settings.gamma, summary.spread, shrunk, sample, direction)
+    return densities_along(rows, direction, summary, (max(variances[0], least), max(variances[1], least)))
 
 
 def _sign(direction: Floats, difference: float, variance: float) -> float:

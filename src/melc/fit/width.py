@@ -48,7 +48,7 @@ def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[Memor
 
 def _log_loss(kept: MemoryRows, held: MemoryRows, settings: Settings, direction: Floats) -> float:
     """The log loss on held-out rows of the densities of the others along a direction; both classes count equally."""
-    densities = class_densities(kept, settings, AS_THEY_ARE, kept.summarise(direction), direction)
+    densities = class_densities(kept, settings, AS_THEY_ARE, kept.summarise(direction), direction, kept)
     # Thresholds are not needed for the odds, except for their sign where there are no rows.
     decision = Decision(densities, 0.0, np.empty(0), np.zeros(1, dtype=np.int8), np.array([kept.total_weights]))
     first, second = decision.above_background(held.project(direction))
