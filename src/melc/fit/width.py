@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
@@ -20,6 +21,7 @@ _FOLDS, _STARTS = 3, 1 / 3
 _MOST_ROWS, _FEWEST = 20_000, 6
 
 
+@one_blas_thread
 def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomState) -> float:
     """Return the gamma of the lowest log loss, over three folds of the rows of each part; one if rows are too few.
 
