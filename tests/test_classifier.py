@@ -46,7 +46,7 @@ def projections(model, X, y):
 def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
     """On 10⁵ random points, most of them outside the data."""
     X, y = make()
-    model = settle(method=method, gamma=gamma, eps=0.05).fit(X, y)
+    model = settle(method=method, gamma=gamma, eps=0.05, bandwidth="silverman").fit(X, y)
     classes, variances = projections(model, X, y)
     rng = np.random.default_rng(1)
     new = rng.normal(size=(100_000, 3)) * rng.choice([0.5, 2, 50, 1e4], size=(100_000, 1))
@@ -63,7 +63,7 @@ def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
 @pytest.mark.slow
 def test_prediction_of_a_condensed_model_equals_the_naive_densities():
     X, y = make(n=5000)
-    model = settle(method="bin", eps=0.2, n_init=1).fit(X, y)
+    model = settle(method="bin", eps=0.2, n_init=1, bandwidth="silverman").fit(X, y)
     classes, variances = projections(model, X, y)
     assert max(len(c) for c in classes) > 2048
     z = np.random.default_rng(2).normal(scale=3, size=1000)

@@ -73,9 +73,9 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
          1  pulse
       0.01  noise
     class by the interval of z, with the training rows in it:
-      z < -0.98           ill   (56 ill, 1 well)
-      -0.98 <= z < 0.99   well  (0 ill, 196 well)
-      0.99 <= z           ill   (47 ill, 0 well)
+      z < -0.96           ill   (56 ill, 2 well)
+      -0.96 <= z < 0.98   well  (0 ill, 195 well)
+      0.98 <= z           ill   (47 ill, 0 well)
     """
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)

@@ -28,9 +28,10 @@ _PAIRED, _BEST_SINGLES, _BEST_PAIRS = 60, 2, 4
 _ANGLES, _HALVINGS = 8, 5
 # Rows that the quick comparison of pairs looks at, and the pseudo-rows in each of its bins.
 _QUICK_ROWS, _QUICK_RIDGE = 4_000, 2.0
-# Penalties in units of 1 / number of rows: for a weight that was fitted, for the size of a pair's weights (times the
-# number of features), and for those of a full line (times the number of features).
-_WEIGHT, _PAIR_SIZE, _FULL_SIZE = 2.0, 0.1, 1.0
+# Penalties in units of 1 / number of rows: for a weight that was fitted, with a ridge (linear directions of all
+# features) and in free search; for the size of a pair's weights (times the number of features), and for those of a full
+# line (times the number of features).
+_RIDGED_WEIGHT, _WEIGHT, _PAIR_SIZE, _FULL_SIZE = 0.25, 2.0, 0.1, 1.0
 # Ridges of the linear directions, in units of the number of features / number of rows, and the least of them, in units
 # of the sum of variances: with huge weights there seem to be so many rows that features could cancel up to rounding.
 _RIDGES, _LEAST_RIDGE = (0.03, 0.3, 3.0), 1e-12
@@ -111,18 +112,18 @@ class Candidates:
 
     def full(self, prospect: Prospect, others: Iterable[Floats] = ()) -> Candidate:
         """Return the best of some directions of all features: linear ones, and others, for scaled features."""
-        n, d = prospect.n_rows, len(self.varying)
-        directions = [direction for direction in [*self._linear(prospect), *others] if direction.any()]
+        per_row = len(self.varying) / prospect.n_rows
+        directions = [(direction, _RIDGED_WEIGHT) for direction in self._linear(prospect) if direction.any()]
+        directions += [(direction, _WEIGHT) for direction in others if direction.any()]
         if not directions:  # the means of what is unexplained agree in every feature: any direction is as good
-            directions.append(self._along(dict.fromkeys(self.varying, 1.0)))
+            directions.append((self._along(dict.fromkeys(self.varying, 1.0)), 0.0))
         found = []
-        for direction in directions:
+        for direction, weight in directions:
             spread = np.sqrt(max(direction @ self.within @ direction, 1e-12 * (direction @ direction)))
             size = float(direction @ direction) / spread**2
-            value = prospect.likelihood(direction @ self.columns)
-            found.append((value - _FULL_SIZE * size * d / n, value, direction / spread))
-        _, value, direction = max(found, key=lambda each: each[0])
-        return Candidate(value - _WEIGHT * d / n, direction)
+            value = prospect.likelihood(direction @ self.columns) - weight * per_row
+            found.append((value - _FULL_SIZE * size * per_row, Candidate(value, direction / spread)))
+        return max(found, key=lambda each: each[0])[1]
 
     def _along(self, weights: dict[int, float]) -> Floats:
         direction = np.zeros(len(self.columns))
