@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from melc import MELC, AdditiveMELC
 
@@ -120,6 +121,16 @@ def test_two_features_among_noise_are_found_with_few_lines(shape):
     assert model.score(X[1::2], y[1::2]) > 0.93
     assert model.importances_[[4, 13]].sum() > 0.9 * model.importances_.sum()
     assert set(model.lines_[0].features) == {4, 13}
+
+
+def test_linear_data_are_decided_as_well_as_by_a_linear_model():
+    """Few rows with equal weights for thirteen features: pairs of features would take too many lines."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_120, 13))
+    y = (X.sum(axis=1) + rng.normal(size=2_120) > 0).astype(int)
+    model, linear = (each.fit(X[:120], y[:120]) for each in (AdditiveMELC(random_state=0), LogisticRegression()))
+    assert len(model.lines_[0].features) == 13
+    assert model.score(X[120:], y[120:]) > linear.score(X[120:], y[120:]) - 0.01
 
 
 def test_probabilities_of_a_known_model_are_calibrated():

@@ -31,7 +31,7 @@ _QUICK_ROWS, _QUICK_RIDGE = 4_000, 2.0
 # Penalties in units of 1 / number of rows: for a weight that was fitted, with a ridge (linear directions of all
 # features) and in free search; for the size of a pair's weights (times the number of features), and for those of a full
 # line (times the number of features).
-_RIDGED_WEIGHT, _WEIGHT, _PAIR_SIZE, _FULL_SIZE = 0.25, 2.0, 0.1, 1.0
+_RIDGED_WEIGHT, _WEIGHT, _PAIR_SIZE, _FULL_SIZE = 0.5, 2.0, 0.1, 1.0
 # Ridges of the linear directions, in units of the number of features / number of rows, and the least of them, in units
 # of the sum of variances: with huge weights there seem to be so many rows that features could cancel up to rounding.
 _RIDGES, _LEAST_RIDGE = (0.03, 0.3, 3.0), 1e-12
