@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fuzz.cases import COSTLY, FORMS, Case, Floats
 from fuzz.lines import faults
 from melc import MELC
+from melc.data.contents import Contents
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
 from melc.fit import projection
@@ -360,7 +361,8 @@ def _small_enough(X: Floats, factor: float) -> bool:
 
 def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method: str | None = None) -> float:
     """D of a direction as a fit of these rows would see it."""
-    rows = MemoryRows(X, np.asarray(codes).astype(np.int8), weights)
+    contents = Contents(X, weights, in_order=True)  # samples for shrinkage are of the same rows, whatever their units
+    rows = MemoryRows(X, np.asarray(codes).astype(np.int8), weights, contents=contents)
     scale = Coordinates(rows).scale
     objective = Objective(
         rows,

@@ -37,8 +37,11 @@ def draw_sample(rows: Rows, size: int, rng: np.random.RandomState) -> MemoryRows
 def samples_of_classes(rows: Rows, size: int) -> list[tuple[Any, Floats]]:
     """Return the features and weights of rows of each class of up to the weight ``size``, drawn by their contents.
 
-    If the rows have a centre, it is subtracted from the features.
+    Rows in an order that follows from their contents need no lottery for that. If the rows have a centre, it is
+    subtracted from the features.
     """
+    if rows.in_order:
+        return spread_samples(rows, size)
     sizes = np.maximum(rows.counts, rows.total_weights)
     return _by_class(_drawn(rows, sizes, np.ceil(np.minimum(sizes, size)).astype(np.int64), _NO_SEED))
 

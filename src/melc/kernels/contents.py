@@ -31,8 +31,7 @@ def _term(bits, feature):
     """The part of one feature in a hash: zero for zeros of either sign."""
     if bits << _SIGN == 0:
         return np.uint64(0)
-    bits = (bits + (np.uint64(feature) + _ONE) * _GOLDEN) * _FIRST
-    return (bits ^ (bits >> _HALF)) * _SECOND
+    return _scrambled(bits + (np.uint64(feature) + _ONE) * _GOLDEN)
 
 
 @njit(**COMPILE)
