@@ -37,6 +37,7 @@ REFUSALS = (
     "Feature ",
     "MELC needs at least two classes, but y holds one class only",
     "Class ",
+    "gamma=",
 )
 WARNINGS = (
     (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),

@@ -96,6 +96,11 @@ def test_a_broken_export_of_lines_is_found(broken, monkeypatch):
     assert failure.invariant == "lines"
 
 
+def test_lines_where_few_floats_lie_between_the_knots_survive_json():
+    """The directions of this case have projections of a few floats near 5e8, with which densities were drawn twice."""
+    assert check(draw(31, 2947)) is None
+
+
 def test_a_search_may_end_below_a_start_by_the_last_digit_of_its_direction_only(monkeypatch):
     """Rows at 10⁹ of which some are 10⁻¹ wide: one unit in the last place of a direction changes D by 10⁻⁷."""
     assert check(draw(21, 3730)) is None
