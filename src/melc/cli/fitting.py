@@ -12,22 +12,8 @@ from melc.cli.console import Reporter
 _MOST_CROSS_VALIDATED = 100_000
 
 # Parameters of `melc evaluate` that matter for a model that is fitted already.
-_OF_A_SCORE = frozenset(
-    [
-        "data",
-        "target",
-        "fitted",
-        "weights",
-        "format",
-        "delimiter",
-        "encoding",
-        "decimal",
-        "na_values",
-        "as_json",
-        "quiet",
-        "debug",
-    ]
-)
+_READING = ("data", "format", "delimiter", "encoding", "decimal", "na_values")
+_OF_A_SCORE = frozenset((*_READING, "target", "fitted", "weights", "as_json", "quiet", "debug"))
 
 # Options that take a word or a number: the words, and the numbers in words and as a test, which NaN does not pass.
 _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
