@@ -106,12 +106,10 @@ def _canonical(
     Rows that every start of a search sees are put in an order that follows from what they contain. With more rows that
     is done with samples only, which costs less. Data of more than four million elements are returned as they are.
     """
-    if X.shape[0] * X.shape[1] > _WORTH_DENSE:
-        return X, index, weights, Contents(X, weights)
-    if X.shape[0] * X.shape[1] > validation.MOST_SORTED_NUMBERS:
+    distinct = validation.MOST_SORTED_NUMBERS < X.shape[0] * X.shape[1] <= _WORTH_DENSE
+    if distinct:
         X, index, weights = without_repetitions(X, index, weights, WORTH_SAMPLES)
-    in_order = len(index) <= WORTH_SAMPLES
     if X.shape[0] * X.shape[1] <= validation.MOST_SORTED_NUMBERS:
         X, index, weights = validation.canonical(X, index, weights)
-        in_order = True
-    return X, index, weights, Contents(X, weights, distinct=True, in_order=in_order)
+        return X, index, weights, Contents(X, weights, in_order=True)
+    return X, index, weights, Contents(X, weights, distinct, in_order=distinct and len(index) <= WORTH_SAMPLES)
