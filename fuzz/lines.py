@@ -1,5 +1,7 @@
 """What must hold of an additive model, whatever the data."""
 
+import pickle
+import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,10 +9,15 @@ import numpy as np
 
 from fuzz.cases import FORMS, Case
 from melc import AdditiveMELC
+from melc.export import export_text, from_json, to_json, to_sql
 
 # Settings that MELC has as well, and values of its own.
 _SHARED = ("gamma", "random_state", "n_jobs", "priors")
 _OWN: dict[str, tuple[Any, ...]] = {"features_per_line": (2, 1, None), "full_lines": ("auto", "first", "never")}
+
+
+# Columns that SQLite takes in one expression for certain, and a difference of probabilities that no rounding bridges.
+_SQLITE_COLUMNS, _CLEARLY = 200, 1e-6
 
 
 def faults(case: Case) -> Iterator[str]:
@@ -27,6 +34,7 @@ def faults(case: Case) -> Iterator[str]:
         if not len(line.adds()) == len(line.favours) == len(line.counts) == len(line.thresholds) + 1:
             yield f"{len(line.thresholds)} thresholds, but {len(line.adds())} and {len(line.counts)} intervals"
     yield from _faults_of_predictions(model, case)
+    yield from _faults_of_exports(model, case)
     if case.X.size <= 200_000:
         order = np.random.default_rng(len(case.y)).permutation(len(case.y))
         other = _fitted(case.with_rows(order))
@@ -37,9 +45,7 @@ def faults(case: Case) -> Iterator[str]:
 def _fitted(case: Case) -> AdditiveMELC:
     rng = np.random.default_rng(case.settings["random_state"])
     shape: dict[str, Any] = {name: values[int(rng.integers(len(values)))] for name, values in _OWN.items()}
-    settings = {
-        name: case.settings[name] for name in ("gamma", "random_state", "n_jobs", "priors") if name in case.settings
-    }
+    settings = {name: case.settings[name] for name in _SHARED if name in case.settings}
     return AdditiveMELC(max_lines=int(rng.choice([1, 4, 40])), **shape, **settings).fit(
         case.features(), case.y, case.weights
     )
@@ -59,3 +65,38 @@ def _faults_of_predictions(model: AdditiveMELC, case: Case) -> Iterator[str]:
     total = model.line_log_odds(X).sum(axis=1) + model.intercept_.sum()
     if not np.allclose(decision if decision.ndim == 1 else decision.sum(axis=1), total, rtol=1e-9, atol=1e-9):
         yield "lines do not add up to the decision"
+
+
+def _faults_of_exports(model: AdditiveMELC, case: Case) -> Iterator[str]:
+    X = case.X[:100]
+    proba = model.predict_proba(X)
+    for name, other in (("JSON", from_json(to_json(model))), ("pickle", pickle.loads(pickle.dumps(model)))):
+        if not np.array_equal(other.predict_proba(X), proba):
+            yield f"probabilities differ after {name}"
+    if "nan" in export_text(model):
+        yield f"a text with nan: {export_text(model)}"
+    if X.shape[1] > _SQLITE_COLUMNS:
+        return
+    predicted = np.array(_by_sqlite(model, X))
+    # SQLite adds up a projection in another order, so only rows that no rounding can move are compared.
+    best = np.sort(proba, axis=1)
+    clear = best[:, -1] - best[:, -2] > _CLEARLY
+    if not np.array_equal(predicted[clear], model.predict(X)[clear]) and not _rounding_decides(model, X):
+        yield f"SQL predicts {predicted[clear]}, not {model.predict(X)[clear]}"
+
+
+def _by_sqlite(model: AdditiveMELC, X: Any) -> list[Any]:
+    names = [f"x{j}" for j in range(X.shape[1])]
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE data ({', '.join(f'{name} DOUBLE' for name in names)})")
+        connection.executemany(f"INSERT INTO data VALUES ({', '.join('?' * len(names))})", X.tolist())
+        return [row[-1] for row in connection.execute(to_sql(model))]
+
+
+def _rounding_decides(model: AdditiveMELC, X: Any) -> bool:
+    """Whether rounding of a projection is no small part of the distance of two knots."""
+    return any(
+        len(line.knots) > 1
+        and 1e-14 * float(np.max(np.abs(X) @ np.abs(line.coef))) > 1e-3 * float(np.min(np.diff(line.knots)))
+        for line in model.lines_
+    )

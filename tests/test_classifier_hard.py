@@ -438,3 +438,11 @@ def test_empirical_priors_do_not_depend_on_the_order_of_rows():
             X[order], y[order], weights[order]
         )
         np.testing.assert_array_equal(again.thresholds_, first.thresholds_)
+
+
+@pytest.mark.parametrize(("options", "scale"), [({"gamma": 1e6}, 1e150), ({"bandwidth": 1e160}, 1.0)])
+def test_widths_whose_squares_are_no_floats_are_refused(options, scale):
+    rng = np.random.default_rng(0)
+    X = scale * rng.normal(size=(100, 2))
+    with pytest.raises(ValueError, match="Use a smaller gamma, or other units"):
+        MELC(random_state=0, **options).fit(X, X[:, 0] > 0)

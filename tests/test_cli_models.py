@@ -105,6 +105,24 @@ class TestScores:
         np.testing.assert_allclose(first["confusion"], 2 * np.array(second["confusion"]))
         assert first["log_loss"] == pytest.approx(second["log_loss"])
 
+    @pytest.mark.parametrize(
+        "option", [["--gamma", "2"], ["--cv", "5"], ["--compare"], ["--drop", "id"], ["--lines", "3"], ["--seed", "0"]]
+    )
+    def test_options_of_a_fit_are_refused(self, folder, option):
+        done = call("evaluate", "--model", folder / "model.json", folder / "patients.csv", *option)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert option[0] in done.stderr
+        assert "belongs to a fit" in done.stderr
+
+    def test_unknown_categories_are_noted(self, folder, tmp_path):
+        frame = patients(60, seed=1)
+        column = "sex"
+        frame.loc[:6, column] = "never seen"
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        done = call("evaluate", "--model", folder / "model.json", tmp_path / "t.csv", "--json")
+        assert json.loads(done.stdout)["rows"] == 60
+        assert f"note: column {column!r}: 7 values do not occur in the training data" in done.stderr
+
     def test_unknown_classes_are_named(self, folder, tmp_path):
         patients().replace({"outcome": {"ill": "dead"}}).to_csv(tmp_path / "t.csv", index=False)
         done = call("evaluate", "--model", folder / "model.json", tmp_path / "t.csv")

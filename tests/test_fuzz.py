@@ -10,6 +10,7 @@ from fuzz.invariants import INVARIANTS, check
 from fuzz.shrink import shrink
 
 from melc import MELC, AdditiveMELC
+from melc.export import to_sql
 
 PLAIN = {"method": "moments", "gamma": 1.0, "n_init": 1, "max_iter": 100, "random_state": 0, "n_jobs": 1}
 
@@ -82,6 +83,31 @@ def test_a_broken_line_is_found(monkeypatch):
     failure = check(case)
     assert failure is not None
     assert failure.invariant == "lines"
+
+
+@pytest.mark.parametrize("broken", ["from_json", "to_sql"])
+def test_a_broken_export_of_lines_is_found(broken, monkeypatch):
+    case = replace(plain_case(), checks=("lines",))
+    other = AdditiveMELC(random_state=0).fit(case.X, 1 - case.y)
+    wrong = {"from_json": lambda text: other, "to_sql": lambda model: to_sql(other)}
+    monkeypatch.setattr(f"fuzz.lines.{broken}", wrong[broken])
+    failure = check(case)
+    assert failure is not None
+    assert failure.invariant == "lines"
+
+
+def test_lines_where_few_floats_lie_between_the_knots_survive_json():
+    """The directions of this case have projections of a few floats near 5e8, with which densities were drawn twice."""
+    assert check(draw(31, 2947)) is None
+
+
+def test_a_search_may_end_below_a_start_by_the_last_digit_of_its_direction_only(monkeypatch):
+    """Rows at 10⁹ of which some are 10⁻¹ wide: one unit in the last place of a direction changes D by 10⁻⁷."""
+    assert check(draw(21, 3730)) is None
+    monkeypatch.setattr("fuzz.invariants._unsteadiness", lambda objective, v: 0.0)
+    failure = check(draw(21, 3730))
+    assert failure is not None
+    assert failure.invariant == "better than starts"
 
 
 def test_a_failing_case_is_made_small_and_replayed(monkeypatch, tmp_path, capsys):

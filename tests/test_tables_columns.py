@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,18 @@ class TestFiles:
     def test_archives_without_a_table(self, tmp_path, content, message):
         with pytest.raises(TableError, match=message):
             read_table(written(tmp_path / "t.zip", content()))
+
+    def test_a_zip_file_is_not_read_as_a_whole(self, tmp_path, monkeypatch):
+        """From a pipe it has to be, up to a bound."""
+        content = zipped({"t.csv": b"a,b\n" + b"1,2\n" * 100})
+        monkeypatch.setattr(source_module, "_LARGEST_PIPED_ZIP", len(content) - 1)
+        assert read_table(written(tmp_path / "t.zip", content)).num_rows == 100
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        with pytest.raises(TableError, match="a zip archive from a pipe may have at most"):
+            read_table(Source("-"))
+        monkeypatch.undo()
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        assert read_table(Source("-")).num_rows == 100
 
     @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lambda b: zipped({"t.csv": b})])
     def test_unpacking_without_end_stops(self, tmp_path, monkeypatch, pack):

@@ -230,9 +230,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored. So weights
-            should add up to about the number of rows; a warning says so if they are far from it. With more than
-            200,000 numbers in X the search draws samples of rows, and k copies may lead to another local optimum than
-            weight k.
+            should add up to about the number of rows; a warning says so if they are far from it. The samples of large
+            data are drawn by weight and by what the rows contain, so that neither the order of the rows nor copies
+            instead of weights change them.
 
         Returns
         -------

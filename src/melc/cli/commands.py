@@ -17,7 +17,14 @@ from melc.cli.files import (
     write_text,
     writing,
 )
-from melc.cli.fitting import compared_models, cross_validated_accuracy, fold_scores, n_steps, unfitted_model
+from melc.cli.fitting import (
+    check_no_fitting_options,
+    compared_models,
+    cross_validated_accuracy,
+    fold_scores,
+    n_steps,
+    unfitted_model,
+)
 from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat
 from melc.cli.options import (
     STANDARD_OUTPUT,
@@ -177,11 +184,7 @@ def predict(
     wanted = Wanted(proba, tuple(keep or ()), as_json)
     with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
         unseen = write_predictions(fitted, source, wanted, stream)
-    for name, count in unseen.items():
-        report.note(
-            f"column {name!r}: {count} values do not occur in the training data; "
-            "they are treated as the most frequent training value"
-        )
+    report.note_unseen(unseen)
 
 
 @app.command()
@@ -261,6 +264,7 @@ def plot(
 @app.command()
 @guarded
 def evaluate(
+    context: typer.Context,
     data: Data,
     target: Target = None,
     fitted: Annotated[
@@ -312,8 +316,10 @@ def evaluate(
     report = Reporter(quiet)
     source = table_source(data, format, delimiter, encoding, decimal, na_values)
     if fitted is not None:
+        check_no_fitting_options(context)
         with report.progress(f"scoring {data}"), report.warnings_as_notes():
             scores = score_file(load_model(fitted), source, target, weights)
+        report.note_unseen(scores.n_unseen)
         print_score(scores, as_json)
         return
     search = {"method": method, "n_init": n_init, "max_iter": max_iter, "tol": tol, "shrinkage": shrinkage}

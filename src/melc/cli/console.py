@@ -85,6 +85,14 @@ class Reporter:
         """Print a line that starts with "note:"."""
         self.console.print(f"note: {text}", markup=False)
 
+    def note_unseen(self, counts: dict[str, int]) -> None:
+        """Print a note for each text column with values that the model does not know."""
+        for name, count in counts.items():
+            self.note(
+                f"column {name!r}: {count} values do not occur in the training data; "
+                "they are treated as the most frequent training value"
+            )
+
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
         """Show a progress bar, which counts up to ``total`` if given; yield the function to call after each step."""

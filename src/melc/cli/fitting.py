@@ -11,6 +11,10 @@ from melc.cli.console import Reporter
 # Large files are cross-validated on a sample of this many rows.
 _MOST_CROSS_VALIDATED = 100_000
 
+# Parameters of `melc evaluate` that matter for a model that is fitted already.
+_READING = ("data", "format", "delimiter", "encoding", "decimal", "na_values")
+_OF_A_SCORE = frozenset((*_READING, "target", "fitted", "weights", "as_json", "quiet", "debug"))
+
 # Options that take a word or a number: the words, and the numbers in words and as a test, which NaN does not pass.
 _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
     "lines": (("auto",), "a whole number from 1 to 10000", lambda x: 1 <= x <= 10_000 and x.is_integer()),
@@ -41,6 +45,15 @@ def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
     if n_lines != "auto":
         given["max_lines"] = int(n_lines)
     return AdditiveMELC(random_state=seed, **given)
+
+
+def check_no_fitting_options(context: typer.Context) -> None:
+    """Refuse options of a fit that would be ignored, because a fitted model is scored."""
+    sources = {name: context.get_parameter_source(name) for name in set(context.params) - _OF_A_SCORE}
+    given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    ignored = [parameter.opts[0] for parameter in context.command.params if parameter.name in given]
+    if ignored:
+        raise typer.BadParameter(f"{ignored[0]} belongs to a fit, and --model scores a model that is fitted already.")
 
 
 def compared_models(model: Any, compare: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.data.contents import Contents, Entries, Lottery
 from melc.data.passes import STRETCH, Passes, Together, add_up
 from melc.data.points import Binned, Extra, Points
 from melc.data.products import products_with
@@ -47,7 +48,7 @@ class MemoryRows:
     The methods are described in :class:`melc.data.source.Rows`. In addition there are the plain products ``project``
     and ``pull_back``. If ``keep``, the projections of the last pass are kept for the next pass along the same
     direction, unless there are too many. If the rows are a part of a larger data set, ``first_row`` is the number of
-    the first.
+    the first. ``contents`` says what is known of the contents of the rows.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class MemoryRows:
         centre: Floats | None = None,
         first_row: int = 0,
         keep: bool = True,
+        contents: Contents | None = None,
     ) -> None:
         self.X = X
         self.n_rows, self.n_features = (int(n) for n in X.shape)
@@ -66,6 +68,7 @@ class MemoryRows:
         self.codes = codes
         self.weights = weights
         self.first_row = first_row
+        self.contents = Contents(X, weights) if contents is None else contents
         self._products = products_with(X, self.centre)
         self._passes = Passes(self.n_rows, self.n_features, self._products.block_rows, n_threads)
         self._keep = keep and self.n_rows <= _MOST_KEPT
@@ -82,6 +85,10 @@ class MemoryRows:
     @property
     def n_threads(self) -> int:
         return self._passes.n_threads
+
+    @property
+    def in_order(self) -> bool:
+        return self.contents.in_order
 
     @property
     def divisible(self) -> bool:
@@ -283,8 +290,18 @@ class MemoryRows:
     def take(self, ranks: Ranks) -> "MemoryRows":
         chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        drawn = MemoryRows(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
+        X = self.X[chosen]
+        contents = Contents(X, weights, self.contents.distinct, self.contents.in_order)
+        drawn = MemoryRows(X, self.codes[chosen], weights, self.n_threads, self.centre, contents=contents)
         return drawn.ending_with(self.together)
+
+    def enter(self, seed: int, limits: Floats) -> Entries:
+        table = np.empty(0) if self.contents.distinct else self.contents.table(self.n_rows)
+        return self.contents.entries(self.codes, Lottery(seed, table, limits), self.first_row)
+
+    def pick(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
+        chosen = numbers - self.first_row
+        return sampled(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre, self.together)
 
     def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers of the rows of a class with the given ascending ranks.
@@ -315,13 +332,16 @@ class MemoryRows:
                 together.check()
 
     def around(self, centre: Floats) -> "MemoryRows":
-        moved = MemoryRows(self.X, self.codes, self.weights, self.n_threads, centre, self.first_row, self._keep)
+        moved = self._with(self.codes, centre)
         moved.together = self.together
         return moved
 
     def against_rest(self, k: int) -> "MemoryRows":
-        codes = (self.codes == k).view(np.int8)
-        return MemoryRows(self.X, codes, self.weights, self.n_threads, self.centre, self.first_row, self._keep)
+        return self._with((self.codes == k).view(np.int8), self.centre)
+
+    def _with(self, codes: NDArray[np.int8], centre: Floats | None) -> "MemoryRows":
+        where = self.first_row, self._keep, self.contents
+        return MemoryRows(self.X, codes, self.weights, self.n_threads, centre, *where)
 
     def close(self) -> None:
         self._passes.close()
@@ -353,6 +373,20 @@ class MemoryRows:
         if self._keep:
             self._v = v.copy()
         return parts
+
+
+def sampled(
+    X: Any,
+    codes: NDArray[np.int8],
+    weights: Floats,
+    n_threads: int,
+    centre: Floats | None,
+    together: Together | None,
+) -> MemoryRows:
+    """Return drawn rows, which are distinct and in the order of their contents."""
+    weighted = None if np.all(weights == 1) else weights
+    contents = Contents(X, weighted, in_order=True)
+    return MemoryRows(X, codes, weighted, n_threads, centre, contents=contents).ending_with(together)
 
 
 class _Scratch(threading.local):

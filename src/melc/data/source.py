@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.data.contents import Entries
 from melc.data.passes import Together
 from melc.data.points import Binned, Extra, Points
 from melc.data.summary import Summary
@@ -60,6 +61,11 @@ class Rows(Protocol):
         """Whether a pass can read the rows in blocks, and so serve several problems at once."""
         ...
 
+    @property
+    def in_order(self) -> bool:
+        """Whether no two rows of a class are equal, and the order of the rows follows from what they contain."""
+        ...
+
     def bin(self, v: Floats, layout: Layout) -> Binned:
         """Return the moments of the projections in the bins of a layout.
 
@@ -100,6 +106,20 @@ class Rows(Protocol):
 
     def take(self, ranks: Ranks) -> "MemoryRows":
         """Return the rows with the given ranks in their class, in memory and in their original order."""
+        ...
+
+    def enter(self, seed: int, limits: Floats) -> Entries:
+        """Return at least those entries of a lottery whose u / W is below the limit of their class.
+
+        See :mod:`melc.data.contents`.
+        """
+        ...
+
+    def pick(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
+        """Return the rows with the given numbers, in the order of the numbers, in memory and with other weights.
+
+        They must be distinct and in an order that follows from their contents.
+        """
         ...
 
     def in_memory(self) -> "MemoryRows":

@@ -90,7 +90,7 @@ class Standing:
         places, first, second, deviation = self._densities(z, prospect.masses, prospect.factor, prospect.pseudo_mass)
         background = prospect.pseudo_mass / (kernels.PSEUDO_WIDTH * deviation)
         knots, values = simplified(places, np.log((second + background) / (first + background)))
-        shown = np.linspace(knots[0], knots[-1], _PLACES)
+        shown = np.unique(np.linspace(knots[0], knots[-1], _PLACES))  # far from zero fewer floats lie between
         places, *densities, _ = self._densities(z, self.targets, prospect.factor, 0.0)
         adds = np.interp(z, knots, values)
         importance = float(self.targets @ np.abs(adds - self.targets @ adds))

@@ -13,6 +13,7 @@ tails, a class that does not vary) the general solver goes on from there.
   features.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -112,6 +113,11 @@ class Searcher:
     def point(self, direction: Floats) -> Floats:
         """Return the white coordinates of a direction."""
         return self.white.inverse @ (direction * self.coordinates.finite_scale)
+
+    def sees_all(self, rows: Rows) -> bool:
+        """Whether the rows of this search are all of some rows, with their weights."""
+        mine, all_of_them = sum(self.rows.total_weights), sum(rows.total_weights)
+        return self.rows.n_rows == rows.n_rows and math.isclose(mine, all_of_them)
 
     def climb(self, start: Floats, gamma: float, before: Ascent | None = None, accuracy: Accuracy = _ROUGH) -> Ascent:
         """Return an ascent on the grid from white coordinates, with kernels of the given gamma. Safe in threads."""
@@ -318,7 +324,7 @@ def polish(objective: Objective, searcher: Searcher, found: Found) -> Result:
     """Return the optimum near a run, by certified evaluations that go on with what the run knows of the curvature."""
     problem, white = searcher.problem, searcher.white.matrix
     rough = found.result
-    if searcher.rows.n_rows == objective.rows.n_rows and found.ascent is not None:
+    if searcher.sees_all(objective.rows) and found.ascent is not None:
         # Closer on the grid first: a certified evaluation costs ten times as much.
         found = searcher.ended(searcher.climb(found.point, problem.gamma, found.ascent, _CLOSE), problem.gamma)
     if found.ascent is None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
+from melc.data.contents import Contents, without_repetitions
 from melc.data.dask import door
 from melc.data.memory import MemoryRows
 from melc.data.source import Collected, Rows
@@ -91,7 +92,24 @@ def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
     validation.check_classes(classes, counts, totals)
     warn_of_weights(counts, totals)
     validation.check_varies(validation.varies(X), *X.shape)
-    X, index, weights = validation.canonical(X, index, weights)
+    X, index, weights, contents = _canonical(X, index, weights)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
     _, totals = validation.counts_and_totals(index, weights, len(classes))
-    return MemoryRows(X, index, weights, n_threads_for(model.n_jobs)), classes, totals
+    return MemoryRows(X, index, weights, n_threads_for(model.n_jobs), contents=contents), classes, totals
+
+
+def _canonical(
+    X: Any, index: NDArray[Any], weights: Floats | None
+) -> tuple[Any, NDArray[Any], Floats | None, Contents]:
+    """Return the rows without repetitions, and what is known of their contents.
+
+    Rows that every start of a search sees are put in an order that follows from what they contain. With more rows that
+    is done with samples only, which costs less. Data of more than four million elements are returned as they are.
+    """
+    distinct = validation.MOST_SORTED_NUMBERS < X.shape[0] * X.shape[1] <= _WORTH_DENSE
+    if distinct:
+        X, index, weights = without_repetitions(X, index, weights, WORTH_SAMPLES)
+    if X.shape[0] * X.shape[1] <= validation.MOST_SORTED_NUMBERS:
+        X, index, weights = validation.canonical(X, index, weights)
+        return X, index, weights, Contents(X, weights, in_order=True)
+    return X, index, weights, Contents(X, weights, distinct, in_order=distinct and len(index) <= WORTH_SAMPLES)

@@ -70,8 +70,8 @@ class Problem:
 
     def gamma_for(self, sample: Rows, rows: Rows) -> float:
         """Return the gamma with which the kernels of a sample are as wide as those of all rows."""
-        return self.gamma * (sample.n_rows / rows.n_rows) ** 0.2
+        return self.gamma * (sum(sample.total_weights) / sum(rows.total_weights)) ** 0.2
 
-    def roughly(self, sample: Rows, n_rows: int, width: float = 1.0) -> Objective:
-        """Return the objective of a sample, with ``width`` times the bandwidth of ``n_rows`` rows."""
-        return self.objective(sample, width * self.gamma * (sample.n_rows / n_rows) ** 0.2, COARSE_EPS)
+    def roughly(self, sample: Rows, rows: Rows, width: float = 1.0) -> Objective:
+        """Return the objective of a sample, with ``width`` times the bandwidth of all rows."""
+        return self.objective(sample, width * self.gamma_for(sample, rows), COARSE_EPS)

@@ -43,6 +43,9 @@ _CANCELLED = 1e-8
 # Minimum bandwidth of a density, in units of the spacing of floats at the outermost projection.
 _STEPS_PER_KERNEL = 8
 
+# Largest bandwidth: its square is still a float.
+_WIDEST = 1e153
+
 # From this many rows on, several classes are solved in parallel, which saves passes. Fewer rows stay in the cache.
 _WORTH_TOGETHER = 100_000
 
@@ -150,6 +153,7 @@ def learn_projection(
     """
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
+    _check_width(settings, coordinates)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
     judge = Judge(coordinates, settings.gamma) if settings.selection == "likelihood" else None
     finished: list[Result] = []
@@ -165,6 +169,17 @@ def learn_projection(
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
     return projection(*search_directions(rows, settings, coordinates, shrinkage, rng, known, heard, judge))
+
+
+def _check_width(settings: Settings, coordinates: Coordinates) -> None:
+    """Raise an error if the square of a bandwidth may be beyond the range of floats."""
+    fixed = 0.0 if isinstance(settings.bandwidth, str) else float(settings.bandwidth)
+    largest = max(float(np.linalg.norm(coordinates.finite_scale)), fixed)
+    if settings.gamma * largest > _WIDEST:
+        raise ValueError(
+            f"gamma={settings.gamma:g} times a width of {largest:.3g} is beyond the range of floating-point numbers "
+            "when it is squared. Use a smaller gamma, or other units: X / X.std(axis=0)."
+        )
 
 
 def search_directions(

@@ -58,7 +58,7 @@ class Pursuit:
         sample = draw_sample(rows, size, rng)
         self.all = Standing(rows.codes, rows.weights, plan.gamma)
         # On all rows at once where these are few; otherwise the sample has a standing of its own.
-        self.sampled = self.all if sample.n_rows == rows.n_rows else Standing(sample.codes, sample.weights, plan.gamma)
+        self.sampled = self.all if sample is rows else Standing(sample.codes, sample.weights, plan.gamma)
         self.sample = sample
         self.candidates = Candidates(sample, mapped)
 

@@ -69,7 +69,7 @@ def _coarse_to_fine(
     for start in starts:
         sample = draw_sample(rows, _COARSE_ROWS, rng)
         runs.append(problem.solve(problem.objective(sample, problem.gamma, COARSE_EPS), start, COARSE_TOL))
-        narrow.append(problem.solve(problem.roughly(sample, rows.n_rows), start, COARSE_TOL).direction)
+        narrow.append(problem.solve(problem.roughly(sample, rows), start, COARSE_TOL).direction)
         if run_ended(runs[-1]):
             break
     directions = _through_widths(rows, problem, [run.direction for run in runs], narrow, rng)
@@ -87,7 +87,7 @@ def _through_widths(
     middle = draw_sample(rows, _MIDDLE_ROWS, rng)
     directions = wide
     for width, survivors in _WIDTHS:
-        objective = problem.roughly(middle, rows.n_rows, width)
+        objective = problem.roughly(middle, rows, width)
         candidates = directions + narrow if width == 1 else directions
         few = _distinct_best(objective, candidates)[:survivors]
         directions = [problem.solve(objective, direction, COARSE_TOL).direction for direction in few]

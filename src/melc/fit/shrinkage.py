@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.data.sample import spread_samples
+from melc.data.sample import samples_of_classes
 from melc.data.source import Rows
 from melc.fit.coordinates import gram
 from melc.objective.shrinkage import Shrinkage
@@ -28,7 +28,7 @@ def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> S
     if wish is None or wish == 0:
         return None
     finite = np.where(np.isfinite(scale), scale, 0.0)
-    samples = spread_samples(rows, _ROWS)
+    samples = samples_of_classes(rows, _ROWS)
     found = [_estimate(*samples[c], rows.total_weights[c], scale) for c in (0, 1)]
     intensities = [intensity if isinstance(wish, str) else float(wish) for intensity, _ in found]
     return Shrinkage((intensities[0], intensities[1]), (found[0][1], found[1][1]), finite)

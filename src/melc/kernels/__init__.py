@@ -16,6 +16,7 @@ from melc.kernels.bins import (
     weigh_points,
 )
 from melc.kernels.certified import bin_sums, measure, weigh_binned
+from melc.kernels.contents import draw_numbers, enter, hash_rows, hash_stored, keys_of, weigh_hashes
 from melc.kernels.couplings import (
     couple_bins,
     couple_nodes,

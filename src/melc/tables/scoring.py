@@ -1,5 +1,6 @@
 """Scores of a fitted model on the rows of a file of any size."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ class Scores:
     confusion: Floats
     log_loss: float
     n_rows: int
+    n_unseen: dict[str, int]  # values of text columns that do not occur in the training data
 
     @property
     def balanced_accuracy(self) -> float:
@@ -52,8 +54,11 @@ def score_file(fitted: TableModel, source: Source, target: str | None = None, we
     kind: Kind = "number" if classes.dtype.kind in "iu" else "text"
     kinds = fitted.encoding.kinds | {target: kind} | ({} if weights is None else {weights: "number"})
     confusion, loss, n_rows = np.zeros((len(classes), len(classes))), 0.0, 0
+    unseen: Counter[str] = Counter()
     for block in read_blocks(source, kinds):
-        X = fitted.encoding.encode(block).X
+        encoded = fitted.encoding.encode(block)
+        X = encoded.X
+        unseen.update(encoded.n_unseen)
         truth = _codes(fitted, block.column(target), target)
         mass = np.ones(len(truth)) if weights is None else weights_of(block.column(weights), weights)
         found = np.searchsorted(classes, fitted.model.predict(X))
@@ -63,7 +68,7 @@ def score_file(fitted: TableModel, source: Source, target: str | None = None, we
         n_rows += len(truth)
     if not confusion.sum():
         raise TableError(f"{source.name}: there are no rows to score the model on.")
-    return Scores(classes.tolist(), confusion, loss / float(confusion.sum()), n_rows)
+    return Scores(classes.tolist(), confusion, loss / float(confusion.sum()), n_rows, dict(unseen))
 
 
 def _codes(fitted: TableModel, column: Any, name: str) -> Any:

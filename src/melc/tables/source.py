@@ -26,6 +26,7 @@ HEADER_BYTES = 2**20
 # A compressed file may unpack to this many bytes, or if that is more, to _MOST_UNPACKED times its own size.
 _ALWAYS_UNPACKED, _MOST_UNPACKED = 2**30, 200
 _PIECE = 2**20
+_LARGEST_PIPED_ZIP = 2**28
 _LIBSVM_LINE = re.compile(rb"[-+]?[\d.]+(e[-+]?\d+)?(,[-+\d.]+)*(\s+\d+:\S+)+\s*(#.*)?", re.IGNORECASE)
 _PACKINGS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _ZIP, _ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
@@ -191,15 +192,28 @@ def _unpacked(stream: Peekable) -> Peekable:
 
 
 def _unzipped(stream: Peekable) -> Peekable:
-    """Return the bytes of the only file in a zip archive."""
-    content = stream.read()
-    archive = zipfile.ZipFile(io.BytesIO(content))
+    """Return the bytes of the only file in a zip archive. Of a file only the part being unpacked is in memory."""
+    packed, size = _with_random_access(stream)
+    archive = zipfile.ZipFile(packed)
     names = [entry.filename for entry in archive.infolist() if not entry.is_dir() and not _is_hidden(entry.filename)]
     if "[Content_Types].xml" in names:
         raise TableError("it is an Office document; save the table as CSV first.")
     if len(names) != 1:
         raise TableError(f"the zip archive has {len(names)} files; unpack it and name the one with the table.")
-    return Peekable(_Bounded(archive.open(names[0]), lambda: len(content)))
+    return Peekable(_Bounded(archive.open(names[0]), lambda: size))
+
+
+def _with_random_access(stream: Peekable) -> tuple[Any, int]:
+    """Return a zip archive that can be read at any place, and its size: the file itself, or the bytes of a pipe."""
+    if isinstance(stream.inner, io.BufferedReader) and stream.inner.seekable():
+        return stream.inner, stream.inner.seek(0, io.SEEK_END)
+    content = stream.peek(_LARGEST_PIPED_ZIP + 1)
+    if len(content) > _LARGEST_PIPED_ZIP:
+        raise TableError(
+            f"a zip archive from a pipe may have at most {_LARGEST_PIPED_ZIP >> 20} MiB, because its list of files is "
+            "at the end; save it as a file, or unpack it first."
+        )
+    return io.BytesIO(content), len(content)
 
 
 def _is_hidden(name: str) -> bool:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from melc.arrays import Floats
+from melc.data.contents import Entries, Lottery
 from melc.data.dask.checks import check_alike, dtype_of, is_array, n_features_of
 from melc.data.dask.partitions import Partitions, active_client, checked_at, fits_in_memory, side_by_side
 from melc.data.dask.worker import Call, Place, Report, numbered, reported, warm_up
-from melc.data.memory import MemoryRows
+from melc.data.memory import MemoryRows, sampled
 from melc.data.passes import Together
 from melc.data.points import Binned, Extra, Points
 from melc.data.source import Collected, Limits, Ranks
@@ -73,6 +74,10 @@ class DaskRows:
     def divisible(self) -> bool:
         return True
 
+    @property
+    def in_order(self) -> bool:
+        return False
+
     @functools.cached_property
     def counts(self) -> tuple[int, int]:
         return _rest_and_one(self._classes.counts, self._code, np.sum, int)
@@ -117,6 +122,19 @@ class DaskRows:
         taken = self._round("take_by_ranks_among_all", ranks)
         rows = MemoryRows(taken.X, taken.codes, taken.weights, _SAMPLE_THREADS, self.centre)
         return rows.ending_with(self.together)
+
+    def enter(self, seed: int, limits: Floats) -> Entries:
+        return self._round("entries", Lottery(seed, self._contents_table, limits))
+
+    @functools.cached_property
+    def _contents_table(self) -> Floats:
+        return self._round("weigh_contents", self.n_rows)
+
+    def pick(self, numbers: NDArray[np.int64], weights: Floats) -> MemoryRows:
+        order = np.argsort(numbers)
+        taken = self._round("take_by_numbers", numbers[order])
+        places = np.argsort(order)
+        return sampled(taken.X[places], taken.codes[places], weights, _SAMPLE_THREADS, self.centre, self.together)
 
     def in_memory(self) -> MemoryRows:
         return self.take((np.arange(self.counts[0]), np.arange(self.counts[1])))

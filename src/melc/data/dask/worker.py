@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
 from melc.arrays import Floats
+from melc.data.contents import Entries, Lottery
 from melc.data.memory import MemoryRows
 from melc.data.source import Ranks
 from melc.kernels import ORDER
@@ -84,6 +85,20 @@ class PartitionRows(MemoryRows):
         ]
         taken = self.take((mine[0], mine[1]))
         return Taken(taken.X, taken.codes, taken.weights)
+
+    def weigh_contents(self, n_rows: int) -> Floats:
+        """Return the part of this partition in the table of a lottery among all ``n_rows`` rows."""
+        return self.contents.table(n_rows)
+
+    def entries(self, lottery: Lottery) -> Entries:
+        """Return the entries of this partition that may win."""
+        return self.contents.entries(self.codes, lottery, self.first_row)
+
+    def take_by_numbers(self, numbers: NDArray[np.int64]) -> "Taken":
+        """Return the rows of this partition whose number, counted over all partitions, is in ``numbers``, ascending."""
+        mine = numbers[slice(*np.searchsorted(numbers, (self.first_row, self.first_row + self.n_rows)))]
+        chosen = mine - self.first_row
+        return Taken(self.X[chosen], self.codes[chosen], None)
 
 
 @dataclass

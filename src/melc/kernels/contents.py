@@ -1,0 +1,105 @@
+"""Rows by what they contain: a hash of each row, the weight of equal rows, and numbers drawn from hashes.
+
+A hash is the sum, modulo 2⁶⁴, of one scrambled number for every feature that is not zero. So it does not depend on how
+the row is stored: dense or sparse, and whatever the order of the stored elements. Equal rows have equal hashes.
+Different rows have different ones, except with a probability of about n²/2⁶⁵ for n rows.
+"""
+
+import numpy as np
+from numba import njit
+
+from melc.kernels.flags import COMPILE
+
+# Odd numbers with irregular bits: those of MurmurHash3's finaliser, and the golden ratio.
+_FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_HALF, _SIGN, _ONE, _MANTISSA = np.uint64(33), np.uint64(1), np.uint64(1), np.uint64(11)
+_UNIT = 2.0**-53
+
+
+@njit(**COMPILE)
+def _scrambled(bits):
+    bits ^= bits >> _HALF
+    bits *= _FIRST
+    bits ^= bits >> _HALF
+    bits *= _SECOND
+    return bits ^ (bits >> _HALF)
+
+
+@njit(**COMPILE)
+def _term(bits, feature):
+    """The part of one feature in a hash: zero for zeros of either sign."""
+    if bits << _SIGN == 0:
+        return np.uint64(0)
+    return _scrambled(bits + (np.uint64(feature) + _ONE) * _GOLDEN)
+
+
+@njit(**COMPILE)
+def hash_rows(bits, hashes):
+    """Write the hashes of dense rows. ``bits``, of shape (n, d), are float64 numbers seen as unsigned integers."""
+    for i in range(bits.shape[0]):
+        total = np.uint64(0)
+        for j in range(bits.shape[1]):
+            total += _term(bits[i, j], j)
+        hashes[i] = _scrambled(total)
+
+
+@njit(**COMPILE)
+def hash_stored(bits, rows, columns, hashes):
+    """Write the hashes of sparse rows, from the stored elements and their places."""
+    hashes[:] = 0
+    for k in range(len(bits)):
+        hashes[rows[k]] += _term(bits[k], columns[k])
+    for i in range(len(hashes)):
+        hashes[i] = _scrambled(hashes[i])
+
+
+@njit(**COMPILE)
+def weigh_hashes(hashes, weights, step, table):
+    """Add the weight of each row to the place of its hash in a table, whose length is a power of two."""
+    last = np.uint64(len(table) - 1)
+    for i in range(len(hashes)):
+        table[hashes[i] & last] += weights[step * i]
+
+
+@njit(**COMPILE)
+def _key(hashed, code):
+    return hashed + np.uint64(code) * _GOLDEN
+
+
+@njit(**COMPILE)
+def keys_of(hashes, codes):
+    """Return numbers that stand for the contents and the classes of rows, shape (n,)."""
+    keys = np.empty_like(hashes)
+    for i in range(len(hashes)):
+        keys[i] = _key(hashes[i], codes[i])
+    return keys
+
+
+@njit(**COMPILE)
+def _drawn(key, seed):
+    return (np.float64(_scrambled(key ^ seed) >> _MANTISSA) + 0.5) * _UNIT
+
+
+@njit(**COMPILE)
+def draw_numbers(keys, seed, numbers):
+    """Write a number between 0 and 1 for each key, as if it were random."""
+    for i in range(len(keys)):
+        numbers[i] = _drawn(keys[i], seed)
+
+
+@njit(**COMPILE)
+def enter(hashes, codes, weights, step, seed, table, limits, chosen, keys):
+    """Write which rows have a number below the limit of their class times their weight, and their keys.
+
+    The weight is that in the table, or if this is empty, that of the row itself. Returns how many there are.
+    """
+    last = np.uint64(len(table) - 1)
+    n = 0
+    for i in range(len(hashes)):
+        key = _key(hashes[i], codes[i])
+        weight = table[hashes[i] & last] if len(table) else weights[step * i]
+        if _drawn(key, seed) < limits[codes[i]] * weight:
+            chosen[n], keys[n] = i, key
+            n += 1
+    return n
