@@ -69,7 +69,7 @@ class Change:
         return "\n".join([f"class {self.labels[row]} at a distance of {self.distance[row]:.3g}", *lines])
 
 
-def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None) -> Change:
+def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, feature_names: Any = None) -> Change:
     """Return the smallest change of each row that changes its predicted class.
 
     The length of a change is ``√Σ_j (change_j / s_j)²``, with the standard deviations s of the features
@@ -92,6 +92,8 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None) 
         The features that may change, by name or index. By default all.
     to : default=None
         The class to reach. By default any other one. Rows that are of this class already do not change.
+    feature_names : list of str, default=None
+        Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
 
     Returns
     -------
@@ -109,7 +111,7 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None) 
     """
     estimator, model = nameless(without_search(model)), fitted_model(model)
     rows = dense_rows(model, X)
-    names, model, before = feature_names_of(model), nameless(model), estimator.predict(rows)
+    names, model, before = feature_names_of(model, feature_names), nameless(model), estimator.predict(rows)
     spread = np.where(_chosen(names, features), of_features(model, "feature_spread_"), 0.0)
     goal = None if to is None else _class_index(model, to)
     waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]

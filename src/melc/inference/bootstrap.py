@@ -47,6 +47,8 @@ class Bootstrap:
         Of an additive model, the share of resamples with a line of the same features (for the same class).
     feature_names : list of str
         The names of the features.
+    feature_spread : ndarray of shape (n_features,)
+        The standard deviations of the features.
     classes : ndarray of shape (n_classes,)
         The class labels.
     """
@@ -61,6 +63,7 @@ class Bootstrap:
     importances: Interval | None = field(repr=False)
     line_shares: Floats | None = field(repr=False)
     feature_names: list[str] = field(repr=False)
+    feature_spread: Floats = field(repr=False)
     classes: NDArray[Any] = field(repr=False)
 
     def summary(self) -> str:
@@ -200,6 +203,7 @@ class _Collected:
             importances=self._importances(confidence),
             line_shares=shares if is_additive(model) else None,
             feature_names=self.refit.feature_names,
+            feature_spread=self.lines.spread,
             classes=model.classes_,
         )
 
