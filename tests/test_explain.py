@@ -1,8 +1,7 @@
-"""Explanations: the parts add up, are the integrated gradients, and are the same whatever holds the model or the rows."""
+"""Explanations: the parts add up, are the integrated gradients, and the same whatever holds the model or rows."""
 
 import json
 
-import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import naive
 from melc import MELC, AdditiveMELC
 from melc.explain import explain
 from melc.export import from_json, to_json
@@ -143,7 +143,7 @@ def test_a_model_of_an_older_file_says_what_is_missing():
     document = json.loads(to_json(fitted("one", TWO)))
     del document["feature_mean"]
     older = from_json(json.dumps(document))
-    with pytest.raises(ValueError, match="does not know feature_mean_ .* Fit it again"):
+    with pytest.raises(ValueError, match=r"does not know feature_mean_ .* Fit it again"):
         explain(older, X)
     assert explain(older, X, reference=X.mean()).log_odds.shape == (150, 1)
 

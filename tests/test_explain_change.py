@@ -1,6 +1,5 @@
 """The nearest change of class: exact for one line, never a change that is none, and near the best for several lines."""
 
-import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +7,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+import naive
 from melc import MELC, AdditiveMELC
 from melc.explain import nearest_change
 
