@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.stats import binomtest
 from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -100,8 +102,10 @@ def test_the_bootstrap_is_that_of_fits_to_repeated_rows(fitted):
     for i, each in enumerate(found.thresholds[0]):
         assert each.low == pytest.approx(2 * each.value - middle[i] - (high[i] - low[i]) / 2, abs=1e-8)
     assert found.divergence.estimate == pytest.approx(2 * model.divergence_ - np.median(divergences), abs=1e-8)
-    shares = [np.mean((hits / tries)[codes == c]) for c in (0, 1)]
-    assert found.accuracy.estimate == pytest.approx(np.mean(shares), abs=1e-12)
+    out = np.mean([np.mean((hits / tries)[codes == c]) for c in (0, 1)])
+    own = balanced_accuracy_score(y, model.predict(X))
+    weight = 0.632 / (1 - 0.368 * (own - out) / (own - 0.5))
+    assert found.accuracy.estimate == pytest.approx(weight * out + (1 - weight) * own, abs=1e-12)
 
 
 def test_the_intervals_follow_the_units_of_the_features():
@@ -289,13 +293,21 @@ def test_the_interval_is_as_wide_as_the_middle_values_and_moved_by_the_bias():
 
 
 def test_the_interval_of_an_accuracy_is_wilsons():
-    codes = np.repeat([0, 1], 50)
-    one_sided = accuracy_interval(np.ones(100), codes, np.ones(100), 2, 0.9)
-    assert one_sided.estimate == 1
-    assert one_sided.high == pytest.approx(1)
+    ones = np.ones(2)
+    perfect = accuracy_interval(ones, ones, 50 * ones, 0.9)
+    assert perfect.estimate == 1
+    assert perfect.high == pytest.approx(1)
     z = 1.6448536269514722
     wilson = 50 / (50 + z * z)  # lower limit for 50 of 50
-    assert one_sided.low == pytest.approx(1 - np.sqrt(2) * (1 - wilson) / 2)
-    unknown = accuracy_interval(np.ones(50), codes[:50], np.ones(50), 2, 0.9)
-    assert unknown.estimate == 0.75
-    assert unknown.low < 0.55
+    assert perfect.low == pytest.approx(1 - np.sqrt(2) * (1 - wilson) / 2)
+    one_class = binomtest(41, 50).proportion_ci(0.9, method="wilson")
+    found = accuracy_interval(np.array([0.82]), np.array([0.82]), np.array([50.0]), 0.9)
+    assert (found.low, found.high) == pytest.approx((one_class.low, one_class.high))
+
+
+def test_a_model_that_overfits_is_judged_by_the_rows_left_out():
+    own, out = np.ones(2), np.full(2, 0.5)
+    assert accuracy_interval(out, own, np.full(2, 30.0), 0.9).estimate == pytest.approx(0.5)
+    some = accuracy_interval(np.full(2, 0.8), own, np.full(2, 30.0), 0.9).estimate
+    assert 0.8 < some < 0.632 * 0.8 + 0.368
+    assert accuracy_interval(own, out, np.full(2, 30.0), 0.9).estimate == pytest.approx(0.632 + 0.184)

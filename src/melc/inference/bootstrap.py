@@ -36,7 +36,8 @@ class Bootstrap:
         The divergence less its bias: a number, or with more than two classes an array of shape (n_classes,). Of an
         additive model, that of the log-odds of the classes.
     accuracy : Interval
-        The balanced accuracy on new rows, estimated from the rows that were left out of each resample.
+        The balanced accuracy of the model on new rows: the .632+ estimate, from the rows that were left out of each
+        resample and, to a smaller part, the model's own rows.
     same_optimum : float
         The share of resamples that end in the same optimum: the projections of all rows along the direction of the
         resample and along the model's have a correlation of at least 0.9 in absolute value. With several directions or
@@ -237,9 +238,16 @@ class _Collected:
         return Interval(*(float(each[0]) if len(each) == 1 else each for each in limits))
 
     def _accuracy(self, confidence: float) -> Interval:
-        data, tried = self.refit.data, self.tries > 0
-        hits = self.hits[tried] / self.tries[tried]
-        return accuracy_interval(hits, data.codes[tried], data.weights[tried], self.refit.n_classes, confidence)
+        data, model, n_classes = self.refit.data, self.refit.model, self.refit.n_classes
+        tried = np.where(self.tries > 0, data.weights, 0.0)
+        shares = self.hits / np.maximum(self.tries, 1)
+        correct = model.predict(data.X) == model.classes_[data.codes]
+        totals, squares = (np.bincount(data.codes, each, n_classes) for each in (data.weights, data.weights**2))
+        apparent = np.bincount(data.codes, data.weights * correct, n_classes) / totals
+        seen = np.bincount(data.codes, tried, n_classes)
+        # Nothing is known of a class whose rows were in all resamples, because it has a single one.
+        left_out = np.bincount(data.codes, tried * shares, n_classes) / np.where(seen > 0, seen, 1.0)
+        return accuracy_interval(left_out, apparent, totals**2 / squares, confidence)
 
     def _importances(self, confidence: float) -> Interval | None:
         if not self.importances:
