@@ -15,7 +15,7 @@ import naive
 from melc import MELC, AdditiveMELC
 from melc.inference import bootstrap, permutation_test
 from melc.inference.alignment import Lines
-from melc.inference.intervals import accuracy_interval, corrected
+from melc.inference.intervals import accuracy_interval, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
 
 
@@ -92,15 +92,13 @@ def test_the_bootstrap_is_that_of_fits_to_repeated_rows(fitted):
         tries[out] += 1
         hits[out] += other.predict(X[out]) == codes[out]
     assert {len(each) for each in thresholds} == {2}
-    low, middle, high = np.quantile(weights, [0.05, 0.5, 0.95], axis=0)
+    low, high = np.quantile(weights, [0.05, 0.95], axis=0)
     largest = np.linalg.norm(v * s) / s
     for limit, sign in ((found.coef.low[0], -1), (found.coef.high[0], 1)):
-        np.testing.assert_allclose(
-            limit, np.clip(2 * v - middle + sign * (high - low) / 2, -largest, largest), atol=1e-8
-        )
-    low, middle, high = np.quantile(thresholds, [0.05, 0.5, 0.95], axis=0)
+        np.testing.assert_allclose(limit, np.clip(v + sign * (high - low) / 2, -largest, largest), atol=1e-8)
+    low, high = np.quantile(thresholds, [0.05, 0.95], axis=0)
     for i, each in enumerate(found.thresholds[0]):
-        assert each.low == pytest.approx(2 * each.value - middle[i] - (high[i] - low[i]) / 2, abs=1e-8)
+        assert each.low == pytest.approx(each.value - (high[i] - low[i]) / 2, abs=1e-8)
     assert found.divergence.estimate == pytest.approx(2 * model.divergence_ - np.median(divergences), abs=1e-8)
     out = np.mean([np.mean((hits / tries)[codes == c]) for c in (0, 1)])
     own = balanced_accuracy_score(y, model.predict(X))
@@ -284,12 +282,12 @@ def test_the_summary_shows_every_interval(fitted):
     assert text.count("threshold") == 2
 
 
-def test_the_interval_is_as_wide_as_the_middle_values_and_moved_by_the_bias():
-    values = np.arange(101.0)[:, None] + [0, 10]
-    estimate, low, high = corrected(np.array([48.0, 60.0]), values, 0.9)
-    np.testing.assert_allclose(estimate, [46, 60])
-    np.testing.assert_allclose(low, [1, 15])
-    np.testing.assert_allclose(high, [91, 105])
+def test_an_interval_is_as_wide_as_the_middle_values():
+    values, estimate = np.arange(101.0)[:, None] + [0, 10], np.array([48.0, 60.0])
+    low, high = limits(estimate, values, 0.9)
+    np.testing.assert_allclose(low, [3, 15])
+    np.testing.assert_allclose(high, [93, 105])
+    np.testing.assert_allclose(unbiased(estimate, values), [46, 60])
 
 
 def test_the_interval_of_an_accuracy_is_wilsons():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.inference.alignment import Aligned, Lines, divergences_of
-from melc.inference.intervals import Interval, ThresholdInterval, accuracy_interval, corrected
+from melc.inference.intervals import Interval, ThresholdInterval, accuracy_interval, limits, unbiased
 from melc.inference.resampling import Refit, checked_number, computed, refit_of, resampled
 from melc.model.units import is_additive
 
@@ -216,8 +216,8 @@ class _Collected:
             spread = self.lines.spread
             largest = np.divide(self.lines.lines[k].length, spread, out=np.zeros_like(spread), where=spread > 0)
             if len(line) >= _FEWEST:
-                _, *limits = corrected(coef[k], np.array([each.coef for each in line]), confidence)
-                low[k], high[k] = (np.clip(limit, -largest, largest) for limit in limits)
+                found = limits(coef[k], np.array([each.coef for each in line]), confidence)
+                low[k], high[k] = (np.clip(limit, -largest, largest) for limit in found)
         return Interval(coef.copy(), low, high)
 
     def _thresholds(self, k: int, line: list[Aligned], n: int, confidence: float) -> list[ThresholdInterval]:
@@ -227,15 +227,17 @@ class _Collected:
             values = values[np.isfinite(values)]
             low, high = -np.inf, np.inf
             if len(values) >= _FEWEST:
-                low, high = (float(limit) for limit in corrected(value, values, confidence)[1:])
+                low, high = (float(limit) for limit in limits(value, values, confidence))
             found.append(ThresholdInterval(float(value), low, high, len(values) / n))
         return found
 
     def _divergence(self, confidence: float) -> Interval:
         data = self.refit.data
         estimate = divergences_of(self.refit.model, data.X, data.codes, data.weights)
-        limits = [np.maximum(each, 0.0) for each in corrected(estimate, np.array(self.divergences), confidence)]
-        return Interval(*(float(each[0]) if len(each) == 1 else each for each in limits))
+        values = np.array(self.divergences)
+        centre = unbiased(estimate, values)
+        found = [np.maximum(each, 0.0) for each in (centre, *limits(centre, values, confidence))]
+        return Interval(*(float(each[0]) if len(each) == 1 else each for each in found))
 
     def _accuracy(self, confidence: float) -> Interval:
         data, model, n_classes = self.refit.data, self.refit.model, self.refit.n_classes
@@ -253,5 +255,5 @@ class _Collected:
         if not self.importances:
             return None
         estimate = self.refit.model.importances_
-        _, low, high = corrected(estimate, np.array(self.importances), confidence)
-        return Interval(estimate.copy(), np.maximum(low, 0.0), np.maximum(high, 0.0))
+        low, high = limits(estimate, np.array(self.importances), confidence)
+        return Interval(estimate.copy(), np.maximum(low, 0.0), high)

@@ -28,16 +28,22 @@ class ThresholdInterval:
     share: float
 
 
-def corrected(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return an estimate less its bias, and the limits of its interval.
+def limits(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the limits of an interval around an estimate, as wide as that of the middle values of the resamples.
 
-    The bias is how far the median of the resamples is from the estimate; resamples repeat the bias of the estimate. The
-    interval is as wide as the one that contains the middle values. ``values`` has shape (n, ...), the others (...).
+    ``values`` has shape (n, ...), the others (...). The middle values themselves would contain the truth less often: at
+    a fixed length of the direction, noise in all weights makes each of them smaller, so those of resamples are nearer
+    to zero than the estimate.
     """
     tail = 0.5 * (1 - confidence)
-    low, middle, high = np.quantile(values, [tail, 0.5, 1 - tail], axis=0)
-    centre, half = 2 * estimate - middle, 0.5 * (high - low)
-    return centre, centre - half, centre + half
+    low, high = np.quantile(values, [tail, 1 - tail], axis=0)
+    half = 0.5 * (high - low)
+    return estimate - half, estimate + half
+
+
+def unbiased(estimate: Floats, values: Floats) -> Floats:
+    """Return an estimate less its bias: resamples repeat it, so that of their median over the estimate is taken off."""
+    return 2 * estimate - np.median(values, axis=0)
 
 
 def accuracy_interval(left_out: Floats, apparent: Floats, numbers: Floats, confidence: float) -> Interval:
