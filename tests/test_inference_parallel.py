@@ -67,7 +67,7 @@ def test_an_interrupt_ends_all_processes(n_jobs):
 
 
 def test_intervals_contain_the_truth():
-    """A small version of ``python -m benchmarks.coverage``, with so few samples that 75 % of them may be nine tenths."""
+    """A small version of ``python -m benchmarks.coverage``, with samples so few that 75 % may stand for 90 %."""
     shares = coverage(Case(band, 200), repeats=40, n=40, jobs=1, large=20_000)
     for name in ("weights", "thresholds", "divergence", "accuracy"):
         assert shares[name] >= 0.75, name
