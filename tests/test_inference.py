@@ -1,5 +1,8 @@
 """Bootstrap and permutation test: what they return, that mirrors and units do not matter, and what is refused."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from melc import MELC, AdditiveMELC
 from melc.inference import bootstrap, permutation_test
-from melc.inference.alignment import Lines
+from melc.inference.alignment import Lines, divergences_of
 from melc.inference.intervals import accuracy_interval, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
 
@@ -178,6 +181,27 @@ def test_additive_models():
     assert 0 < found.same_optimum <= found.line_shares.mean()
     assert "line 1, in " in found.summary()
     assert permutation_test(model, X, y, n=9, random_state=0).p_value == 0.1
+
+
+def test_log_odds_that_are_all_the_same_have_no_divergence():
+    X, y = band()
+    model = AdditiveMELC(random_state=0).fit(X, y)
+    line = replace(model.lines_[0], knots=np.array([0.0]), log_odds=np.array([0.0]))
+    model.lines_, model.coef_ = [line], model.coef_[:1]
+    codes = (y == "outside").astype(int)
+    assert divergences_of(model, X, codes, np.ones(len(y))).tolist() == [0.0]
+
+
+def test_few_rows_and_a_class_of_two():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 2)), np.array([0, 1, 1, 1, 1, 1, 0, 0, 2, 2])
+    for model in (short(), AdditiveMELC(random_state=0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = bootstrap(model.fit(X, y), X, y, n=20, random_state=0)
+        numbers = [found.coef.low, found.coef.high, *vars(found.divergence).values(), *vars(found.accuracy).values()]
+        assert not any(np.isnan(each).any() for each in numbers)
+        assert 0 <= found.accuracy.low <= found.accuracy.estimate <= found.accuracy.high <= 1
 
 
 def test_pipelines_and_searches_give_raw_units():
