@@ -1,0 +1,69 @@
+"""Intervals from the values of resamples, and for an accuracy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from melc.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the limits of its interval: numbers, or arrays of one shape."""
+
+    estimate: Any
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True)
+class ThresholdInterval:
+    """A threshold of a model, the limits of its interval, and the share of resamples that have this threshold."""
+
+    value: float
+    low: float
+    high: float
+    share: float
+
+
+def limits(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the limits of an interval around an estimate, as wide as that of the middle values of the resamples.
+
+    ``values`` has shape (n, ...), the others (...). The middle values themselves would contain the truth less often: at
+    a fixed length of the direction, noise in all weights makes each of them smaller, so those of resamples are nearer
+    to zero than the estimate.
+    """
+    tail = 0.5 * (1 - confidence)
+    # Weibull's quantiles have the probability that they are named for, also of few values.
+    low, high = np.quantile(values, [tail, 1 - tail], axis=0, method="weibull")
+    half = 0.5 * (high - low)
+    return estimate - half, estimate + half
+
+
+def unbiased(estimate: Floats, values: Floats) -> Floats:
+    """Return an estimate less its bias: resamples repeat it, so that of their median over the estimate is taken off."""
+    return 2 * estimate - np.median(values, axis=0)
+
+
+def accuracy_interval(left_out: Floats, apparent: Floats, numbers: Floats, confidence: float) -> Interval:
+    """Return the balanced accuracy on new rows and its interval.
+
+    ``left_out`` is the accuracy of each class on rows that were left out of resamples. It is too low, for a resample
+    has fewer different rows. ``apparent`` is that of the model on its own rows, which is too high. The estimate is the
+    *.632+* mean of both by Efron and Tibshirani, which leans to the first the more the model overfits. ``numbers`` of
+    rows of each class give Wilson's interval, which does not shrink to a point where all rows are predicted correctly;
+    the distances of the limits are added as those of independent estimates (*variance estimates recovery*). All
+    arrays have shape (n_classes,).
+    """
+    gap, most = apparent.mean() - left_out.mean(), apparent.mean() - 1 / len(apparent)
+    overfit = min(1.0, gap / most) if gap > 0 and most > 0 else 0.0
+    weight = 0.632 / (1 - 0.368 * overfit)
+    share = weight * left_out + (1 - weight) * apparent
+    square = float(ndtri(0.5 * (1 + confidence))) ** 2
+    centre = (share * numbers + 0.5 * square) / (numbers + square)
+    half = np.sqrt(square * (numbers * share * (1 - share) + 0.25 * square)) / (numbers + square)
+    below, above = (float(np.linalg.norm(each - share)) / len(share) for each in (centre - half, centre + half))
+    mean = float(share.mean())
+    return Interval(mean, mean - below, mean + above)
