@@ -363,7 +363,7 @@ class TestSql:
         document = json.loads(to_json(model))
         weights = np.random.default_rng(0).normal(size=1500, scale=0.03).tolist()
         document["lines"][0] |= {"features": list(range(1500)), "weights": weights, "feature_importances": [1] * 1500}
-        document |= {"n_features": 1500, "feature_names": None}
+        document |= {"n_features": 1500, "feature_names": None, "feature_mean": None, "feature_spread": None}
         wide = from_json(json.dumps(document))
         X = np.random.default_rng(1).normal(size=(60, 1500))
         rows = run_sql(to_sql(wide), pd.DataFrame(X, columns=[f"x{i}" for i in range(1500)]))

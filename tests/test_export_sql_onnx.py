@@ -100,7 +100,7 @@ class TestSql:
     def test_more_features_than_sqlite_takes_in_one_chain(self, model):
         document = two_thresholds(model)
         document["coef"] = [np.random.default_rng(0).normal(size=1500, scale=0.03).tolist()]
-        del document["feature_names"], document["feature_spread"]
+        del document["feature_names"], document["feature_mean"], document["feature_spread"]
         wide = from_json(json.dumps(document))
         X = np.random.default_rng(1).normal(size=(60, 1500))
         rows = run_sql(to_sql(wide), pd.DataFrame(X, columns=[f"x{i}" for i in range(1500)]))

@@ -31,13 +31,13 @@ def plan(max_lines=16, features_per_line=2, full_lines="auto", gamma=1.0):
 
 
 def lines_of(X, codes, weights=None, n_threads=1, **settings):
-    (lines,) = pursue(
+    found = pursue(
         [(1, rows_of(X, codes, weights, n_threads))],
         plan(**settings),
         np.random.RandomState(0),
         lambda line: False,
     )
-    return lines
+    return found.lines[0]
 
 
 def searched(X, codes):
@@ -205,7 +205,7 @@ def test_a_listener_may_ask_to_stop(stop_after):
         heard.append(line)
         return len(heard) == stop_after
 
-    (lines,) = pursue([(1, rows_of(X, codes))], plan(), np.random.RandomState(0), listen)
+    (lines,) = pursue([(1, rows_of(X, codes))], plan(), np.random.RandomState(0), listen).lines
     assert len(lines) == len(heard) == stop_after
 
 

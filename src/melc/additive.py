@@ -75,6 +75,10 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         its features in proportion to weight times spread.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Log ratio of the priors.
+    feature_mean_ : ndarray of shape (n_features,)
+        Weighted means of the features, from up to 10,000 rows.
+    feature_spread_ : ndarray of shape (n_features,)
+        Standard deviations of the features, from the same rows; zero for a constant feature.
     n_iter_ : int
         Number of lines; with more than two classes, the most of any class.
     n_features_in_ : int
@@ -154,7 +158,8 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             progress = Progress(self, len(parts) * self.max_lines, self.verbose, X, y, sample_weight)
             plan = Plan(self.max_lines, self.features_per_line, self.full_lines, float(self.gamma))
             found = pursue(parts, plan, check_random_state(self.random_state), progress.line_ended)
-            self._store(classes, intercept, found)
+            self._store(classes, intercept, found.lines)
+            self.feature_mean_, self.feature_spread_ = found.mean, found.spread
             progress.fit_ended()
         return self
 

@@ -134,8 +134,10 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
     results_ : list of melc.fit.run.Result, or list of lists
         All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run that
         did not win is that of the search, which is accurate to about 1e-4.
+    feature_mean_ : ndarray of shape (n_features,)
+        Weighted means of the features, from up to 10,000 rows: the reference of :func:`melc.explain.explain`.
     feature_spread_ : ndarray of shape (n_features,)
-        Standard deviations of the features, from up to 10,000 rows; zero for a constant feature. The contribution of a
+        Standard deviations of the features, from the same rows; zero for a constant feature. The contribution of a
         feature to the projection is its weight times this.
     gamma_ : float
         The gamma used: the parameter, or what "auto" chose.
@@ -372,6 +374,7 @@ def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> 
     shown["classes_"] = classes
     shown["coef_"] = np.stack([p.direction for p in projections])
     shown["decisions_"] = [p.decision for p in projections]
+    shown["feature_mean_"] = projections[0].mean
     shown["feature_spread_"] = projections[0].spread
     shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
     return shown

@@ -6,7 +6,18 @@ import numpy as np
 
 from melc.additive import AdditiveMELC
 from melc.arrays import Floats
-from melc.export.fields import counts_in, labels_in, labels_out, names_out, parameters_out, set_names, with_parameters
+from melc.export.fields import (
+    FEATURES,
+    counts_in,
+    features_out,
+    labels_in,
+    labels_out,
+    names_out,
+    parameters_out,
+    set_features,
+    set_names,
+    with_parameters,
+)
 from melc.export.reading import Reader
 from melc.model.line import Line, sign_changes
 
@@ -40,6 +51,7 @@ def to_document(model: AdditiveMELC) -> dict[str, Any]:
         "classes": labels_out(model.classes_),
         "n_features": int(model.coef_.shape[1]),
         "feature_names": names_out(model),
+        **features_out(model),
         "intercept": model.intercept_.tolist(),
         "lines": [_line_out(line) for line in model.lines_],
     }
@@ -48,7 +60,7 @@ def to_document(model: AdditiveMELC) -> dict[str, Any]:
 def from_document(reader: Reader) -> AdditiveMELC:
     """Return the model in a parsed document, after checking every part of it."""
     fields = reader.fields(
-        ["format", "version", "parameters", "classes", "n_features", "intercept", "lines"], ["feature_names"]
+        ["format", "version", "parameters", "classes", "n_features", "intercept", "lines"], ["feature_names", *FEATURES]
     )
     classes = labels_in(fields["classes"])
     model = with_parameters(AdditiveMELC, fields["parameters"], classes)
@@ -62,6 +74,7 @@ def from_document(reader: Reader) -> AdditiveMELC:
     if not all(by_class):
         fields["lines"].fail(f"lines with every class_index from {shown[0]} to {shown[-1]}")
     set_names(model, fields, n_features)
+    set_features(model, fields, n_features)
     model.n_features_in_ = n_features
     model._store(classes, intercept, by_class)
     return model

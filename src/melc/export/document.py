@@ -11,7 +11,18 @@ from melc.additive import AdditiveMELC
 from melc.arrays import Floats
 from melc.classifier import MELC
 from melc.export import additive_document
-from melc.export.fields import counts_in, labels_in, labels_out, names_out, parameters_out, set_names, with_parameters
+from melc.export.fields import (
+    FEATURES,
+    counts_in,
+    features_out,
+    labels_in,
+    labels_out,
+    names_out,
+    parameters_out,
+    set_features,
+    set_names,
+    with_parameters,
+)
 from melc.export.reading import Reader, parse
 from melc.model.decision import Decision
 from melc.model.density import LEAST_VARIANCE, Density
@@ -88,14 +99,13 @@ def to_document(model: Any) -> dict[str, Any]:
     model = fitted_model(model)
     if is_additive(model):
         return additive_document.to_document(model)
-    spread = getattr(model, "feature_spread_", None)
     return {
         "format": FORMAT,
         "version": VERSION,
         "parameters": parameters_out(model),
         "classes": labels_out(model.classes_),
         "feature_names": names_out(model),
-        "feature_spread": None if spread is None else spread.tolist(),
+        **features_out(model),
         "gamma": getattr(model, "gamma_", None),
         "coef": model.coef_.tolist(),
         "divergence": np.atleast_1d(model.divergence_).tolist(),
@@ -116,7 +126,7 @@ def from_document(reader: Reader) -> Any:
     check_version(reader, VERSION)
     fields = reader.fields(
         ["format", "version", "parameters", "classes", "coef", "divergence", "n_iter", "decisions"],
-        ["feature_names", "feature_spread", "gamma"],
+        ["feature_names", *FEATURES, "gamma"],
     )
     classes = labels_in(fields["classes"])
     model = with_parameters(MELC, fields["parameters"], classes)
@@ -126,9 +136,7 @@ def from_document(reader: Reader) -> Any:
     divergence = fields["divergence"].numbers(n_projections)
     n_iter = fields["n_iter"].integer(1, 2**31)
     set_names(model, fields, coef.shape[1])
-    spread = fields["feature_spread"].optional() if "feature_spread" in fields else None
-    if spread is not None:
-        model.feature_spread_ = _spread_in(spread, coef.shape[1])
+    set_features(model, fields, coef.shape[1])
     gamma = fields["gamma"].optional() if "gamma" in fields else None
     if gamma is not None:
         model.gamma_ = gamma.number()
@@ -200,13 +208,6 @@ def _matrix_in(reader: Reader, n_rows: int) -> Floats:
     if not np.all(np.any(matrix, axis=1)):
         reader.fail("weights that are not all zero")
     return matrix
-
-
-def _spread_in(reader: Reader, n_features: int) -> Floats:
-    spread = reader.numbers(n_features)
-    if np.any(spread < 0):
-        reader.fail("standard deviations that are not negative")
-    return spread
 
 
 def _decision_out(decision: Decision) -> dict[str, Any]:

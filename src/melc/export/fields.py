@@ -26,6 +26,9 @@ _NUMBER_TYPES = (
 )
 _LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
 
+# What a document tells of the features, under the names of the fitted attributes without their underscore.
+FEATURES = ("feature_mean", "feature_spread")
+
 Model = TypeVar("Model", bound=BaseEstimator)
 
 
@@ -118,6 +121,24 @@ def _distinct(reader: Reader, length: int) -> list[str]:
     if len(set(names)) < len(names):
         reader.fail("different names")
     return names
+
+
+def features_out(model: Any) -> dict[str, list[float] | None]:
+    """Return the means and standard deviations of the features; None where a model does not know them."""
+    known = {name: getattr(model, f"{name}_", None) for name in FEATURES}
+    return {name: None if values is None else values.tolist() for name, values in known.items()}
+
+
+def set_features(model: Any, fields: dict[str, Reader], n_features: int) -> None:
+    """Give the model the means and standard deviations of the features that the document has."""
+    for name in FEATURES:
+        reader = fields[name].optional() if name in fields else None
+        if reader is None:
+            continue
+        values = reader.numbers(n_features)
+        if name == "feature_spread" and np.any(values < 0):
+            reader.fail("standard deviations that are not negative")
+        setattr(model, f"{name}_", values)
 
 
 def counts_in(reader: Reader, n_intervals: int) -> Floats:

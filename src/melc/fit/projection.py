@@ -98,6 +98,7 @@ class Projection:
     decision: Decision
     best: Result
     runs: list[Result]
+    mean: Floats  # weighted means of the features
     spread: Floats  # standard deviations of the features, zero for those that are constant
     variance_left: float  # see Coordinates.variance_left
     floored: bool  # whether the variance of a class along the direction is below the floor
@@ -164,8 +165,8 @@ def learn_projection(
     def projection(best: Result, runs: list[Result]) -> Projection:
         found = describe(rows, settings, shrinkage, log_prior_ratio, best.direction)
         left = coordinates.variance_left(found.direction, found.variances)
-        spread = coordinates.finite_scale
-        return Projection(found.direction, found.decision, best, runs, spread, left, found.floored)
+        mean, spread = coordinates.mean, coordinates.finite_scale
+        return Projection(found.direction, found.decision, best, runs, mean, spread, left, found.floored)
 
     def heard(run: Result) -> bool:
         finished.append(run)

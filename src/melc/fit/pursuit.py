@@ -17,6 +17,7 @@ from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.candidates import Candidate, Candidates, Mapped
+from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Prospect, Standing
 from melc.fit.projection import Settings, search_directions
 from melc.model.line import Line
@@ -46,6 +47,15 @@ class Plan:
     gamma: float
 
 
+@dataclass(frozen=True)
+class Pursued:
+    """The lines of each part, and the weighted means and standard deviations of the features, of shape (d,)."""
+
+    lines: list[list[Line]]
+    mean: Floats
+    spread: Floats
+
+
 class Pursuit:
     """Lines for one class against the others, on rows with codes 0 and 1."""
 
@@ -60,6 +70,11 @@ class Pursuit:
         self.sampled = self.all if sample.n_rows == rows.n_rows else Standing(sample.codes, sample.weights, plan.gamma)
         self.sample = sample
         self.candidates = Candidates(sample, mapped)
+
+    def features(self) -> tuple[Floats, Floats]:
+        """Return the means and the standard deviations of all features on the sample, zero for those constant."""
+        coordinates = Coordinates(self.sample, self.sample.n_rows == self.rows.n_rows)
+        return coordinates.mean, coordinates.finite_scale
 
     def lines(self) -> Iterator[Line]:
         """Yield lines as long as they add to the likelihood; at least one, and at most ``max_lines``."""
@@ -96,20 +111,20 @@ class Pursuit:
 
 
 @one_blas_thread
-def pursue(
-    parts: list[tuple[int, Rows]], plan: Plan, rng: np.random.RandomState, line_ended: Listener
-) -> list[list[Line]]:
+def pursue(parts: list[tuple[int, Rows]], plan: Plan, rng: np.random.RandomState, line_ended: Listener) -> Pursued:
     """Return the lines of each part: the index of a class, and rows with code 1 for that class."""
-    found = []
+    found: list[list[Line]] = []
     for class_index, rows in parts:
         lines = []
         with closing(rows), closing(_in_memory(rows, rng)) as near, _threads(near) as mapped:
-            for line in Pursuit(near, plan, class_index, rng, mapped).lines():
+            pursuit = Pursuit(near, plan, class_index, rng, mapped)
+            mean, spread = pursuit.features()
+            for line in pursuit.lines():
                 lines.append(line)
                 if line_ended(line):
                     break
         found.append(lines)
-    return found
+    return Pursued(found, mean, spread)
 
 
 def _in_memory(rows: Rows, rng: np.random.RandomState) -> MemoryRows:

@@ -89,6 +89,15 @@ def _with_names(model: Any, pipeline: Pipeline) -> Any:
     return model
 
 
+def nameless(estimator: Any) -> Any:
+    """Return a copy of a fitted model or pipeline that takes plain arrays without a warning of missing names."""
+    twin = copy.copy(estimator)
+    if isinstance(twin, Pipeline):
+        twin.steps = [(name, nameless(step) if hasattr(step, "fit") else step) for name, step in twin.steps]
+    vars(twin).pop("feature_names_in_", None)
+    return twin
+
+
 def in_units_of(model: Any, mean: Floats, scale: Floats) -> Any:
     """Change a model fitted on ``(X − mean) / scale`` into the same model of ``X`` and return it.
 
@@ -104,15 +113,22 @@ def in_units_of(model: Any, mean: Floats, scale: Floats) -> Any:
     if is_additive(model):
         moved = zip(model.lines_, model.coef_, shifts, norms[:, 0], strict=True)
         model.lines_ = [_moved_line(line, coef, shift, norm) for line, coef, shift, norm in moved]
-        return model
+        return _with_features(model, mean, scale)
     model.decisions_ = [
         _moved(decision, shift, norm)
         for decision, shift, norm in zip(model.decisions_, shifts, norms[:, 0], strict=True)
     ]
     thresholds: Any = [decision.thresholds for decision in model.decisions_]
     model.thresholds_ = thresholds[0] if len(thresholds) == 1 else thresholds
+    return _with_features(model, mean, scale)
+
+
+def _with_features(model: Any, mean: Floats, scale: Floats) -> Any:
+    """Give the model the means and standard deviations of X, if it knows those of ``(X − mean) / scale``."""
     if hasattr(model, "feature_spread_"):
         model.feature_spread_ = model.feature_spread_ * scale
+    if hasattr(model, "feature_mean_"):
+        model.feature_mean_ = model.feature_mean_ * scale + mean
     return model
 
 

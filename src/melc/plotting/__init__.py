@@ -5,14 +5,20 @@ underscore are matplotlib artists. The colours are from the Okabe-Ito palette, w
 line styles and hatching carry the same information in black and white.
 """
 
+from melc.plotting.change import ChangeDisplay
 from melc.plotting.convergence import ConvergenceDisplay
+from melc.plotting.explanation import ExplanationDisplay
+from melc.plotting.intervals import IntervalsDisplay
 from melc.plotting.lines import LinesDisplay
 from melc.plotting.plane import PlaneDisplay
 from melc.plotting.projection import ProjectionDisplay, ProjectionDisplays
 from melc.plotting.weights import WeightsDisplay
 
 __all__ = [
+    "ChangeDisplay",
     "ConvergenceDisplay",
+    "ExplanationDisplay",
+    "IntervalsDisplay",
     "LinesDisplay",
     "PlaneDisplay",
     "ProjectionDisplay",

@@ -49,17 +49,17 @@ def with_names_as_written(legend: Any) -> Any:
     return legend
 
 
-def final_step(estimator: Any, X: Any, *, additive: bool = False) -> tuple[Any, Any]:
+def final_step(estimator: Any, X: Any, *, additive: bool | None = False) -> tuple[Any, Any]:
     """Return the fitted model in an estimator and ``X`` as the features of this model.
 
     Scalers in a pipeline become part of the weights. If it has other steps, the model is that of its last step, and
-    ``X`` is transformed by the steps before. ``additive`` says which kind of model is expected.
+    ``X`` is transformed by the steps before. ``additive`` says which kind of model is expected; None means either.
     """
     estimator = without_search(estimator)
     if isinstance(estimator, Pipeline) and not folds(estimator):
         return final_step(estimator[-1], None if X is None else estimator[:-1].transform(X), additive=additive)
     model = fitted_model(estimator)
-    if is_additive(model) and not additive:
+    if additive is False and is_additive(model):
         raise ValueError("An additive model has no single projection: plot it with LinesDisplay or PlaneDisplay.")
     if additive and not is_additive(model):
         raise ValueError(f"{type(model).__name__} has a projection and no lines: plot it with ProjectionDisplay.")
@@ -111,11 +111,11 @@ def class_codes(model: Any, y: Any, n_rows: int, class_index: int) -> NDArray[np
 def side_labels(model: Any, index: int) -> tuple[str, str]:
     """Return the names of the two densities of a projection; with more than two classes the first is "rest"."""
     if len(model.decisions_) == 1:
-        return _bounded(model.classes_[0]), _bounded(model.classes_[1])
-    return "rest", _bounded(model.classes_[index])
+        return bounded(model.classes_[0]), bounded(model.classes_[1])
+    return "rest", bounded(model.classes_[index])
 
 
-def _bounded(label: Any, most: int = 40) -> str:
+def bounded(label: Any, most: int = 40) -> str:
     """Return the name of a class, cut in the middle if it is too long to be drawn."""
     name = str(label)
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"

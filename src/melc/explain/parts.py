@@ -1,0 +1,205 @@
+"""The part of each feature in the projections and in the log-odds of a row."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.classifier import checked_projections
+from melc.explain.curves import Curves, curves_of, dense_rows, of_features
+from melc.model.names import feature_names_of
+from melc.model.units import fitted_model
+
+# Two projections are the same if they differ by less than this fraction of the parts that add up to the difference.
+_SAME = 1e-11
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of the features in the projections and log-odds of some rows, relative to a reference row.
+
+    A model has n_lines directions: a :class:`melc.MELC` one, or with more than two classes one for each; an
+    :class:`melc.AdditiveMELC` those of its lines. Its log-odds have n_columns columns: of two classes one, that of the
+    second class; of more classes one for each of them against the rest.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_rows,)
+        The predicted classes.
+    classes : ndarray of shape (n_classes,)
+        The class labels of the model.
+    feature_names : list of str
+        The names of the features.
+    reference : ndarray of shape (n_features,)
+        The row that the parts are relative to.
+    deviations : ndarray of shape (n_rows, n_features)
+        The rows less the reference.
+    coef : ndarray of shape (n_lines, n_features)
+        The directions.
+    projections : ndarray of shape (n_rows, n_lines)
+        The projections of the rows.
+    line_log_odds : ndarray of shape (n_rows, n_lines)
+        What each line adds to the log-odds.
+    log_odds : ndarray of shape (n_rows, n_columns)
+        The log-odds of the rows, as ``decision_function`` returns them.
+    base : ndarray of shape (n_columns,)
+        The log-odds of the reference.
+    log_odds_parts : ndarray of shape (n_rows, n_columns, n_features)
+        The parts of the features in the log-odds: ``base + log_odds_parts.sum(axis=2)`` is ``log_odds``.
+    thresholds : list of ndarray
+        The thresholds of each line, ascending.
+    intervals : ndarray of shape (n_rows, n_lines)
+        The number of thresholds that are not above the projection: 0 for the leftmost interval.
+    distance : ndarray of shape (n_rows, n_lines)
+        The distance from the projection to the nearest threshold of the line; infinite if it has none.
+    """
+
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    feature_names: list[str] = field(repr=False)
+    reference: Floats = field(repr=False)
+    deviations: Floats = field(repr=False)
+    coef: Floats = field(repr=False)
+    projections: Floats = field(repr=False)
+    line_log_odds: Floats = field(repr=False)
+    log_odds: Floats
+    base: Floats
+    log_odds_parts: Floats = field(repr=False)
+    thresholds: list[Floats] = field(repr=False)
+    intervals: NDArray[np.int64] = field(repr=False)
+    distance: Floats = field(repr=False)
+
+    @property
+    def base_projections(self) -> Floats:
+        """The projections of the reference, shape (n_lines,)."""
+        return self.coef @ self.reference
+
+    @property
+    def projection_parts(self) -> Floats:
+        """The parts of the features in the projections, shape (n_rows, n_lines, n_features).
+
+        ``base_projections + projection_parts.sum(axis=2)`` is ``projections``.
+        """
+        return self.coef * self.deviations[:, None, :]
+
+    def column_of(self, row: int) -> int:
+        """Return the column of the log-odds that decides a row: of two classes the only one, else its own class."""
+        return 0 if len(self.base) == 1 else int(np.flatnonzero(self.classes == self.labels[row])[0])
+
+    def summary(self, row: int = 0, *, most: int = 10) -> str:
+        """Return the parts of the features in the log-odds of one row as text, the ``most`` largest first."""
+        column = self.column_of(row)
+        parts = self.log_odds_parts[row, column]
+        order = [j for j in np.argsort(-np.abs(parts), kind="stable") if parts[j] != 0]
+        shown, rest = order[:most], order[most:]
+        entries = [("reference: the mean of the training rows", self.base[column])]
+        entries += [
+            (f"{self.feature_names[j]} = {self.reference[j] + self.deviations[row, j]:.6g}", parts[j]) for j in shown
+        ]
+        if rest:
+            entries.append((f"{len(rest)} other features", parts[rest].sum()))
+        entries.append(("log-odds", self.log_odds[row, column]))
+        width = max(len(text) for text, _ in entries)
+        who = self.classes[1] if len(self.base) == 1 else self.classes[column]
+        head = f"class {self.labels[row]}; parts of the features in the log-odds of class {who}"
+        return "\n".join([head, *(f"  {text:<{width}}  {value:+.4f}" for text, value in entries)])
+
+
+def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = None) -> Explanation:
+    """Return the part of each feature in the projections and in the log-odds of each row.
+
+    The part of feature j in a projection z = v·x is ``v_j (x_j − r_j)``, with the reference r. Along a line, the
+    log-odds are a curve g of z, and the part of the feature in them is ``v_j (x_j − r_j) (g(z) − g(z_r)) / (z − z_r)``:
+    the integral of the gradient along the straight path from r to x (*integrated gradients*). Those of several lines
+    are added. So the parts add up to the difference from the reference, and none is larger than the deviation of its
+    feature times the steepest slope between the two.
+
+    Parameters
+    ----------
+    model : MELC, AdditiveMELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        used.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        The rows, as ``predict`` takes them.
+    reference : array-like of shape (n_features,), default=None
+        The row that the parts are relative to. By default the mean of the training rows, ``feature_mean_``.
+    feature_names : list of str, default=None
+        Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
+
+    Returns
+    -------
+    explanation : Explanation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc import MELC
+    >>> from melc.explain import explain
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]])
+    >>> model = MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"])
+    >>> explanation = explain(model, X)
+    >>> total = explanation.base + explanation.log_odds_parts.sum(axis=2)
+    >>> bool(np.abs(total[:, 0] - model.decision_function(X)).max() < 1e-12)
+    True
+    """
+    estimator, model = model, fitted_model(model)
+    rows = dense_rows(model, X)
+    known = of_features(model, "feature_mean_") if reference is None else _checked_reference(reference, rows.shape[1])
+    curves = curves_of(model)
+    z, deviations = checked_projections(model, X), rows - known
+    adds, base = curves.adds(z), curves.adds((curves.coef @ known)[None])
+    intervals, distance = _places(curves, z)
+    return Explanation(
+        labels=estimator.predict(X),
+        classes=model.classes_,
+        feature_names=feature_names_of(model, feature_names),
+        reference=known,
+        deviations=deviations,
+        coef=curves.coef,
+        projections=z,
+        line_log_odds=adds,
+        log_odds=curves.summed(adds),
+        base=curves.summed(base)[0],
+        log_odds_parts=_log_odds_parts(curves, deviations, adds - base, curves.coef @ known),
+        thresholds=[curve.thresholds for curve in curves.curves],
+        intervals=intervals,
+        distance=distance,
+    )
+
+
+def _checked_reference(reference: Any, n_features: int) -> Floats:
+    row = np.asarray(reference, dtype=np.float64)
+    if row.shape != (n_features,) or not np.isfinite(row).all():
+        raise ValueError(
+            f"reference must be one row of {n_features} finite numbers; found shape {row.shape}"
+            + (" with NaN or infinity." if row.shape == (n_features,) else ".")
+        )
+    return row
+
+
+def _log_odds_parts(curves: Curves, deviations: Floats, gains: Floats, centre: Floats) -> Floats:
+    """The parts of the features, shape (n_rows, n_columns, n_features), from what each line gains over the reference.
+
+    ``centre``, of shape (n_lines,), are the projections of the reference.
+    """
+    steps = deviations @ curves.coef.T
+    size = np.abs(deviations) @ np.abs(curves.coef.T)
+    apart = np.abs(steps) > _SAME * size
+    limit = curves.slopes(centre[None])
+    slopes = np.where(apart, gains / np.where(apart, steps, 1.0), limit)
+    weights = np.stack([(slopes * member) @ curves.coef for member in curves.membership.T], axis=1)
+    return np.asarray(weights * deviations[:, None, :])
+
+
+def _places(curves: Curves, z: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The interval of each projection along its line, and the distance to the nearest threshold."""
+    intervals, distance = np.empty(z.shape, dtype=np.int64), np.full(z.shape, np.inf)
+    for k, curve in enumerate(curves.curves):
+        above = np.searchsorted(curve.thresholds, z[:, k], side="right")
+        intervals[:, k] = above
+        if len(curve.thresholds):
+            edges = np.concatenate([[-np.inf], curve.thresholds, [np.inf]])
+            distance[:, k] = np.minimum(z[:, k] - edges[above], edges[above + 1] - z[:, k])
+    return intervals, distance

@@ -1,0 +1,206 @@
+"""A search for the smallest change of class where several lines decide.
+
+A change c of the features, each in units of its standard deviation, moves the projections by ``U c``, where U has a row
+for each line. Only the part of c in the row space of U matters, so the search is among ``c = B y`` with an orthonormal
+basis B of that space, in at most as many dimensions as there are lines. It begins with rays from the row in many
+directions, up to the first change of class on each. The nearest points found are then improved: by the point of the
+tangent to the boundary that is nearest to the row, and by random turns.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.explain.curves import Curves
+
+# Singular values of U below this fraction of the largest are rounding.
+_RANK = 1e-10
+# Rays: random directions besides those of lines and features, the most of the latter, and places on each ray.
+_RANDOM, _MOST_FEATURES, _PLACES = 24, 32, 48
+# Points of a row that are improved, rounds of improvement, parts of the way to the tangent's nearest point, and turns.
+_KEPT, _ROUNDS, _PARTS, _TURNS = 4, 16, (1.0, 0.5, 0.2, 0.05), 8
+# The widest and the narrowest of the turns.
+_WIDEST, _NARROWEST = 0.5, 1e-3
+# Halvings of the part of a ray in which the class changes.
+_HALVINGS = 30
+# Numbers in the largest array of a block of rows.
+_BLOCK = 4_000_000
+
+
+class Field:
+    """The log-odds over the changes y of a row. ``spread`` is zero for the features that may not change."""
+
+    def __init__(self, curves: Curves, spread: Floats) -> None:
+        left, sizes, right = np.linalg.svd(curves.coef * spread, full_matrices=False)
+        kept = sizes > _RANK * sizes[0]
+        self.moves = left[:, kept] * sizes[kept]  # (n_lines, n_dimensions)
+        self.basis = right[kept].T  # (n_features, n_dimensions)
+        self.tables = [curve.table() for curve in curves.curves]
+        self.slopes = [_slopes(*table) for table in self.tables]
+        # Of two classes, the log-odds of the first are zero.
+        first = np.zeros((len(curves.coef), 1 if len(curves.intercept) == 1 else 0))
+        self.membership = np.concatenate([first, curves.membership], axis=1)
+        self.intercept = np.concatenate([np.zeros(first.shape[1]), curves.intercept])
+
+    def odds(self, z: Floats) -> Floats:
+        """Return the log-odds at projections z, of shape (..., n_lines); shape (..., n_classes)."""
+        return _along(self.tables, z) @ self.membership + self.intercept
+
+    def towards_classes(self, z: Floats) -> Floats:
+        """Return changes of each row to where all lines speak for a class, one for each class, as nearly as they can.
+
+        Shape (n_rows, n_classes, n_dimensions).
+        """
+        highest = np.array([places[values.argmax()] for places, values in self.tables])
+        lowest = np.array([places[values.argmin()] for places, values in self.tables])
+        # Of two classes all lines are for the second.
+        wanted = np.where(self.membership.T > 0, highest, lowest)
+        return np.asarray((wanted - z[:, None]) @ np.linalg.pinv(self.moves).T)
+
+    def reach(self, z: Floats) -> Floats:
+        """Return a distance beyond which hardly any curve changes, shape (n_rows,)."""
+        lengths = np.maximum(np.linalg.norm(self.moves, axis=1), 1e-300)
+        far = [np.maximum(z[:, k] - at[0], at[-1] - z[:, k]) for k, (at, _) in enumerate(self.tables)]
+        return np.asarray(np.max([each / length for each, length in zip(far, lengths, strict=True)], axis=0))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in a field: their projections, of shape (n, n_lines), and whether they may reach each class.
+
+    Changes y have shape (n, m, n_dimensions): m of each row.
+    """
+
+    field: Field
+    z: Floats
+    allowed: NDArray[np.bool_]  # (n, n_classes)
+
+    def leads(self, y: Floats) -> Floats:
+        """Return by how much the best allowed class is ahead of the others after changes y, shape (n, m)."""
+        odds = self.field.odds(self._projections(y))
+        return self._best(odds, True).max(axis=2) - self._best(odds, False).max(axis=2)
+
+    def gradients(self, y: Floats) -> tuple[Floats, Floats]:
+        """Return the leads after changes y, and their gradients, of the shape of y."""
+        z = self._projections(y)
+        odds = self.field.odds(z)
+        reached, others, member = self._best(odds, True), self._best(odds, False), self.field.membership.T
+        slopes = _along(self.field.slopes, z) * (member[reached.argmax(axis=2)] - member[others.argmax(axis=2)])
+        return reached.max(axis=2) - others.max(axis=2), slopes @ self.field.moves
+
+    def first_change(self, rays: Floats, ends: Floats) -> Floats:
+        """Return the distance at which the class first changes on rays, infinite where it does not; shape (n, m).
+
+        ``rays``, of shape (n, m, n_dimensions), have length one. ``ends``, of shape (n,), is how far they go.
+        """
+        places = np.linspace(0, 1, _PLACES + 1)[1:] ** 2  # closer together near the row
+        after = np.stack([self.leads(rays * (ends * place)[:, None, None]) > 0 for place in places], axis=2)
+        first = after.argmax(axis=2)
+        near = np.where(first > 0, places[first - 1], 0.0) * ends[:, None]
+        found = self.halved(rays, near, places[first] * ends[:, None])
+        return np.where(after.any(axis=2), found, np.inf)
+
+    def halved(self, rays: Floats, near: Floats, far: Floats) -> Floats:
+        """Return the distance between ``near`` and ``far`` at which the class changes on rays; just beyond it."""
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (near + far)
+            after = self.leads(rays * middle[..., None]) > 0
+            near, far = np.where(after, near, middle), np.where(after, middle, far)
+        return far
+
+    def _projections(self, y: Floats) -> Floats:
+        return self.z[:, None] + y @ self.field.moves.T
+
+    def _best(self, odds: Floats, allowed: bool) -> Floats:
+        return np.where(self.allowed[:, None] == allowed, odds, -np.inf)
+
+
+def shortest_changes(field: Field, z: Floats, codes: NDArray[np.int64], goal: int | None) -> Floats:
+    """Return changes of class, in units of the spread; shape (n_rows, n_features), zero where none was found.
+
+    ``z`` are the projections of the rows, ``codes`` their classes, and ``goal`` the class to reach, or None for any.
+    """
+    classes = np.arange(len(field.intercept))
+    allowed = codes[:, None] != classes if goal is None else np.broadcast_to(classes == goal, (len(z), len(classes)))
+    n_dimensions = field.moves.shape[1]
+    changes = np.zeros((len(z), len(field.basis)))
+    if n_dimensions:
+        rng, shared = np.random.default_rng(0), _shared_rays(field)
+        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(field.tables))))
+        for start in range(0, len(z), step):
+            block = slice(start, start + step)
+            changes[block] = _shortest(Rows(field, z[block], allowed[block]), shared, rng) @ field.basis.T
+    return changes
+
+
+def _shared_rays(field: Field) -> Floats:
+    """Directions of length one for every row: along lines, along features, and at random; shape (m, n_dimensions)."""
+    features = np.argsort(-np.linalg.norm(field.basis, axis=1), kind="stable")[:_MOST_FEATURES]
+    random = np.random.default_rng(0).normal(size=(_RANDOM, field.moves.shape[1]))
+    along = _unit(np.concatenate([field.moves, field.basis[features], random]))
+    return np.concatenate([along, -along])
+
+
+def _shortest(rows: Rows, shared: Floats, rng: np.random.Generator) -> Floats:
+    """The best change of each row, shape (n, n_dimensions); zero where none was found."""
+    n = len(rows.z)
+    uphill = rows.gradients(np.zeros((n, 1, shared.shape[1])))[1]
+    towards = rows.field.towards_classes(rows.z)
+    ends = np.maximum(rows.field.reach(rows.z), np.linalg.norm(towards, axis=2).max(axis=1))
+    rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), _unit(towards)], axis=1)
+    distances = rows.first_change(rays, ends)
+    best = np.argsort(distances, axis=1, kind="stable")[:, :_KEPT]
+    rays, distances = _picked(rays, best), np.take_along_axis(distances, best, axis=1)
+    found = np.isfinite(distances)
+    distances = np.where(found, distances, 0.0)
+    for width in np.geomspace(_WIDEST, _NARROWEST, _ROUNDS):
+        rays, distances = _improved(rows, rays, distances, width, rng)
+    distances = np.where(found, distances, np.inf)
+    first = distances.argmin(axis=1)[:, None]
+    length = np.take_along_axis(distances, first, axis=1)
+    return _picked(rays, first)[:, 0] * np.where(np.isfinite(length), length, 0.0)
+
+
+def _improved(
+    rows: Rows, rays: Floats, distances: Floats, width: float, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return other rays, of shape (n, m, n_dimensions), on which the class changes earlier, where there are any.
+
+    Of all rays tried the one is taken on which the other class is most ahead at the present distance.
+    """
+    points = rays * distances[..., None]
+    leads, gradients = rows.gradients(points)
+    squares = np.maximum((gradients**2).sum(axis=2), 1e-300)
+    nearest = gradients * (((gradients * points).sum(axis=2) - leads) / squares)[..., None]
+    tried = [rays] + [_unit(points + part * (nearest - points)) for part in _PARTS]
+    tried += [_unit(rays + width * rng.normal(size=rays.shape) / np.sqrt(rays.shape[2])) for _ in range(_TURNS)]
+    ahead = np.stack([rows.leads(each * distances[..., None]) for each in tried])
+    best = ahead.argmax(axis=0)
+    rays = np.take_along_axis(np.stack(tried), best[None, ..., None], axis=0)[0]
+    changed = ahead.max(axis=0) > 0
+    return rays, np.where(changed, rows.halved(rays, np.zeros_like(distances), distances), distances)
+
+
+def _picked(rays: Floats, index: NDArray[Any]) -> Floats:
+    return np.take_along_axis(rays, index[..., None], axis=1)
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Vectors of length one in the directions of others; zero stays zero."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1.0)
+
+
+def _along(tables: list[tuple[Floats, Floats]], z: Floats) -> Floats:
+    """The values of curves, given as tables, at projections z, of shape (..., n_lines); the same shape."""
+    return np.stack([np.interp(z[..., k], *table) for k, table in enumerate(tables)], axis=-1)
+
+
+def _slopes(places: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """The slopes of a curve between its places, as a table at their middles."""
+    if len(places) < 2:
+        return places, np.zeros_like(values)
+    return 0.5 * (places[1:] + places[:-1]), np.diff(values) / np.diff(places)

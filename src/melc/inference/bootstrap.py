@@ -1,0 +1,249 @@
+"""Intervals for the weights, thresholds, divergence and accuracy of a model, by the bootstrap."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.inference.alignment import Aligned, Lines, divergences_of
+from melc.inference.intervals import Interval, ThresholdInterval, accuracy_interval, corrected
+from melc.inference.resampling import Refit, checked_number, computed, refit_of, resampled
+from melc.model.units import is_additive
+
+# Two directions are in the same optimum if the projections of the rows along them correlate by at least this.
+SAME_OPTIMUM = 0.9
+# Fewest resamples that say something about a line or threshold.
+_FEWEST = 5
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Intervals of a model, from fits to resamples of its rows.
+
+    Attributes
+    ----------
+    n : int
+        Number of resamples.
+    confidence : float
+        The probability with which the intervals should contain the true value.
+    coef : Interval
+        The weights, arrays of the shape of ``model.coef_``. Infinite limits where a line was found too rarely.
+    thresholds : list of lists of ThresholdInterval
+        For each direction or line, its thresholds.
+    divergence : Interval
+        The divergence less its bias: a number, or with more than two classes an array of shape (n_classes,). Of an
+        additive model, that of the log-odds of the classes.
+    accuracy : Interval
+        The balanced accuracy on new rows, estimated from the rows that were left out of each resample.
+    same_optimum : float
+        The share of resamples that end in the same optimum: the projections of all rows along the direction of the
+        resample and along the model's have a correlation of at least 0.9 in absolute value. With several directions or
+        lines the mean share.
+    importances : Interval or None
+        Of an additive model, its ``importances_``, arrays of shape (n_features,).
+    line_shares : ndarray of shape (n_lines,) or None
+        Of an additive model, the share of resamples with a line of the same features (for the same class).
+    feature_names : list of str
+        The names of the features.
+    feature_spread : ndarray of shape (n_features,)
+        The standard deviations of the features.
+    classes : ndarray of shape (n_classes,)
+        The class labels.
+    """
+
+    n: int
+    confidence: float
+    coef: Interval = field(repr=False)
+    thresholds: list[list[ThresholdInterval]] = field(repr=False)
+    divergence: Interval
+    accuracy: Interval
+    same_optimum: float
+    importances: Interval | None = field(repr=False)
+    line_shares: Floats | None = field(repr=False)
+    feature_names: list[str] = field(repr=False)
+    feature_spread: Floats = field(repr=False)
+    classes: NDArray[Any] = field(repr=False)
+
+    def summary(self) -> str:
+        """Return the intervals as text."""
+        from melc.inference.wording import summary
+
+        return summary(self)
+
+
+def bootstrap(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    n: int = 200,
+    confidence: float = 0.9,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> Bootstrap:
+    """Return intervals for the weights, thresholds, divergence and accuracy of a fitted model.
+
+    The model is fitted again, from fresh starts, to n resamples of its rows, each with as many rows of every class as
+    there are, drawn with replacement. The intervals are for the values that the same model, with the same bandwidths,
+    would have on infinitely many such rows. See the user guide for how they are made and how often they contain the
+    truth.
+
+    The weights and thresholds of resamples are compared with those of the model at the same length of the direction (in
+    units of the standard deviations of the features), from the mean of the rows, and with the sign that makes the
+    projections correlate positively. A threshold of a resample matches one of the model if the same class lies above
+    both and each is the nearest such threshold to the other.
+
+    Parameters
+    ----------
+    model : MELC, AdditiveMELC, Pipeline or fitted search
+        A fitted model. Scalers before it in a pipeline stay as they are, and the intervals are in the units of the raw
+        features; of a search the best estimator is used, with its parameters. With ``gamma="auto"``, all fits have the
+        gamma that was chosen.
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        The rows that the model was fitted to.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    n : int, default=200
+        Number of resamples, at least 20.
+    confidence : float, default=0.9
+        The probability with which each interval should contain the true value.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows. A row is drawn together with its weight.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn: None means one, -1 all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resamples and of the starts of the fits.
+    verbose : int, default=0
+        If positive, print progress.
+
+    Returns
+    -------
+    intervals : Bootstrap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc import MELC
+    >>> from melc.inference import bootstrap
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = X[:, 0] + 0.3 * X[:, 1] > 0.2
+    >>> result = bootstrap(MELC(random_state=0).fit(X, y), X, y, n=20, random_state=0)
+    >>> result.coef.low.shape, len(result.thresholds[0])
+    ((1, 2), 1)
+    """
+    n = checked_number(n, 20)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1, such as 0.9.")
+    refit = refit_of(model, X, y, sample_weight)
+    lines = Lines.of(refit.model, refit.data.X, refit.data.weights)
+    outcomes = computed(_outcome, (refit, lines), n, random_state, n_jobs, verbose, "bootstrap")
+    return _Collected(refit, lines, outcomes).result(n, confidence)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is kept of a resample."""
+
+    lines: list[Aligned | None]
+    divergence: Floats
+    importances: Floats | None
+    left_out: NDArray[np.int64]
+    correct: NDArray[np.bool_]
+
+
+def _outcome(known: tuple[Refit, Lines], seed: int) -> Outcome:
+    """Fit the model to a resample."""
+    refit, lines = known
+    data, rng = refit.data, np.random.default_rng(seed)
+    counts = resampled(data.codes, refit.n_classes, rng)
+    weights = counts * data.weights
+    model = refit(seed, data.codes, weights)
+    left_out = np.flatnonzero(counts == 0)
+    correct = model.predict(data.X[left_out]) == data.codes[left_out] if len(left_out) else np.empty(0, dtype=bool)
+    divergence = divergences_of(model, data.X, data.codes, weights)
+    return Outcome(lines.beside(model), divergence, getattr(model, "importances_", None), left_out, correct)
+
+
+class _Collected:
+    """The outcomes of all resamples. Of the predictions only sums are kept."""
+
+    def __init__(self, refit: Refit, lines: Lines, outcomes: Any) -> None:
+        self.refit, self.lines = refit, lines
+        self.tries, self.hits = np.zeros(len(refit.data.codes)), np.zeros(len(refit.data.codes))
+        self.aligned: list[list[Aligned | None]] = []
+        self.divergences: list[Floats] = []
+        self.importances: list[Floats] = []
+        for outcome in outcomes:
+            self.tries[outcome.left_out] += 1
+            self.hits[outcome.left_out] += outcome.correct
+            self.aligned.append(outcome.lines)
+            self.divergences.append(outcome.divergence)
+            if outcome.importances is not None:
+                self.importances.append(outcome.importances)
+
+    def result(self, n: int, confidence: float) -> Bootstrap:
+        """Return the intervals."""
+        model = self.refit.model
+        found = [[each[k] for each in self.aligned] for k in range(len(self.lines.lines))]
+        present = [[each for each in line if each is not None] for line in found]
+        shares = np.array([len(line) / n for line in present])
+        alike = [sum(each.correlation >= SAME_OPTIMUM for each in line) / n for line in present]
+        return Bootstrap(
+            n=n,
+            confidence=confidence,
+            coef=self._weights(present, confidence),
+            thresholds=[self._thresholds(k, line, n, confidence) for k, line in enumerate(present)],
+            divergence=self._divergence(confidence),
+            accuracy=self._accuracy(confidence),
+            same_optimum=float(np.mean(alike)),
+            importances=self._importances(confidence),
+            line_shares=shares if is_additive(model) else None,
+            feature_names=self.refit.feature_names,
+            feature_spread=self.lines.spread,
+            classes=model.classes_,
+        )
+
+    def _weights(self, present: list[list[Aligned]], confidence: float) -> Interval:
+        """The weights of each line. None is larger than it would be if it were the only one."""
+        coef = self.refit.model.coef_
+        low, high = np.full(coef.shape, -np.inf), np.full(coef.shape, np.inf)
+        for k, line in enumerate(present):
+            spread = self.lines.spread
+            largest = np.divide(self.lines.lines[k].length, spread, out=np.zeros_like(spread), where=spread > 0)
+            if len(line) >= _FEWEST:
+                _, *limits = corrected(coef[k], np.array([each.coef for each in line]), confidence)
+                low[k], high[k] = (np.clip(limit, -largest, largest) for limit in limits)
+        return Interval(coef.copy(), low, high)
+
+    def _thresholds(self, k: int, line: list[Aligned], n: int, confidence: float) -> list[ThresholdInterval]:
+        found = []
+        for i, value in enumerate(self.lines.lines[k].thresholds):
+            values = np.array([each.thresholds[i] for each in line])
+            values = values[np.isfinite(values)]
+            low, high = -np.inf, np.inf
+            if len(values) >= _FEWEST:
+                low, high = (float(limit) for limit in corrected(value, values, confidence)[1:])
+            found.append(ThresholdInterval(float(value), low, high, len(values) / n))
+        return found
+
+    def _divergence(self, confidence: float) -> Interval:
+        data = self.refit.data
+        estimate = divergences_of(self.refit.model, data.X, data.codes, data.weights)
+        limits = [np.maximum(each, 0.0) for each in corrected(estimate, np.array(self.divergences), confidence)]
+        return Interval(*(float(each[0]) if len(each) == 1 else each for each in limits))
+
+    def _accuracy(self, confidence: float) -> Interval:
+        data, tried = self.refit.data, self.tries > 0
+        hits = self.hits[tried] / self.tries[tried]
+        return accuracy_interval(hits, data.codes[tried], data.weights[tried], self.refit.n_classes, confidence)
+
+    def _importances(self, confidence: float) -> Interval | None:
+        if not self.importances:
+            return None
+        estimate = self.refit.model.importances_
+        _, low, high = corrected(estimate, np.array(self.importances), confidence)
+        return Interval(estimate.copy(), np.maximum(low, 0.0), np.maximum(high, 0.0))

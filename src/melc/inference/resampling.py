@@ -1,0 +1,129 @@
+"""Fits of the same model to other data: resamples of the rows, or permuted labels; in parallel, with progress."""
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_random_state
+
+from melc._sklearn import HAS_CALLBACKS, check_weights
+from melc.arrays import Floats
+from melc.model.names import feature_names_of
+from melc.model.units import fitted_model, nameless, without_search
+
+# Lines of progress that are printed.
+_LINES = 10
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of a model, as a user has them and after the scalers of its pipeline; labels as codes; weights."""
+
+    X: Any
+    scaled: Any
+    codes: NDArray[np.int64]
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A fitted model, in the units of the rows, and how to fit it again to other labels or weights of the same rows."""
+
+    estimator: Any  # the model, or a pipeline of scalers that ends in it
+    model: Any
+    feature_names: list[str]
+    data: Data
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.model.classes_)
+
+    def __call__(self, seed: int, codes: NDArray[np.int64], weights: Floats) -> Any:
+        """Return the model fitted with other codes or weights, in the units of the rows."""
+        last = self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator
+        model = _unfitted(last, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the data are like was said when the model was fitted
+            model.fit(self.data.scaled, codes, sample_weight=weights)
+        if not isinstance(self.estimator, Pipeline):
+            return model
+        pipeline = copy.copy(self.estimator)
+        pipeline.steps = [*self.estimator.steps[:-1], (self.estimator.steps[-1][0], model)]
+        return fitted_model(pipeline)
+
+
+def _unfitted(model: Any, seed: int) -> Any:
+    """Return an unfitted model with the same parameters, the gamma that was chosen, and a seed of its own."""
+    twin = clone(model)
+    settings: dict[str, Any] = {"random_state": seed, "verbose": 0}
+    if "warm_start" in twin.get_params():
+        settings["warm_start"] = False
+    if getattr(twin, "gamma", None) == "auto":
+        settings["gamma"] = model.gamma_
+    if HAS_CALLBACKS:
+        twin.set_callbacks()
+    return twin.set_params(**settings)
+
+
+def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
+    """Return how to fit the model in an estimator again to rows X with labels y, after checking them."""
+    estimator = without_search(estimator)
+    model = fitted_model(estimator)
+    scaled = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
+    checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    X, scaled = check_array(X, input_name="X", **checks), check_array(scaled, **checks)
+    if X.shape[1] != model.coef_.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but the model has {model.coef_.shape[1]}.")
+    labels = np.asarray(y)
+    if labels.shape != (X.shape[0],):
+        raise ValueError(f"y has shape {labels.shape}, but X has {X.shape[0]} rows; pass one label per row.")
+    weights = check_weights(1.0 if sample_weight is None else sample_weight, X.shape[0])
+    if not weights.all():
+        kept = weights > 0
+        X, scaled, labels, weights = X[kept], scaled[kept], labels[kept], weights[kept]
+    if not np.array_equal(np.unique(labels), model.classes_):
+        raise ValueError(
+            f"y has the classes {np.unique(labels).tolist()[:10]}, but the model those of "
+            f"{model.classes_.tolist()[:10]}: pass the rows that it was fitted to."
+        )
+    data = Data(X, scaled, np.searchsorted(model.classes_, labels), weights)
+    return Refit(nameless(estimator), nameless(model), feature_names_of(model), data)
+
+
+def resampled(codes: NDArray[np.int64], n_classes: int, rng: np.random.Generator) -> Floats:
+    """Return how often each row is drawn, shape (n_rows,): of every class as many rows as it has, with replacement."""
+    counts = np.zeros(len(codes))
+    for c in range(n_classes):
+        members = np.flatnonzero(codes == c)
+        counts[members] = np.bincount(rng.integers(len(members), size=len(members)), minlength=len(members))
+    return counts
+
+
+def checked_number(n: Any, least: int) -> int:
+    """Return a number of fits, checked."""
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < least:
+        raise ValueError(f"n={n!r}; expected a whole number of at least {least}.")
+    return int(n)
+
+
+def computed(
+    task: Callable[..., Any], arguments: Any, n: int, random_state: Any, n_jobs: int | None, verbose: int, name: str
+) -> Iterator[Any]:
+    """Yield ``task(arguments, seed)`` for n seeds, in their order; print progress if ``verbose``.
+
+    The seeds follow from ``random_state`` alone, so the results do not depend on the number of processes.
+    """
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=n)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    for done, result in enumerate(parallel(delayed(task)(arguments, int(seed)) for seed in seeds), 1):
+        if verbose and (done * _LINES // n > (done - 1) * _LINES // n):
+            print(f"[{name}] {done} of {n}", flush=True)
+        yield result

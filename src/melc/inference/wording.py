@@ -1,0 +1,58 @@
+"""The result of a bootstrap as text."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from melc.inference.bootstrap import Bootstrap
+
+# Features of a line that are listed.
+_MOST = 20
+
+
+def summary(result: "Bootstrap") -> str:
+    """Return the intervals of a bootstrap as text."""
+    text = [
+        f"{result.confidence:.0%} intervals from {result.n} resamples",
+        f"balanced accuracy on new rows: {_numbers(result.accuracy)}",
+        *_divergences(result),
+        f"same optimum: {result.same_optimum:.0%} of the resamples",
+    ]
+    for k in range(len(result.coef.estimate)):
+        text += ["", *_line(result, k)]
+    return "\n".join(text)
+
+
+def _divergences(result: "Bootstrap") -> list[str]:
+    estimates, lows, highs = (np.atleast_1d(each) for each in vars(result.divergence).values())
+    names = [""] if len(estimates) == 1 else [f" of class {label}" for label in result.classes.tolist()]
+    return [
+        f"divergence{name}, less its bias: {estimate:.4g} ({low:.4g} to {high:.4g})"
+        for name, estimate, low, high in zip(names, estimates, lows, highs, strict=True)
+    ]
+
+
+def _line(result: "Bootstrap", k: int) -> list[str]:
+    weights, low, high = (each[k] for each in vars(result.coef).values())
+    shown = np.flatnonzero(weights)
+    hidden = max(0, len(shown) - _MOST)
+    shown = shown[:_MOST]
+    width = max(len(result.feature_names[j]) for j in shown)
+    text = [_head(result, k)]
+    text += [f"  {result.feature_names[j]:<{width}}  {weights[j]:.4g} ({low[j]:.4g} to {high[j]:.4g})" for j in shown]
+    if hidden:
+        text.append(f"  and {hidden} more")
+    for each in result.thresholds[k]:
+        text.append(f"  threshold {each.value:.4g} ({each.low:.4g} to {each.high:.4g}), in {each.share:.0%}")
+    return text
+
+
+def _head(result: "Bootstrap", k: int) -> str:
+    if result.line_shares is not None:
+        return f"line {k + 1}, in {result.line_shares[k]:.0%} of the resamples"
+    return "weights" if len(result.coef.estimate) == 1 else f"class {result.classes[k]} against the rest"
+
+
+def _numbers(interval: Any) -> str:
+    return f"{interval.estimate:.3f} ({interval.low:.3f} to {interval.high:.3f})"

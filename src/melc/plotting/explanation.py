@@ -1,0 +1,210 @@
+"""Plot of the parts of the features in the log-odds of one row."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from melc.arrays import Floats
+from melc.explain import Explanation, explain
+from melc.plotting.common import (
+    AS_WRITTEN,
+    BLACK,
+    CLASS_COLOURS,
+    CLASS_HATCHES,
+    GREY,
+    axes,
+    bounded,
+    feature_names_for,
+    final_step,
+    shortened,
+)
+
+
+@dataclass(eq=False)
+class ExplanationDisplay:
+    """Waterfall plot: from the log-odds of the reference, feature by feature, to those of a row.
+
+    Create the plot with :meth:`from_estimator` or :meth:`from_explanation`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the features shown, with their values.
+    parts : ndarray of shape (n_shown,)
+        Their parts in the log-odds, by descending absolute value.
+    base : float
+        The log-odds of the reference.
+    log_odds : float
+        The log-odds of the row.
+    rest : float, default=0
+        The sum of the parts that are not shown.
+    n_hidden : int, default=0
+        Number of features whose parts are in ``rest``.
+    labels : tuple of two str, default=("", "")
+        The classes that negative and positive log-odds speak for.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    bars_ : matplotlib BarContainer
+        The bars of the parts, the last that of the parts not shown.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> from melc.plotting import ExplanationDisplay
+    >>> X, species = load_iris(return_X_y=True, as_frame=True)
+    >>> model = MELC(n_init=1, random_state=0).fit(X, species == 2)
+    >>> display = ExplanationDisplay.from_estimator(model, X, row=120)
+    >>> bool(abs(display.base + display.parts.sum() - display.log_odds) < 1e-10)
+    True
+    """
+
+    names: list[str] = field(repr=False)
+    parts: Floats = field(repr=False)
+    base: float
+    log_odds: float
+    rest: float = 0.0
+    n_hidden: int = 0
+    labels: tuple[str, str] = field(default=("", ""))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        row: int = 0,
+        class_label: Any = None,
+        feature_names: Any = None,
+        max_features: int = 12,
+        title: str | None = None,
+        ax: Any = None,
+    ) -> "ExplanationDisplay":
+        """Plot the parts of the features of a row.
+
+        Parameters
+        ----------
+        estimator : MELC, AdditiveMELC, Pipeline or fitted search
+            A fitted model, a pipeline whose last step is one, or a search for one.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Rows, as ``predict`` takes them.
+        row : int, default=0
+            Which row of X is explained.
+        class_label : default=None
+            Of more than two classes, the one whose log-odds are shown. By default the predicted class.
+        feature_names : list of str, default=None
+            Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
+        max_features : int, default=12
+            Maximum number of features to show.
+        title : str, default=None
+            Title of the plot.
+        ax : matplotlib Axes, default=None
+            Axes to plot on. If None, a new figure is created.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+        """
+        model, X = final_step(estimator, X, additive=None)
+        names = feature_names_for(estimator, model, feature_names)
+        explanation = explain(model, X, feature_names=names)
+        options: dict[str, Any] = {"max_features": max_features, "title": title, "ax": ax}
+        return cls.from_explanation(explanation, row=row, class_label=class_label, **options)
+
+    @classmethod
+    def from_explanation(
+        cls,
+        explanation: Explanation,
+        *,
+        row: int = 0,
+        class_label: Any = None,
+        max_features: int = 12,
+        title: str | None = None,
+        ax: Any = None,
+    ) -> "ExplanationDisplay":
+        """Plot one row of an :class:`melc.explain.Explanation`; the arguments are those of :meth:`from_estimator`."""
+        column, labels = _column(explanation, row, class_label)
+        parts = explanation.log_odds_parts[row, column]
+        values = explanation.reference + explanation.deviations[row]
+        order = np.argsort(-np.abs(parts), kind="stable")
+        order = order[parts[order] != 0]
+        # Showing one more takes no more room than saying that there is one more.
+        shown = order if len(order) <= max_features + 1 else order[:max_features]
+        display = cls(
+            [f"{explanation.feature_names[j]} = {values[j]:.4g}" for j in shown],
+            parts[shown],
+            float(explanation.base[column]),
+            float(explanation.log_odds[row, column]),
+            float(parts[order[len(shown) :]].sum()),
+            len(order) - len(shown),
+            labels,
+        )
+        return display.plot(ax=ax, title=title)
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> "ExplanationDisplay":
+        """Plot on ``ax``, or on a new figure if it is None, and return the display."""
+        self.ax_ = axes(ax)
+        self.figure_ = self.ax_.figure
+        names, parts = shortened(self.names), np.asarray(self.parts)
+        if self.n_hidden:
+            names, parts = [*names, f"{self.n_hidden} other features"], np.append(parts, self.rest)
+        ends = self.base + np.cumsum(parts)
+        starts, places = np.concatenate([[self.base], ends[:-1]]), np.arange(1, len(parts) + 1)
+        raises = (parts >= 0).astype(int)
+        style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
+        self.bars_ = self.ax_.barh(places, parts, left=starts, height=0.66, edgecolor="white", **style)
+        self._connect(np.concatenate([[self.base], ends]), parts)
+        ticks = ["mean of the training rows", *names, "log-odds of the row"]
+        self.ax_.set_yticks(range(len(ticks)), ticks, fontsize=8, **AS_WRITTEN)
+        self.ax_.invert_yaxis()
+        self._finish(title)
+        return self
+
+    def _connect(self, levels: Floats, parts: Floats) -> None:
+        """Draw the first and last level as points, lines between the bars, and the numbers beside them."""
+        last = len(levels)
+        for place, level in enumerate(levels):
+            self.ax_.plot([level, level], [place, place + 1], color=GREY, linewidth=0.8, zorder=0)
+        self.ax_.plot([levels[0], self.log_odds], [0, last], "D", color=BLACK, markersize=5)
+        texts = [f"{levels[0]:.2f}", *(f"{part:+.2f}" for part in parts), f"{self.log_odds:.2f}"]
+        edges = [levels[0], *np.maximum(levels[:-1], levels[1:]), self.log_odds]
+        for place, (text, edge) in enumerate(zip(texts, edges, strict=True)):
+            weight = "bold" if place in (0, last) else "normal"
+            offset = {"xytext": (5, 0), "textcoords": "offset points"}
+            self.ax_.annotate(text, (edge, place), **offset, va="center", fontsize=7.5, color=BLACK, weight=weight)
+
+    def _finish(self, title: str | None) -> None:
+        """Add the line between the classes, axis label, room for the numbers, and title."""
+        self.ax_.axvline(0, color=BLACK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        self.ax_.use_sticky_edges = False
+        self.ax_.margins(x=0.12)
+        what = "log-odds"
+        if any(self.labels):
+            what = f"← {self.labels[0]}     {what}     {self.labels[1]} →"
+        self.ax_.set_xlabel(what, **AS_WRITTEN)
+        self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
+        self.ax_.set_axisbelow(True)
+        self.ax_.spines[["top", "right", "left"]].set_visible(False)
+        self.ax_.tick_params(axis="y", length=0)
+        if title:
+            self.ax_.set_title(title, **AS_WRITTEN)
+
+
+def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, tuple[str, str]]:
+    """The column of the log-odds that is shown, and the classes that negative and positive values speak for."""
+    if not -len(explanation.labels) <= row < len(explanation.labels):
+        raise ValueError(f"row={row}, but there are {len(explanation.labels)} rows.")
+    if len(explanation.base) == 1:
+        return 0, (bounded(explanation.classes[0]), bounded(explanation.classes[1]))
+    label = explanation.labels[row] if class_label is None else class_label
+    known = explanation.classes.tolist()
+    if label not in known:
+        raise ValueError(f"class_label={label!r} is not a class of the model; choose one of {known}.")
+    return known.index(label), ("rest", bounded(label))
