@@ -1,4 +1,4 @@
-"""One HTML page about a fitted model, to be sent to a colleague: no server, no outside reference, no row of the data."""
+"""One HTML page about a fitted model, to send to a colleague: it works offline and has no row of the data."""
 
 from melc.report.notebook import Report, show_report
 from melc.report.page import report_html, write_report

@@ -101,7 +101,6 @@ def _smaller(density: Density, bins: int) -> Density:
 def _difference(model: list[Decision], page: list[Decision], places: Floats) -> float:
     """Return the largest difference of the log-odds at the places."""
     differences = [
-        np.abs(own.log_odds(z) - drawn.log_odds(z)).max()
-        for own, drawn, z in zip(model, page, places.T, strict=True)
+        np.abs(own.log_odds(z) - drawn.log_odds(z)).max() for own, drawn, z in zip(model, page, places.T, strict=True)
     ]
     return float(max(differences))

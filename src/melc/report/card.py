@@ -28,7 +28,7 @@ def card_of(subject: Subject) -> list[tuple[str, str]]:
         ("Rows", f"{subject.n_rows:,}"),
         ("Features", f"{model.n_features_in_:,}"),
         ("Classes", _classes(subject)),
-        *subject.about.items(),
+        *({"Missing values": "none"} | subject.about).items(),
         ("Hash of the rows", f"SHA-256 {rows_hash(subject)}"),
         ("Settings", ", ".join(f"{name}={value!r}" for name, value in sorted(model.get_params(deep=False).items()))),
         *_certificates(subject),

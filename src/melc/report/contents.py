@@ -54,9 +54,9 @@ def contents_of(
         "n_features": int(subject.model.n_features_in_),
         "n_sample": len(subject.sample),
         "axes": axes,
-        "intervals": _threshold_intervals(resamples, axes),
+        "intervals": _threshold_intervals(resamples, axes, is_additive(subject.model)),
         "weights": weights_of(subject, resamples),
-        "lines": lines_of(subject, None if resamples is None else getattr(resamples, "line_shares", None)),
+        "lines": lines_of(subject, resamples),
         "stability": stability_of(subject, resamples),
         "card": card,
         "rule": _shortened(_rule(subject)),
@@ -77,11 +77,12 @@ def _places(subject: Subject) -> Floats:
     return projections(subject.model, subject.X[subject.sample])
 
 
-def _threshold_intervals(resamples: Any, axes: list[dict[str, Any]]) -> list[list[tuple[float, float]]]:
+def _threshold_intervals(resamples: Any, axes: list[dict[str, Any]], additive: bool) -> list[list[tuple[float, float]]]:
     """Return, for each axis, the intervals of its thresholds; none if there are no resamples, or for log-odds."""
-    found = [] if resamples is None else resamples.thresholds
+    if resamples is None or additive:
+        return [[] for _ in axes]
     return [
-        [(each.low, each.high) for each in found[axis["line"]] if np.isfinite(each.low)] if len(found) else []
+        [(each.low, each.high) for each in resamples.thresholds[axis["line"]] if np.isfinite(each.high - each.low)]
         for axis in axes
     ]
 
@@ -164,6 +165,9 @@ def _rule(subject: Subject) -> str:
 
 def _shortened(text: str) -> str:
     """Return a text with its first lines, none of them very long."""
-    lines = [visible(line) if len(line) <= _LONGEST_LINE else f"{visible(line[:_LONGEST_LINE])}…" for line in text.splitlines()]
+    lines = [
+        visible(line) if len(line) <= _LONGEST_LINE else f"{visible(line[:_LONGEST_LINE])}…"
+        for line in text.splitlines()
+    ]
     more = len(lines) - _MOST_LINES_OF_TEXT
     return "\n".join(lines[:_MOST_LINES_OF_TEXT] + ([f"… and {more} more lines"] if more > 0 else []))

@@ -31,9 +31,7 @@ def axes_of(subject: Subject) -> list[Axis]:
     model, several = subject.model, len(subject.model.classes_) > 2
     if is_additive(model):
         above = np.array([_JUST_ABOVE_ZERO])
-        return [
-            Axis(k if several else None, above, [0, 1], _share(ratio)) for k, ratio in enumerate(model.intercept_)
-        ]
+        return [Axis(k if several else None, above, [0, 1], _share(ratio)) for k, ratio in enumerate(model.intercept_)]
     return [
         Axis(k if several else None, d.thresholds, d.codes.tolist(), _share(d.log_prior_ratio))
         for k, d in enumerate(model.decisions_)

@@ -9,6 +9,7 @@ from melc.model.line import Line
 from melc.model.names import by_contribution, contributions_of, terms_of
 from melc.model.units import is_additive
 from melc.report.counts import shown_axes
+from melc.report.stability import of_sample
 from melc.report.storage import visible
 from melc.report.subject import Subject
 
@@ -20,13 +21,26 @@ _N_PLACES = 61
 def weights_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     """Return the contributions of the features, with intervals from ``resamples`` (a Bootstrap, or None)."""
     if is_additive(subject.model):
-        return _importances(subject)
-    figures = [_contributions(subject, k, resamples) for k in shown_axes(subject)]
-    text = "The contribution of a feature is its weight times its standard deviation: how far it moves the projection."
-    if resamples is not None:
-        share, n = resamples.confidence, resamples.n
-        text += f" Whiskers are intervals of {share:.0%} confidence from {n} resamples{_of_sample(subject)}."
-    return {"text": text, "figures": figures}
+        text = (
+            "The importance of a feature is how much it moves the log-odds on the training rows: that of the lines, "
+            "divided among their features."
+        )
+        figures = [_importances(subject, resamples)]
+    else:
+        text = (
+            "The contribution of a feature is its weight times its standard deviation: how far it moves the "
+            "projection. Features to the right speak for higher projections."
+        )
+        figures = [_contributions(subject, k, resamples) for k in shown_axes(subject)]
+    return {"text": text + _about_whiskers(subject, resamples), "figures": figures}
+
+
+def _about_whiskers(subject: Subject, resamples: Any) -> str:
+    if resamples is None:
+        return ""
+    narrower = "; of all rows they would be narrower" if len(subject.sample) < subject.n_rows else ""
+    drawn = f"{resamples.n} resamples{of_sample(subject)}{narrower}"
+    return f" Whiskers are intervals of {resamples.confidence:.0%} confidence from {drawn}."
 
 
 def _contributions(subject: Subject, k: int, resamples: Any) -> dict[str, Any]:
@@ -38,13 +52,9 @@ def _contributions(subject: Subject, k: int, resamples: Any) -> dict[str, Any]:
     return {"title": title, "unit": "weight × standard deviation", **_bars(subject, values, ends)}
 
 
-def _importances(subject: Subject) -> dict[str, Any]:
-    text = (
-        "The importance of a feature is how much it moves the log-odds on the training rows: that of the lines, "
-        "divided among their features."
-    )
-    figure = {"title": "", "unit": "importance", **_bars(subject, subject.model.importances_, None)}
-    return {"text": text, "figures": [figure]}
+def _importances(subject: Subject, resamples: Any) -> dict[str, Any]:
+    ends = None if resamples is None else (resamples.importances.low, resamples.importances.high)
+    return {"title": "", "unit": "importance", **_bars(subject, subject.model.importances_, ends)}
 
 
 def _bars(subject: Subject, values: Floats, ends: tuple[Floats, Floats] | None) -> dict[str, Any]:
@@ -61,25 +71,19 @@ def _bars(subject: Subject, values: Floats, ends: tuple[Floats, Floats] | None) 
     return {"rows": rows, "hidden": len(values) - len(rows)}
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.5g}")
+def _rounded(value: float) -> float | None:
+    """Return a number with a few digits; None for a limit that is not known."""
+    return float(f"{value:.5g}") if np.isfinite(value) else None
 
 
-def _of_sample(subject: Subject) -> str:
-    """Return a remark on the rows that were resampled, if these are not all."""
-    n = len(subject.sample)
-    if n == subject.n_rows:
-        return ""
-    return f" of {n:,} of the {subject.n_rows:,} rows; of all rows they would be narrower"
-
-
-def lines_of(subject: Subject, shares: list[float] | None) -> list[dict[str, Any]]:
+def lines_of(subject: Subject, resamples: Any) -> list[dict[str, Any]]:
     """Return the lines of an additive model for pictures, the most important first; of a ``MELC`` none."""
     if not is_additive(subject.model):
         return []
     model = subject.model
     order = sorted(range(len(model.lines_)), key=lambda k: -model.lines_[k].importance)[:_MOST_LINES]
-    return [_line(subject, model.lines_[k], None if shares is None else shares[k], k) for k in order]
+    shares = [None] * len(model.lines_) if resamples is None else resamples.line_shares.tolist()
+    return [_line(subject, model.lines_[k], shares[k], k) for k in order]
 
 
 def _line(subject: Subject, line: Line, share: float | None, k: int) -> dict[str, Any]:

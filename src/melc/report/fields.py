@@ -43,13 +43,18 @@ def fields_of(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
     ``rows`` are some rows, from which typical values and ranges are taken.
     """
     chosen = np.sort(np.argsort(-importance_of(model), kind="stable")[:MOST_FIELDS])
-    return [number_field(names[j], int(j), rows[:, j]) for j in chosen]
+    return [number_field(model, names[j], int(j), rows[:, j]) for j in chosen]
 
 
-def number_field(name: str, feature: int, values: Floats, kind: str = "number", fill: float | None = None) -> Field:
+def number_field(
+    model: Any, name: str, feature: int, values: Floats, *, is_date: bool = False, fill: float | None = None
+) -> Field:
     """Return the field of a feature that is a number, by some of its values."""
     low, middle, high = (float(value) for value in np.quantile(values, [0.0, 0.5, 1.0], method="nearest"))
-    return Field(name, kind, (feature,), middle, low, high, float(np.std(values)), fill=fill)
+    spread = model.feature_spread_[feature] if hasattr(model, "feature_spread_") else np.std(values)
+    if is_date:
+        return Field(name, "date", (feature,), middle, low, high, float(spread), fill=fill)
+    return Field(name, "number", (feature,), float(f"{middle:.4g}"), low, high, float(spread), fill=fill)
 
 
 def importance_of(model: Any) -> Floats:

@@ -100,9 +100,7 @@ def class_weights(subject: Subject, counts: NDArray[np.int64]) -> Floats:
     return shares * counts.sum() / counts
 
 
-def _held_out(
-    model: Any, X: Any, y: NDArray[Any], codes: NDArray[Any], weights: Floats, folds: list[Any]
-) -> HeldOut:
+def _held_out(model: Any, X: Any, y: NDArray[Any], codes: NDArray[Any], weights: Floats, folds: list[Any]) -> HeldOut:
     """Fit on all folds but one, and predict that one, for each fold."""
     probabilities, predicted = np.empty((len(y), codes.max() + 1)), np.empty_like(y)
     values = []

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from melc.inference import bootstrap
 from melc.model.units import fitted_model, is_additive
 from melc.report.counts import shown_axes
 from melc.report.storage import visible
@@ -19,11 +20,16 @@ def resampled(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
     """Return the bootstrap of the model on the sample of rows, or None if no resamples are wanted."""
     if n == 0:
         return None
-    from melc.inference import bootstrap
     X, y = subject.sampled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the warnings of the fit itself have been given
         return bootstrap(subject.estimator, X, y, n=n, random_state=seed, n_jobs=n_jobs)
+
+
+def of_sample(subject: Subject) -> str:
+    """Return a remark on the rows that were resampled, if these are not all."""
+    n = len(subject.sample)
+    return "" if n == subject.n_rows else f" of a random sample of {n:,} of the {subject.n_rows:,} rows"
 
 
 def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
@@ -77,14 +83,15 @@ def _about_starts(start: dict[str, Any]) -> str:
 
 
 def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
-    n, share = resamples.n, f"{resamples.confidence:.0%}"
-    accuracy = resamples.accuracy
+    share, accuracy = f"{resamples.confidence:.0%}", resamples.accuracy
     text = [
-        f"{n} resamples: the balanced accuracy on the rows left out of each is {float(accuracy.estimate):.3f} "
-        f"({share} of them between {float(accuracy.low):.3f} and {float(accuracy.high):.3f})."
+        f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on rows left out of them is "
+        f"{accuracy.estimate:.3f} ({share} interval {accuracy.low:.3f} to {accuracy.high:.3f})."
     ]
-    if not is_additive(subject.model):
-        text.append(f"{np.mean(resamples.same_optimum):.0%} of the resamples lead to the same optimum.")
+    if is_additive(subject.model):
+        text.append("Above the curve of each line stands in how many resamples a line of the same features was found.")
+    else:
+        text.append(f"{resamples.same_optimum:.0%} of the resamples lead to the same optimum.")
     return text
 
 

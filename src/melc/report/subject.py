@@ -1,6 +1,5 @@
 """What a report is about: a fitted model and rows with their classes, checked before any work."""
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
 from melc.model.names import feature_names_of
-from melc.model.units import fitted_model, is_additive, without_search
+from melc.model.units import fitted_model, is_additive, nameless, without_search
 from melc.report.fields import Field, fields_of
 
 _BLOCK_ELEMENTS = 1 << 22
@@ -30,11 +29,11 @@ _ROWS_FOR_RANGES = 10_000
 class Subject:
     """A fitted model and the rows that a report shows it on.
 
-    ``estimator`` is what the user gave, to be fitted anew; ``model`` is the fitted model of the raw features, without
-    feature names, so that it takes plain matrices. ``X`` has shape (n_rows, n_features); ``codes``, of shape (n_rows,),
-    are the places of the rows' classes in ``model.classes_``. ``sample`` are the indices of the rows on which models are refitted. ``typical``, of shape (n_features,), are medians.
-    ``fields`` says how a row is entered in the form. ``export`` has the methods of :class:`PlainExport`. ``about`` are
-    further rows of the model card.
+    ``estimator`` is what the user gave, to be fitted anew; ``model`` is the fitted model of the raw features. Both are
+    without feature names, so that they take plain matrices. ``X`` has shape (n_rows, n_features); ``codes``, of shape
+    (n_rows,), are the places of the rows' classes in ``model.classes_``. ``sample`` are the indices of the rows on
+    which models are refitted. ``typical``, of shape (n_features,), are medians. ``fields`` says how a row is entered in
+    the form. ``export`` has the methods of :class:`PlainExport`. ``about`` are further rows of the model card.
     """
 
     estimator: Any
@@ -96,6 +95,7 @@ def subject_of(
     *,
     max_rows: int,
     seed: int,
+    codes: NDArray[Any] | None = None,
     fields: Callable[[Any, list[str], Floats], list[Field]] = fields_of,
     feature_names: list[str] | None = None,
     about: dict[str, str] | None = None,
@@ -103,8 +103,8 @@ def subject_of(
 ) -> Subject:
     """Return the subject of a report, after checking that the rows fit the model.
 
-    ``fields`` makes the fields of the form from the model, the names and some rows. ``export`` has the methods of
-    :class:`PlainExport`, if those are not meant.
+    ``codes`` can be given in place of y. ``fields`` makes the fields of the form from the model, the names and some
+    rows. ``export`` has the methods of :class:`PlainExport`, if those are not meant.
     """
     if is_lazy(X, y):
         raise ValueError(
@@ -117,14 +117,20 @@ def subject_of(
         model, X, reset=False, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite=False
     )
     rows = rows.tocsr() if sparse.issparse(rows) else rows
-    codes = _codes_of(model.classes_, column_or_1d(y, warn=True), rows.shape[0])
+    if codes is None:
+        codes = _codes_of(model.classes_, column_or_1d(y, warn=True), rows.shape[0])
+    if len(np.unique(codes)) < 2:
+        only = model.classes_[codes[:1]].tolist()[0]
+        raise ValueError(f"All rows are of class {only!r}; a report needs rows of two classes or more.")
     names = feature_names_of(model, feature_names)
     sample = _sample(codes, max_rows, rows.shape[1], np.random.default_rng(seed))
     shown = _dense(rows[sample[:: math.ceil(len(sample) / min(_ROWS_FOR_RANGES, _few(rows.shape[1])))]])
     typical = np.median(shown, axis=0)
     form = fields(model, names, shown)
     exported = PlainExport(model, names) if export is None else export
-    return Subject(estimator, _nameless(model), rows, codes, names, sample, typical, form, exported, about or {})
+    return Subject(
+        nameless(estimator), nameless(model), rows, codes, names, sample, typical, form, exported, about or {}
+    )
 
 
 def _few(n_features: int) -> int:
@@ -143,8 +149,6 @@ def _codes_of(classes: NDArray[Any], y: NDArray[Any], n_rows: int) -> NDArray[An
     if len(unknown):
         known = ", ".join(repr(label) for label in classes.tolist()[:8])
         raise ValueError(f"y contains {unknown[:1].tolist()[0]!r}, which is not a class of the model: {known}.")
-    if len(np.unique(codes)) < 2:
-        raise ValueError(f"All rows are of class {y[:1].tolist()[0]!r}; a report needs rows of two classes or more.")
     return codes
 
 
@@ -159,14 +163,6 @@ def _sample(codes: NDArray[Any], max_rows: int, n_features: int, rng: np.random.
         rows = np.flatnonzero(codes == code)
         chosen.append(rng.choice(rows, min(len(rows), max(20, round(share * len(rows)))), replace=False, shuffle=False))
     return np.sort(np.concatenate(chosen))
-
-
-def _nameless(model: Any) -> Any:
-    """Return a copy of the model without feature names, which it would otherwise miss in plain matrices."""
-    model = copy.copy(model)
-    if hasattr(model, "feature_names_in_"):
-        del model.feature_names_in_
-    return model
 
 
 def _dense(rows: Any) -> Floats:
