@@ -65,19 +65,19 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
 
 
 def table_report(
-    fitted: TableModel, rows: TableRows, title: str, step: Callable[[str], None], *, max_rows: int, **options: Any
+    fitted: TableModel, table: TableRows, title: str, step: Callable[[str], None], *, max_rows: int, **options: Any
 ) -> str:
     """Return the page about a table model as HTML text; the options are those of :func:`melc.report.page.page_of`."""
     subject = subject_of(
         fitted.model,
-        rows.X,
+        table.X,
         None,
         max_rows=max_rows,
         seed=options["seed"],
-        codes=rows.codes,
+        codes=table.codes,
         fields=lambda model, names, some: fields_of(fitted.encoding, model, some),
         feature_names=fitted.encoding.feature_names,
-        about=_about(fitted, rows),
+        about=_about(fitted, table),
         export=fitted,
     )
     return page_of(subject, title, step, **options)
