@@ -16,7 +16,7 @@ from melc.report.features import lines_of, weights_of
 from melc.report.fields import Field, by_importance, features_in, value_of
 from melc.report.scores import scores_of
 from melc.report.stability import resampled, stability_of
-from melc.report.storage import page_json, visible, with_arrays
+from melc.report.storage import misleads, page_json, visible, with_arrays
 from melc.report.subject import Subject, projections
 
 # Lines of the rule as text, and the longest of them.
@@ -99,7 +99,7 @@ def _with_what_fits(
     few = len(subject.labels) <= _MOST_CLASSES
     answers = answers_of(subject, places, lambda found: fits(form | {"answers": found})) if few else None
     data |= form | {"answers": answers, "document": None, "sql": None}
-    kinds = {"document": _document, "sql": lambda exported: exported.to_sql()}
+    kinds = {"document": _document, "sql": _sql}
     for name, made in kinds.items():
         data |= {name: None, f"{name}_why": ""}
         try:
@@ -119,6 +119,14 @@ _ELSEWHERE = {
     "document": "melc.export.to_json(model) writes it; models of the command line are JSON files already.",
     "sql": "melc.export.to_sql(model), or melc explain --format sql on the command line, writes it.",
 }
+
+
+def _sql(exported: Any) -> str:
+    """Return the query; refuse one that would not be shown as it is."""
+    query = str(exported.to_sql())
+    if misleads(query):
+        raise ValueError("A name contains marks that reverse the direction of text. " + _ELSEWHERE["sql"])
+    return query
 
 
 def _document(exported: Any) -> Any:

@@ -58,6 +58,11 @@ def _place(array: Any, arrays: dict[bytes, int], stored: list[Any]) -> int:
     return arrays[content]
 
 
+def misleads(text: str) -> bool:
+    """Return whether a text has marks of direction, which show parts of it in another order than they are."""
+    return any(ord(character) in _BIDIRECTIONAL for character in text)
+
+
 def visible(name: str) -> str:
     """Return a name as it can be shown: control characters and marks of direction escaped, and not too long.
 

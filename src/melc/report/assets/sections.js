@@ -175,5 +175,10 @@ function copyable(title, text, why) {
     element("p", {}, element("button", { type: "button", onclick: copy }, `Copy ${title}`), " ", status), shown);
 }
 
-/** The JSON document of the model as text. */
-const jsonText = (document) => JSON.stringify(document, (_, value) => (value instanceof Float64Array ? Array.from(value) : value));
+const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** The JSON document of the model as text, with marks of direction escaped: they would show it in another order. */
+function jsonText(document) {
+  const text = JSON.stringify(document, (_, value) => (value instanceof Float64Array ? Array.from(value) : value));
+  return text.replace(DIRECTION_MARKS, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
+}
