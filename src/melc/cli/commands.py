@@ -265,12 +265,12 @@ def report(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     target: Target = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the model file.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals, 20 or more; 0 for none.")] = 100,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     max_rows: Annotated[
         int, typer.Option(min=20, help="Most rows in cross-validation and resamples; of more, a random sample.")
-    ] = 20_000,
+    ] = 10_000,
     rows: Annotated[int, typer.Option(min=0, help="Rows of DATA to put on the page, to choose from.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 1,
     seed: Seed = 0,
@@ -301,7 +301,7 @@ def report(
         with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
             table = stack.enter_context(open_rows(fitted, source, target))
         with reporter.progress(f"writing {output}", STEPS) as step, reporter.warnings_as_notes():
-            page = table_report(fitted, table, title or model.stem, lambda _: step(), max_rows=max_rows, **options)
+            page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
     write_text(output, page)
 
 

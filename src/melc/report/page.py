@@ -55,7 +55,7 @@ def report_html(
     title: str | None = None,
     n_resamples: int = 100,
     cv: int = 5,
-    max_rows: int = 20_000,
+    max_rows: int = 10_000,
     rows: int = 0,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -76,7 +76,7 @@ def report_html(
         Resamples from which intervals and stability are taken; 0 leaves them out.
     cv : int, default=5
         Folds of the cross-validation.
-    max_rows : int, default=20_000
+    max_rows : int, default=10_000
         Cross-validation and resamples use a random sample of so many rows if there are more. Everything else uses all.
     rows : int, default=0
         Number of rows of the data to put on the page, to choose from in the form.

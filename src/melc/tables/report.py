@@ -65,7 +65,13 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
 
 
 def table_report(
-    fitted: TableModel, table: TableRows, title: str, step: Callable[[str], None], *, max_rows: int, **options: Any
+    fitted: TableModel,
+    table: TableRows,
+    title: str | None,
+    step: Callable[[str], None],
+    *,
+    max_rows: int,
+    **options: Any,
 ) -> str:
     """Return the page about a table model as HTML text; the options are those of :func:`melc.report.page.page_of`."""
     subject = subject_of(
@@ -80,7 +86,7 @@ def table_report(
         about=_about(fitted, table),
         export=fitted,
     )
-    return page_of(subject, title, step, **options)
+    return page_of(subject, title or f"Model of {fitted.target}", step, **options)
 
 
 def fields_of(encoding: Encoding, model: Any, rows: Floats) -> list[Field]:

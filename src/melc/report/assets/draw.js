@@ -3,6 +3,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** The width of a picture that fills the screen: less than `width` on a narrow one, so that its text stays legible. */
+const roomFor = (width) => Math.min(width, Math.max(280, document.documentElement.clientWidth - 64));
+
 /** An element with attributes and children; `on…` attributes are listeners, strings become text. */
 function element(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);

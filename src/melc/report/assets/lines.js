@@ -1,7 +1,7 @@
 "use strict";
 // An axis with the densities of both sides, thresholds that can be moved, and the counts that follow from them.
 
-const WIDE = 760, HIGH = 270, LEFT = 14, RIGHT = 14, FOOT = 62, HEAD = 12;
+const WIDE = roomFor(760), HIGH = 270, LEFT = 14, RIGHT = 14, FOOT = 62, HEAD = 12;
 
 /** The state of an axis: edges, cumulated counts, and the thresholds as places among the edges. */
 function axisFrom(data) {
@@ -97,22 +97,17 @@ function heightsOf(axis, line) {
   if (line && line.densities) {
     return line.densities.map((density) => Array.from(axis.edges, (z) => Math.exp(logDensity(density, z))));
   }
-  return axis.counts.map((counts, side) => smoothed(Array.from(axis.edges, (z, i) => {
+  return axis.counts.map((counts, side) => smoothed(12, Array.from(axis.edges, (z, i) => {
     const before = i ? z - axis.edges[i - 1] : Infinity, after = i + 1 < axis.edges.length ? axis.edges[i + 1] - z : Infinity;
     return (counts[i] / before + counts[i + 1] / after) / 2 / axis.totals[side];
   })));
 }
 
-function smoothed(values) {
-  const weights = [1, 4, 6, 4, 1];
-  return values.map((_, i) => {
-    let sum = 0, total = 0;
-    weights.forEach((weight, k) => {
-      const value = values[i + k - 2];
-      if (Number.isFinite(value)) { sum += weight * value; total += weight; }
-    });
-    return total ? sum / total : 0;
-  });
+/** Means of neighbours with the weights 1, 2, 1, taken several times. */
+function smoothed(times, values) {
+  if (!times) return values;
+  const at = (i) => values[Math.min(Math.max(i, 0), values.length - 1)];
+  return smoothed(times - 1, values.map((value, i) => (at(i - 1) + 2 * value + at(i + 1)) / 4));
 }
 
 /** The section of one axis: picture, prior, matrix and measures. */

@@ -7,20 +7,20 @@ const note = (...text) => element("p", { class: "note" }, ...text);
 
 /** Bars of the contributions of features with their intervals. */
 function weightsFigure({ title, rows, hidden, unit }) {
-  const high = 24 * rows.length + 44, left = 190, right = 560;
+  const high = 24 * rows.length + 52, right = roomFor(560), left = Math.round(0.34 * right);
   const values = rows.flatMap((row) => [row.value, row.low ?? row.value, row.high ?? row.value, 0]);
   const x = scale(Math.min(...values), Math.max(...values), left, right - 14);
   const bars = rows.map((row, i) => {
     const y = 24 * i + 6;
     return svg("g", { class: "weight" }, svg("title", {}, `${row.name}: ${short(row.value)}`),
-      svg("text", { x: left - 10, y: y + 13, "text-anchor": "end" }, shortened(row.name, 26)),
+      svg("text", { x: left - 10, y: y + 13, "text-anchor": "end" }, shortened(row.name, Math.floor(left / 7))),
       svg("rect", { class: row.value < 0 ? "side0" : "side1", x: Math.min(x(0), x(row.value)), y: y + 2, width: Math.abs(x(row.value) - x(0)), height: 14 }),
       row.low === null || row.high === null ? null : svg("path", { class: "whisker", d: `M${x(row.low)} ${y + 5}v8m0 -4H${x(row.high)}m0 -4v8` }));
   });
   return element("figure", {}, title ? element("figcaption", {}, title) : null,
     picture(right, high, "Contributions of the features", bars,
-      svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: high - 36 }),
-      horizontalAxis(x, high - 34, unit, 5)),
+      svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: high - 44 }),
+      horizontalAxis(x, high - 42, unit, 5)),
     hidden ? note(`${whole(hidden)} more features with smaller contributions are not shown.`) : null);
 }
 
@@ -140,7 +140,8 @@ function stabilitySection(stability) {
 
 /** The divergences that the starts led to, as dots that are piled up where they are equal. */
 function startsFigure(divergences) {
-  const low = Math.min(0, ...divergences), x = scale(low, Math.max(...divergences) * 1.05 || 1, 20, 540);
+  const low = Math.min(0, ...divergences), wide = roomFor(560);
+  const x = scale(low, Math.max(...divergences) * 1.05 || 1, 20, wide - 20);
   const piles = new Map();
   const dots = divergences.map((value) => {
     const place = Math.round(x(value) / 10) * 10, height = piles.get(place) ?? 0;
@@ -149,7 +150,7 @@ function startsFigure(divergences) {
   });
   const top = 14 + 12 * Math.max(...piles.values());
   return element("figure", {}, element("figcaption", {}, "Divergence that each start led to"),
-    picture(560, top + 46, "Divergences of the starts", dots.map(([cx, height]) => svg("circle", { class: "model0", cx, cy: top - 8 - 12 * height, r: 5 })),
+    picture(wide, top + 46, "Divergences of the starts", dots.map(([cx, height]) => svg("circle", { class: "model0", cx, cy: top - 8 - 12 * height, r: 5 })),
       horizontalAxis(x, top + 4, "divergence D", 6)));
 }
 

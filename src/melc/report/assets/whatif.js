@@ -161,7 +161,7 @@ function changeNodes(model, fields, values, inputs, found, classes) {
       : "Choose features that may change."), ...aloneNodes(model, fields, values, free, found, classes)];
   }
   const moved = fields.map((field, i) => ({ field, i, to: nearest.row[field.features[0]] }))
-    .filter(({ field, i, to }) => field.kind !== "category" && to !== values[i])
+    .filter(({ field, i, to }) => field.kind !== "category" && differ(field, values[i], to))
     .sort((a, b) => Math.abs(b.to - values[b.i]) / b.field.spread - Math.abs(a.to - values[a.i]) / a.field.spread);
   const rows = moved.slice(0, 6).map(({ field, i, to }) => [named(field.name), ...changed(field, values[i], to)]);
   const rest = moved.length > 6 ? ` and smaller changes of ${moved.length - 6} more features` : "";
@@ -172,6 +172,9 @@ function changeNodes(model, fields, values, inputs, found, classes) {
     table(["feature", "from", "to"], rows),
     ...aloneNodes(model, fields, values, free, found, classes)];
 }
+
+/** Whether two values of a field differ, of dates by a day. */
+const differ = (field, from, to) => (field.kind === "date" ? dateOf(from) !== dateOf(to) : from !== to);
 
 /** Two values as texts that differ. */
 function changed(field, from, to) {
