@@ -25,6 +25,8 @@ MEASURES = ("balanced accuracy", "accuracy", "AUC", "log loss")
 _CURVE_POINTS, _CALIBRATION_BINS = 48, 10
 # Classes with curves and a row in the table of confusions.
 _MOST_CLASSES = 8
+# With more features, gradient boosting is left out: it would take minutes.
+_MOST_BOOSTED = 500
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -42,10 +44,9 @@ def competitors(subject: Subject, seed: int) -> dict[str, Any]:
     weight = "balanced" if subject.model.priors is None else None
     scaler = MaxAbsScaler() if sparse.issparse(subject.X) else StandardScaler()
     logistic = make_pipeline(scaler, LogisticRegression(class_weight=weight, max_iter=300))
-    return {
-        "logistic regression": logistic,
-        "gradient boosting": HistGradientBoostingClassifier(class_weight=weight, random_state=seed),
-    }
+    boosting = HistGradientBoostingClassifier(class_weight=weight, random_state=seed)
+    few = subject.X.shape[1] <= _MOST_BOOSTED
+    return {"logistic regression": logistic, **({"gradient boosting": boosting} if few else {})}
 
 
 def scores_of(subject: Subject, n_folds: int, seed: int, step: Callable[[str], None]) -> dict[str, Any]:
@@ -84,10 +85,11 @@ def _about(subject: Subject, n_folds: int) -> str:
     rows = f"all {n:,} rows" if n == subject.n_rows else f"a random sample of {n:,} of the {subject.n_rows:,} rows"
     priors = subject.model.priors
     counting = {True: "as often as they occur", False: "equally" if priors is None else "by the priors of the model"}
+    boosting = " Gradient boosting is left out, since it takes long with so many features."
     return (
         f"Cross-validation with {n_folds} folds of {rows}: each model is fitted anew without the fold that it is "
         f"scored on; mean ± standard deviation over the folds. In log loss and calibration the classes count "
-        f"{counting[isinstance(priors, str)]}."
+        f"{counting[isinstance(priors, str)]}.{boosting if subject.X.shape[1] > _MOST_BOOSTED else ''}"
     )
 
 
