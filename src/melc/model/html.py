@@ -22,7 +22,7 @@ _WIDE, _HIGH, _N_PLACES = 320, 90, 160
 def fitted_html(model: Any) -> str:
     """Return a fitted model as HTML: of each line its picture, intervals and strongest features."""
     names = feature_names_of(model)
-    order = range(len(model.coef_))
+    order = list(range(len(model.coef_)))
     if is_additive(model):
         order = sorted(order, key=lambda k: -model.lines_[k].importance)
     parts = [_line(model, k, names) for k in order[:_MOST_LINES]]
@@ -123,11 +123,16 @@ def _features(model: Any, k: int, names: Sequence[str]) -> str:
     order = np.argsort(-np.abs(sizes), kind="stable")[:_MOST_FEATURES]
     largest = max(float(np.abs(sizes[order]).max()), 1e-300)
     rows = [
-        f'<tr><td style="text-align:left">{_text(names[j])}</td><td>{model.coef_[k, j]:.4g}</td><td '
-        f'style="text-align:left"><span style="display:inline-block;height:.7em;background:{_COLOURS[int(sizes[j] > 0)]};'
-        f'width:{80 * abs(sizes[j]) / largest:.0f}px"></span></td></tr>'
+        f'<tr><td style="text-align:left">{_text(names[j])}</td><td>{model.coef_[k, j]:.4g}</td>'
+        f'<td style="text-align:left">{_bar(80 * sizes[j] / largest)}</td></tr>'
         for j in order
     ]
     more = f"<tr><td colspan=3>and {len(sizes) - len(order)} more features</td></tr>" if len(sizes) > len(order) else ""
     head = '<tr><td style="text-align:left">feature</td><td>weight</td><td style="text-align:left">× spread</td></tr>'
     return f"<table>{head}{''.join(rows)}{more}</table>"
+
+
+def _bar(length: float) -> str:
+    """Return a bar of so many pixels, in the colour of its sign."""
+    style = f"display:inline-block;height:.7em;width:{abs(length):.0f}px;background:{_COLOURS[int(length > 0)]}"
+    return f'<span style="{style}"></span>'

@@ -49,12 +49,16 @@ def fields_of(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
 def number_field(
     model: Any, name: str, feature: int, values: Floats, *, is_date: bool = False, fill: float | None = None
 ) -> Field:
-    """Return the field of a feature that is a number, by some of its values."""
-    low, middle, high = (float(value) for value in np.quantile(values, [0.0, 0.5, 1.0], method="nearest"))
-    spread = model.feature_spread_[feature] if hasattr(model, "feature_spread_") else np.std(values)
+    """Return the field of a feature that is a number, by some of its values.
+
+    Its range is that of nearly all values, rounded: the outermost ones may be those of a single person.
+    """
+    low, middle, high = (float(value) for value in np.quantile(values, [0.01, 0.5, 0.99], method="nearest"))
+    spread = float(model.feature_spread_[feature] if hasattr(model, "feature_spread_") else np.std(values))
     if is_date:
-        return Field(name, "date", (feature,), middle, low, high, float(spread), fill=fill)
-    return Field(name, "number", (feature,), float(f"{middle:.4g}"), low, high, float(spread), fill=fill)
+        return Field(name, "date", (feature,), middle, low, high, spread, fill=fill)
+    low, middle, high = (float(f"{value:.4g}") for value in (low, middle, high))
+    return Field(name, "number", (feature,), middle, low, high, spread, fill=fill)
 
 
 def importance_of(model: Any) -> Floats:

@@ -73,7 +73,7 @@ def report_html(
     title : str, default=None
         Title of the page.
     n_resamples : int, default=100
-        Resamples from which intervals and stability are taken; 0 leaves them out.
+        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out.
     cv : int, default=5
         Folds of the cross-validation.
     max_rows : int, default=10_000
@@ -91,7 +91,9 @@ def report_html(
     -------
     text : str
     """
-    _check_options(n_resamples=(n_resamples, 0), cv=(cv, 2), max_rows=(max_rows, 20), rows=(rows, 0))
+    _check_options(
+        n_resamples=(n_resamples, 20 if n_resamples else 0), cv=(cv, 2), max_rows=(max_rows, 20), rows=(rows, 0)
+    )
     subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state)
     step = print if verbose > 0 else _silent
     options = {"n_resamples": n_resamples, "cv": cv, "seed": random_state, "n_jobs": n_jobs, "rows": rows}

@@ -25,6 +25,7 @@ MEASURES = ("balanced accuracy", "accuracy", "AUC", "log loss")
 _CURVE_POINTS, _CALIBRATION_BINS = 48, 10
 # Classes with curves and a row in the table of confusions.
 _MOST_CLASSES = 8
+_BOOSTING = "gradient boosting"
 # With more features, gradient boosting is left out: it would take minutes.
 _MOST_BOOSTED = 500
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -46,7 +47,7 @@ def competitors(subject: Subject, seed: int) -> dict[str, Any]:
     logistic = make_pipeline(scaler, LogisticRegression(class_weight=weight, max_iter=300))
     boosting = HistGradientBoostingClassifier(class_weight=weight, random_state=seed)
     few = subject.X.shape[1] <= _MOST_BOOSTED
-    return {"logistic regression": logistic, **({"gradient boosting": boosting} if few else {})}
+    return {"logistic regression": logistic, **({_BOOSTING: boosting} if few else {})}
 
 
 def scores_of(subject: Subject, n_folds: int, seed: int, step: Callable[[str], None]) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def scores_of(subject: Subject, n_folds: int, seed: int, step: Callable[[str], N
     found = {}
     for name, model in models.items():
         step(f"cross-validation: {name}")
-        rows = X.toarray() if sparse.issparse(X) and isinstance(model, HistGradientBoostingClassifier) else X
+        rows = X.toarray() if sparse.issparse(X) and name == _BOOSTING else X
         found[name] = _held_out(clone(model), rows, y, codes, weights, folds)
     own = found[type(subject.model).__name__]
     return {
