@@ -290,8 +290,10 @@ def report(
 
     Example: [bold]melc report model.json patients.csv -o report.html[/bold]
     """
+    from melc.report.page import check_options
     from melc.tables.report import STEPS, open_rows, table_report
 
+    check_options(resamples, cv, max_rows, rows)
     fitted = load_model(model)
     check_output(output, force)
     reporter = Reporter(quiet)

@@ -6,6 +6,7 @@ import html
 import os
 from collections.abc import Callable
 from importlib.resources import files
+from numbers import Integral
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -16,6 +17,8 @@ from melc.report.storage import page_json, visible
 from melc.report.subject import Subject, subject_of
 
 MOST_BYTES = 300_000
+# Fewest resamples that intervals can be made of.
+FEWEST = 20
 _SCRIPTS = ("model.js", "draw.js", "lines.js", "whatif.js", "sections.js", "page.js")
 
 
@@ -91,9 +94,7 @@ def report_html(
     -------
     text : str
     """
-    _check_options(
-        n_resamples=(n_resamples, 20 if n_resamples else 0), cv=(cv, 2), max_rows=(max_rows, 20), rows=(rows, 0)
-    )
+    check_options(n_resamples, cv, max_rows, rows)
     subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state)
     step = print if verbose > 0 else _silent
     options = {"n_resamples": n_resamples, "cv": cv, "seed": random_state, "n_jobs": n_jobs, "rows": rows}
@@ -138,8 +139,14 @@ def check_folder(path: Path) -> None:
         raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
 
 
-def _check_options(**options: tuple[Any, int]) -> None:
-    """Raise ``ValueError`` for numbers that are not whole or below their least value."""
-    for name, (value, least) in options.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name}={value!r} should be a whole number of at least {least}.")
+def check_options(n_resamples: Any, cv: Any, max_rows: Any, rows: Any) -> None:
+    """Raise ``ValueError`` for options that are not whole numbers, or too small."""
+    least = {
+        "n_resamples": (n_resamples, FEWEST if n_resamples else 0),
+        "cv": (cv, 2),
+        "max_rows": (max_rows, 20),
+        "rows": (rows, 0),
+    }
+    for name, (value, lowest) in least.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
+            raise ValueError(f"{name}={value!r} should be a whole number of at least {lowest}.")
