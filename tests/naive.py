@@ -723,3 +723,36 @@ def penalised_likelihood(X, codes, v, penalty=0.3, pseudo_rows=5):
     within = np.mean([np.var(z[codes == c]) for c in (0, 1)])
     size = np.sum((v * X.std(axis=0)) ** 2)
     return likelihood(codes, targets, gains) - penalty * len(v) / n * size / within
+
+
+# ----------------------------------------------------------------------------------------- explanations and resamples
+
+
+def integrated_gradients(function, x, reference, n=2000):
+    """The mean of the gradient of a function of rows along the straight path from the reference to x, times x − r.
+
+    Midpoints of n pieces, central differences.
+    """
+    path = reference + (np.arange(n)[:, None] + 0.5) / n * (x - reference)
+    parts = np.empty(len(x))
+    for j in range(len(x)):
+        step = np.zeros(len(x))
+        step[j] = 1e-6 * max(1.0, abs(x[j] - reference[j]))
+        parts[j] = np.mean((function(path + step) - function(path - step)) / (2 * step[j])) * (x[j] - reference[j])
+    return parts
+
+
+def nearest_change_in_a_plane(predict, x, spread, wanted, farthest, n_angles=720, n_radii=800):
+    """The least radius, in units of the spreads, at which rows around x in all directions of a plane are as wanted."""
+    angles = np.linspace(0, 2 * np.pi, n_angles, endpoint=False)
+    circle = np.column_stack([np.cos(angles), np.sin(angles)]) * spread
+    for radius in np.linspace(0, farthest, n_radii + 1)[1:]:
+        if np.any(wanted(predict(x + radius * circle))):
+            return radius
+    return math.inf
+
+
+def repeated(X, y, counts):
+    """Rows as often as they are drawn."""
+    index = np.repeat(np.arange(len(y)), counts.astype(int))
+    return X[index], y[index]

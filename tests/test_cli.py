@@ -21,6 +21,8 @@ from cli_cases import PROGRAM, call, fit_patients, folder_with_model, patients
 from melc import MELC
 from melc.export import from_json
 from melc.tables import table_model_from_json
+from melc.tables.read import read_table
+from melc.tables.source import Source
 from sqlite_mathematics import needs_sqlite_mathematics
 
 
@@ -265,6 +267,31 @@ class TestExplain:
         assert table_model_from_json(done.stdout).target == "outcome"
         with pytest.raises(ValueError, match="Not a melc model"):
             from_json(done.stdout)
+
+    def test_rows_of_a_table(self, folder):
+        done = call("explain", folder / "model.json", folder / "patients.csv", "--rows", 2)
+        assert done.exit_code == 0, done.output
+        fitted = table_model_from_json((folder / "model.json").read_text())
+        X = fitted.encoding.encode(read_table(Source(str(folder / "patients.csv")))).X[:2]
+        labels, odds = fitted.model.predict(X), fitted.model.decision_function(X)
+        for i in range(2):
+            assert f"row {i + 1}: class {labels[i]}; parts" in done.stdout
+            assert f"{odds[i]:+.4f}" in done.stdout
+        assert "row 3" not in done.stdout
+        changes = [part.split("\n\n")[0] for part in done.stdout.split("nearest change: ")[1:]]
+        assert len(changes) == 2
+        assert all("dose" in text and "sex" not in text for text in changes)  # a text cannot change a little
+
+    def test_rows_are_explained_as_text_only(self, folder):
+        done = call("explain", folder / "model.json", folder / "patients.csv", "--format", "sql")
+        assert done.exit_code == 1
+        assert "Leave out --format sql" in done.stderr
+
+    def test_a_table_without_rows(self, folder, tmp_path):
+        (tmp_path / "empty.csv").write_text("dose,age,sex\n")
+        done = call("explain", folder / "model.json", tmp_path / "empty.csv")
+        assert done.exit_code == 1
+        assert "no rows to explain" in done.stderr
 
     def test_sql(self, folder):
         done = call("explain", folder / "model.json", "--format", "sql", "--table", "my patients")

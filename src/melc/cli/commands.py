@@ -18,7 +18,7 @@ from melc.cli.files import (
     writing,
 )
 from melc.cli.fitting import compared_models, cross_validated_accuracy, fold_scores, n_steps, unfitted_model
-from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat
+from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat, explained
 from melc.cli.options import (
     STANDARD_OUTPUT,
     AsJson,
@@ -188,6 +188,11 @@ def predict(
 @guarded
 def explain(
     model: ModelFile,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Table whose first rows are explained instead of the rule; - is standard input."),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows of DATA that are explained.")] = 5,
     format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = AS_TEXT,
     digits: Annotated[int, typer.Option(min=1, help="Significant digits in the text; 17 shows numbers in full.")] = 5,
     odds: Annotated[
@@ -201,12 +206,19 @@ def explain(
     force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Print the rule of a model as text, JSON, SQL or ONNX.
+    """Print the rule of a model as text, JSON, SQL or ONNX, or explain rows of a table.
+
+    For a row: the part of each feature in its log-odds, and the smallest change of its numbers that changes the class.
 
     Example: [bold]melc explain model.json --format sql --table patients[/bold]
+
+    Example: [bold]melc explain model.json patients.csv --rows 3[/bold]
     """
     fitted = load_model(model)
     check_output(output, force)
+    if data is not None:
+        write_text(output, explained(fitted, data, rows, format))
+        return
     content = FORMATS[format.value](fitted, Details(digits, odds, table))
     if isinstance(content, bytes):
         write_binary(output, content, "ONNX")

@@ -1,4 +1,4 @@
-"""The formats of ``melc explain``: one line for each."""
+"""The formats of ``melc explain``, one line for each; and rows of a table in words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,3 +31,13 @@ FORMATS: dict[str, Callable[[Any, Details], str | bytes]] = {
 
 RuleFormat = StrEnum("RuleFormat", list(FORMATS))  # type: ignore[misc]  # members are known when it runs
 AS_TEXT = RuleFormat("text")
+
+
+def explained(fitted: Any, data: str, rows: int, format: RuleFormat) -> str:
+    """Return the explanations of the first rows of a table as text."""
+    from melc.tables.rows import explained_rows
+    from melc.tables.source import Source
+
+    if format != AS_TEXT:
+        raise ValueError(f"Rows are explained as text. Leave out --format {format.value}, or the table {data!r}.")
+    return explained_rows(fitted, Source(data), rows)

@@ -34,6 +34,8 @@ class Explanation:
         The names of the features.
     reference : ndarray of shape (n_features,)
         The row that the parts are relative to.
+    reference_name : str
+        What the reference is, for texts and pictures.
     deviations : ndarray of shape (n_rows, n_features)
         The rows less the reference.
     coef : ndarray of shape (n_lines, n_features)
@@ -60,6 +62,7 @@ class Explanation:
     classes: NDArray[Any]
     feature_names: list[str] = field(repr=False)
     reference: Floats = field(repr=False)
+    reference_name: str = field(repr=False)
     deviations: Floats = field(repr=False)
     coef: Floats = field(repr=False)
     projections: Floats = field(repr=False)
@@ -94,7 +97,7 @@ class Explanation:
         parts = self.log_odds_parts[row, column]
         order = [j for j in np.argsort(-np.abs(parts), kind="stable") if parts[j] != 0]
         shown, rest = order[:most], order[most:]
-        entries = [("reference: the mean of the training rows", self.base[column])]
+        entries = [(self.reference_name, self.base[column])]
         entries += [
             (f"{self.feature_names[j]} = {self.reference[j] + self.deviations[row, j]:.6g}", parts[j]) for j in shown
         ]
@@ -156,6 +159,7 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
         classes=model.classes_,
         feature_names=feature_names_of(model, feature_names),
         reference=known,
+        reference_name="mean of the training rows" if reference is None else "reference",
         deviations=deviations,
         coef=curves.coef,
         projections=z,

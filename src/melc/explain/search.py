@@ -62,9 +62,10 @@ class Field:
 
     def reach(self, z: Floats) -> Floats:
         """Return a distance beyond which hardly any curve changes, shape (n_rows,)."""
-        lengths = np.maximum(np.linalg.norm(self.moves, axis=1), 1e-300)
+        lengths = np.linalg.norm(self.moves, axis=1)
         far = [np.maximum(z[:, k] - at[0], at[-1] - z[:, k]) for k, (at, _) in enumerate(self.tables)]
-        return np.asarray(np.max([each / length for each, length in zip(far, lengths, strict=True)], axis=0))
+        moving = np.flatnonzero(lengths > _RANK * lengths.max())
+        return np.asarray(np.max([far[k] / lengths[k] for k in moving], axis=0))
 
 
 @dataclass(frozen=True)

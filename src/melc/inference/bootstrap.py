@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.inference.alignment import Aligned, Lines, divergences_of
-from melc.inference.intervals import Interval, ThresholdInterval, accuracy_interval, corrected
+from melc.inference.intervals import Interval, ThresholdInterval, accuracy_interval, limits, unbiased
 from melc.inference.resampling import Refit, checked_number, computed, refit_of, resampled
 from melc.model.units import is_additive
 
@@ -36,7 +36,8 @@ class Bootstrap:
         The divergence less its bias: a number, or with more than two classes an array of shape (n_classes,). Of an
         additive model, that of the log-odds of the classes.
     accuracy : Interval
-        The balanced accuracy on new rows, estimated from the rows that were left out of each resample.
+        The balanced accuracy of the model on new rows: the .632+ estimate, from the rows that were left out of each
+        resample and, to a smaller part, the model's own rows.
     same_optimum : float
         The share of resamples that end in the same optimum: the projections of all rows along the direction of the
         resample and along the model's have a correlation of at least 0.9 in absolute value. With several directions or
@@ -215,8 +216,8 @@ class _Collected:
             spread = self.lines.spread
             largest = np.divide(self.lines.lines[k].length, spread, out=np.zeros_like(spread), where=spread > 0)
             if len(line) >= _FEWEST:
-                _, *limits = corrected(coef[k], np.array([each.coef for each in line]), confidence)
-                low[k], high[k] = (np.clip(limit, -largest, largest) for limit in limits)
+                found = limits(coef[k], np.array([each.coef for each in line]), confidence)
+                low[k], high[k] = (np.clip(limit, -largest, largest) for limit in found)
         return Interval(coef.copy(), low, high)
 
     def _thresholds(self, k: int, line: list[Aligned], n: int, confidence: float) -> list[ThresholdInterval]:
@@ -226,24 +227,33 @@ class _Collected:
             values = values[np.isfinite(values)]
             low, high = -np.inf, np.inf
             if len(values) >= _FEWEST:
-                low, high = (float(limit) for limit in corrected(value, values, confidence)[1:])
+                low, high = (float(limit) for limit in limits(value, values, confidence))
             found.append(ThresholdInterval(float(value), low, high, len(values) / n))
         return found
 
     def _divergence(self, confidence: float) -> Interval:
         data = self.refit.data
         estimate = divergences_of(self.refit.model, data.X, data.codes, data.weights)
-        limits = [np.maximum(each, 0.0) for each in corrected(estimate, np.array(self.divergences), confidence)]
-        return Interval(*(float(each[0]) if len(each) == 1 else each for each in limits))
+        values = np.array(self.divergences)
+        centre = unbiased(estimate, values)
+        found = [np.maximum(each, 0.0) for each in (centre, *limits(centre, values, confidence))]
+        return Interval(*(float(each[0]) if len(each) == 1 else each for each in found))
 
     def _accuracy(self, confidence: float) -> Interval:
-        data, tried = self.refit.data, self.tries > 0
-        hits = self.hits[tried] / self.tries[tried]
-        return accuracy_interval(hits, data.codes[tried], data.weights[tried], self.refit.n_classes, confidence)
+        data, model, n_classes = self.refit.data, self.refit.model, self.refit.n_classes
+        tried = np.where(self.tries > 0, data.weights, 0.0)
+        shares = self.hits / np.maximum(self.tries, 1)
+        correct = model.predict(data.X) == model.classes_[data.codes]
+        totals, squares = (np.bincount(data.codes, each, n_classes) for each in (data.weights, data.weights**2))
+        apparent = np.bincount(data.codes, data.weights * correct, n_classes) / totals
+        seen = np.bincount(data.codes, tried, n_classes)
+        # Nothing is known of a class whose rows were in all resamples, because it has a single one.
+        left_out = np.bincount(data.codes, tried * shares, n_classes) / np.where(seen > 0, seen, 1.0)
+        return accuracy_interval(left_out, apparent, totals**2 / squares, confidence)
 
     def _importances(self, confidence: float) -> Interval | None:
         if not self.importances:
             return None
         estimate = self.refit.model.importances_
-        _, low, high = corrected(estimate, np.array(self.importances), confidence)
-        return Interval(estimate.copy(), np.maximum(low, 0.0), np.maximum(high, 0.0))
+        low, high = limits(estimate, np.array(self.importances), confidence)
+        return Interval(estimate.copy(), np.maximum(low, 0.0), high)

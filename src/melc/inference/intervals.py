@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from melc.arrays import Floats
@@ -29,37 +28,41 @@ class ThresholdInterval:
     share: float
 
 
-def corrected(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return an estimate less its bias, and the limits of its interval.
+def limits(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the limits of an interval around an estimate, as wide as that of the middle values of the resamples.
 
-    The bias is how far the median of the resamples is from the estimate; resamples repeat the bias of the estimate. The
-    interval is as wide as the one that contains the middle values. ``values`` has shape (n, ...), the others (...).
+    ``values`` has shape (n, ...), the others (...). The middle values themselves would contain the truth less often: at
+    a fixed length of the direction, noise in all weights makes each of them smaller, so those of resamples are nearer
+    to zero than the estimate.
     """
     tail = 0.5 * (1 - confidence)
-    low, middle, high = np.quantile(values, [tail, 0.5, 1 - tail], axis=0)
-    centre, half = 2 * estimate - middle, 0.5 * (high - low)
-    return centre, centre - half, centre + half
+    low, high = np.quantile(values, [tail, 1 - tail], axis=0)
+    half = 0.5 * (high - low)
+    return estimate - half, estimate + half
 
 
-def accuracy_interval(
-    hits: Floats, codes: NDArray[np.int64], weights: Floats, n_classes: int, confidence: float
-) -> Interval:
-    """Return the balanced accuracy and its interval, from the share of correct predictions of each row.
+def unbiased(estimate: Floats, values: Floats) -> Floats:
+    """Return an estimate less its bias: resamples repeat it, so that of their median over the estimate is taken off."""
+    return 2 * estimate - np.median(values, axis=0)
 
-    The interval of each class is Wilson's, which does not shrink to a point where all rows are predicted correctly. The
-    distances of its limits are added as those of independent estimates (*method of variance estimates recovery*).
+
+def accuracy_interval(left_out: Floats, apparent: Floats, numbers: Floats, confidence: float) -> Interval:
+    """Return the balanced accuracy on new rows and its interval.
+
+    ``left_out`` is the accuracy of each class on rows that were left out of resamples. It is too low, for a resample
+    has fewer different rows. ``apparent`` is that of the model on its own rows, which is too high. The estimate is the
+    *.632+* mean of both by Efron and Tibshirani, which leans to the first the more the model overfits. ``numbers`` of
+    rows of each class give Wilson's interval, which does not shrink to a point where all rows are predicted correctly;
+    the distances of the limits are added as those of independent estimates (*variance estimates recovery*). All
+    arrays have shape (n_classes,).
     """
-    z = float(ndtri(0.5 * (1 + confidence)))
-    share, low, high = (np.empty(n_classes) for _ in range(3))
-    for c in range(n_classes):
-        w = weights[codes == c]
-        total = float(w.sum())
-        # A class whose rows were never left out could have any accuracy.
-        share[c] = float(w @ hits[codes == c]) / total if total > 0 else 0.5
-        number = total**2 / float(w @ w) if total > 0 else 0.0  # of rows that count equally
-        centre = (share[c] * number + 0.5 * z * z) / (number + z * z)
-        half = z * np.sqrt(number * share[c] * (1 - share[c]) + 0.25 * z * z) / (number + z * z)
-        low[c], high[c] = centre - half, centre + half
-    below, above = (float(np.linalg.norm(each - share)) / n_classes for each in (low, high))
+    gap, most = apparent.mean() - left_out.mean(), apparent.mean() - 1 / len(apparent)
+    overfit = min(1.0, gap / most) if gap > 0 and most > 0 else 0.0
+    weight = 0.632 / (1 - 0.368 * overfit)
+    share = weight * left_out + (1 - weight) * apparent
+    square = float(ndtri(0.5 * (1 + confidence))) ** 2
+    centre = (share * numbers + 0.5 * square) / (numbers + square)
+    half = np.sqrt(square * (numbers * share * (1 - share) + 0.25 * square)) / (numbers + square)
+    below, above = (float(np.linalg.norm(each - share)) / len(share) for each in (centre - half, centre + half))
     mean = float(share.mean())
     return Interval(mean, mean - below, mean + above)

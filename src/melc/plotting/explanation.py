@@ -43,6 +43,8 @@ class ExplanationDisplay:
         Number of features whose parts are in ``rest``.
     labels : tuple of two str, default=("", "")
         The classes that negative and positive log-odds speak for.
+    reference_name : str, default="reference"
+        What the reference is.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class ExplanationDisplay:
     rest: float = 0.0
     n_hidden: int = 0
     labels: tuple[str, str] = field(default=("", ""))
+    reference_name: str = "reference"
 
     @classmethod
     def from_estimator(
@@ -145,6 +148,7 @@ class ExplanationDisplay:
             float(parts[order[len(shown) :]].sum()),
             len(order) - len(shown),
             labels,
+            explanation.reference_name,
         )
         return display.plot(ax=ax, title=title)
 
@@ -161,7 +165,7 @@ class ExplanationDisplay:
         style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
         self.bars_ = self.ax_.barh(places, parts, left=starts, height=0.66, edgecolor="white", **style)
         self._connect(np.concatenate([[self.base], ends]), parts)
-        ticks = ["mean of the training rows", *names, "log-odds of the row"]
+        ticks = [self.reference_name, *names, "log-odds of the row"]
         self.ax_.set_yticks(range(len(ticks)), ticks, fontsize=8, **AS_WRITTEN)
         self.ax_.invert_yaxis()
         self._finish(title)

@@ -1,0 +1,207 @@
+"""The nearest change of class: exact for one line, never a change that is none, and near the best for several lines."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import naive
+from melc import MELC, AdditiveMELC
+from melc.explain import nearest_change
+
+
+def rows(n=300, seed=0):
+    """Three features of different units, of which the third is constant; the class is that of a band."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=n), 40 + 20 * rng.normal(size=n), np.full(n, 3.0)])
+    z = X[:, 0] + (X[:, 1] - 40) / 30
+    return X, np.where(np.abs(z + 0.2 * rng.normal(size=n)) > 0.8, "outside", "inside")
+
+
+@pytest.fixture(scope="module")
+def band():
+    X, y = rows()
+    return MELC(n_init=2, random_state=0).fit(X, y), X
+
+
+def test_every_change_changes_the_class_and_is_as_long_as_it_says(band):
+    model, X = band
+    found = nearest_change(model, X)
+    assert found.found.all()
+    assert found.exact
+    assert np.all(found.labels != model.predict(X))
+    np.testing.assert_array_equal(model.predict(found.rows), found.labels)
+    np.testing.assert_array_equal(found.rows - X, found.changes)
+    lengths = np.linalg.norm(found.changes[:, :2] / X[:, :2].std(axis=0), axis=1)
+    np.testing.assert_allclose(found.distance, lengths, rtol=1e-6)
+    assert not found.changes[:, 2].any()
+
+
+def test_the_change_of_one_line_is_the_smallest(band):
+    """The formula, and brute force in the plane of the two features."""
+    model, X = band
+    found = nearest_change(model, X)
+    z, spread = X @ model.coef_[0], model.feature_spread_
+    apart = np.abs(z[:, None] - model.thresholds_).min(axis=1)
+    np.testing.assert_allclose(found.distance, apart / np.linalg.norm(model.coef_[0] * spread), rtol=1e-9)
+    plane = MELC(n_init=2, random_state=0).fit(X[:, :2], rows()[1])
+    change = nearest_change(plane, X[:12, :2])
+    for i, x in enumerate(X[:12, :2]):
+        before = plane.predict(x[None])[0]
+        radius = naive.nearest_change_in_a_plane(
+            plane.predict, x, plane.feature_spread_, lambda labels, before=before: labels != before, 3.0
+        )
+        assert radius - 3 / 800 - 1e-9 <= change.distance[i] <= radius * (1 + 1e-9)
+
+
+def test_just_before_the_threshold_nothing_changes(band):
+    model, X = band
+    found = nearest_change(model, X)
+    np.testing.assert_array_equal(model.predict(X + found.changes * (1 - 1e-9)), model.predict(X))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, -1e9])
+def test_rounding_does_not_hide_the_change(offset):
+    X, y = rows(120)
+    X = X + offset
+    model = MELC(n_init=1, random_state=0).fit(X, y)
+    found = nearest_change(model, X)
+    assert found.found.all()
+    np.testing.assert_array_equal(model.predict(found.rows), found.labels)
+    assert np.all(found.labels != model.predict(X))
+
+
+def test_only_the_chosen_features_change(band):
+    model, X = band
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = MELC(n_init=2, random_state=0).fit(frame, rows()[1])
+    found = nearest_change(named, frame, features=["b"])
+    assert not found.changes[:, [0, 2]].any()
+    assert np.all(found.labels != model.predict(X))
+    assert np.all(found.distance >= nearest_change(model, X).distance)
+    np.testing.assert_allclose(found.changes, nearest_change(model, X, features=[1]).changes, rtol=1e-9)
+    apart = np.abs((X @ model.coef_[0])[:, None] - model.thresholds_).min(axis=1)
+    np.testing.assert_allclose(np.abs(found.changes[:, 1]), apart / abs(model.coef_[0, 1]), rtol=1e-9)
+
+
+def test_what_cannot_change_is_not_found(band):
+    model, X = band
+    found = nearest_change(model, X[:5], features=[2])  # constant in the training rows
+    assert not found.found.any()
+    assert np.isinf(found.distance).all()
+    np.testing.assert_array_equal(found.rows, X[:5])
+    np.testing.assert_array_equal(found.labels, model.predict(X[:5]))
+    assert "no change" in found.summary(0)
+
+
+def test_rows_of_the_wanted_class_stay(band):
+    model, X = band
+    before = model.predict(X)
+    found = nearest_change(model, X, to="inside")
+    assert np.all(found.labels == "inside")
+    assert not found.distance[before == "inside"].any()
+    np.testing.assert_array_equal(
+        found.distance[before != "inside"], nearest_change(model, X[before != "inside"]).distance
+    )
+    assert "already" in found.summary(int(np.flatnonzero(before == "inside")[0]))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"features": "a"}, r"use \['a'\]"),
+        ({"features": ["weight"]}, "'weight', which is no feature of the model"),
+        ({"features": [3]}, "contains 3, but the model has 3 features"),
+        ({"to": "beside"}, "to='beside' is not a class of the model"),
+    ],
+)
+def test_bad_wishes_are_refused(band, wanted, message):
+    with pytest.raises(ValueError, match=message):
+        nearest_change(*band, **wanted)
+
+
+def test_pipelines_frames_and_sparse_rows(band):
+    model, X = band
+    expected = nearest_change(model, X)
+    np.testing.assert_allclose(nearest_change(model, sparse.csr_array(X)).changes, expected.changes, rtol=1e-12)
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    for scaler in (StandardScaler(), MinMaxScaler()):
+        pipeline = make_pipeline(scaler, MELC(n_init=2, random_state=0)).fit(frame, rows()[1])
+        found = nearest_change(pipeline, frame)
+        np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-3)
+        after = pipeline.predict(pd.DataFrame(found.rows, columns=["a", "b"]))
+        np.testing.assert_array_equal(after, found.labels)
+        assert np.all(after != pipeline.predict(frame))
+        assert found.feature_names == ["a", "b"]
+
+
+def several_classes(n=240):
+    rng = np.random.default_rng(1)
+    y = rng.integers(3, size=n)
+    return rng.normal(size=(n, 2)) * [1, 5] + np.array([[0, 0], [3, 5], [0, 15]])[y], y
+
+
+def ring(n=300):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(n, 2)) * [1, 10]
+    return X, (X[:, 0] ** 2 + (X[:, 1] / 10) ** 2 > 1.4).astype(int)
+
+
+SEARCHED = {
+    "three classes": lambda: (MELC(n_init=2, random_state=0), *several_classes()),
+    "lines": lambda: (AdditiveMELC(random_state=0), *ring()),
+    "lines of three classes": lambda: (AdditiveMELC(random_state=0), *several_classes()),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SEARCHED)
+def test_a_search_comes_close_to_brute_force(case):
+    """It is an upper bound: never shorter than the best, and on these rows at most 2 % longer."""
+    model, X, y = SEARCHED[case]()
+    model.fit(X, y)
+    found = nearest_change(model, X[:40])
+    assert found.found.all()
+    assert not found.exact
+    np.testing.assert_array_equal(model.predict(found.rows), found.labels)
+    assert np.all(found.labels != model.predict(X[:40]))
+    ratios = []
+    for i, x in enumerate(X[:40]):
+        before = model.predict(x[None])[0]
+        radius = naive.nearest_change_in_a_plane(
+            model.predict, x, model.feature_spread_, lambda labels, before=before: labels != before, 4.0
+        )
+        assert found.distance[i] > radius - 4 / 800 - 1e-9
+        ratios.append(found.distance[i] / radius)
+    assert np.max(ratios) < 1.02
+
+
+def test_a_search_for_a_class(band):
+    X, y = several_classes()
+    model = MELC(n_init=2, random_state=0).fit(X, y)
+    found = nearest_change(model, X[:60], to=2)
+    assert found.found.all()
+    assert np.all(found.labels == 2)
+    np.testing.assert_array_equal(model.predict(found.rows), 2)
+    one_feature = nearest_change(model, X[:60], features=[1])
+    assert not one_feature.changes[:, 0].any()
+
+
+def test_the_search_is_repeatable_and_each_row_on_its_own():
+    X, y = ring()
+    model = AdditiveMELC(random_state=0).fit(X, y)
+    first, second = nearest_change(model, X[:30]), nearest_change(model, X[:30])
+    np.testing.assert_array_equal(first.rows, second.rows)
+    single = [nearest_change(model, X[[i]]).distance[0] for i in range(10)]
+    np.testing.assert_allclose(single, first.distance[:10], rtol=0.01)
+
+
+def test_the_summary_shows_old_and_new_values(band):
+    model, X = band
+    found = nearest_change(model, X, feature_names=["height", "weight", "arms"])
+    text = found.summary(4)
+    assert text.startswith(f"class {found.labels[4]} at a distance of {found.distance[4]:.3g}")
+    assert f"{X[4, 1]:.6g} → {found.rows[4, 1]:.6g}" in text
+    assert "arms" not in text

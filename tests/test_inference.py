@@ -1,0 +1,311 @@
+"""Bootstrap and permutation test: what they return, that mirrors and units do not matter, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.stats import binomtest
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import naive
+from melc import MELC, AdditiveMELC
+from melc.inference import bootstrap, permutation_test
+from melc.inference.alignment import Lines
+from melc.inference.intervals import accuracy_interval, limits, unbiased
+from melc.inference.resampling import refit_of, resampled
+
+
+def band(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.where(np.abs(X @ [0.8, 0.6, 0.0] + 0.2 * rng.normal(size=n)) > 0.7, "outside", "inside")
+
+
+def several(n=180):
+    rng = np.random.default_rng(1)
+    y = rng.integers(3, size=n)
+    return rng.normal(size=(n, 2)) + np.array([[0, 0], [3, 0], [0, 3]])[y], y
+
+
+def short(**settings):
+    return MELC(random_state=0, **settings)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = band()
+    model = short().fit(X, y)
+    return model, X, y, bootstrap(model, X, y, n=40, random_state=0)
+
+
+def test_the_intervals_have_the_shapes_of_the_model(fitted):
+    model, _, _, found = fitted
+    assert found.n == 40
+    assert found.confidence == 0.9
+    np.testing.assert_array_equal(found.coef.estimate, model.coef_)
+    assert np.all(found.coef.low < found.coef.high)
+    assert found.coef.low.shape == model.coef_.shape
+    assert [each.value for each in found.thresholds[0]] == model.thresholds_.tolist()
+    assert all(each.low < each.value < each.high and 0.9 <= each.share <= 1 for each in found.thresholds[0])
+    assert 0 < found.divergence.low < found.divergence.estimate < found.divergence.high
+    assert found.divergence.estimate < model.divergence_  # which is biased upward
+    assert 0.5 < found.accuracy.low < found.accuracy.estimate < found.accuracy.high < 1
+    assert found.same_optimum == 1
+    assert found.importances is None
+    assert found.line_shares is None
+
+
+def test_a_resample_by_weights_is_one_by_repeated_rows():
+    X, y = band()
+    refit = refit_of(short().fit(X, y), X, y, None)
+    codes = refit.data.codes
+    counts = resampled(codes, 2, np.random.default_rng(5))
+    np.testing.assert_array_equal(np.bincount(codes, counts), np.bincount(codes))
+    by_weights = refit(7, codes, counts)
+    by_rows = MELC(random_state=7).fit(*naive.repeated(X, codes, counts))
+    np.testing.assert_allclose(by_weights.coef_, by_rows.coef_, atol=1e-9)
+    np.testing.assert_allclose(by_weights.thresholds_, by_rows.thresholds_, atol=1e-9)
+    assert by_weights.divergence_ == pytest.approx(by_rows.divergence_, rel=1e-9)
+
+
+def test_the_bootstrap_is_that_of_fits_to_repeated_rows(fitted):
+    """Slow and obvious: 40 fits to repeated rows, aligned by hand."""
+    model, X, y, found = fitted
+    codes = (y == "outside").astype(int)
+    weights, thresholds, divergences = [], [], []
+    hits, tries = np.zeros(len(y)), np.zeros(len(y))
+    v, s = model.coef_[0], model.feature_spread_
+    for seed in np.random.RandomState(0).randint(2**31 - 1, size=40):
+        counts = resampled(codes, 2, np.random.default_rng(seed))
+        other = MELC(random_state=int(seed)).fit(*naive.repeated(X, codes, counts))
+        u = other.coef_[0]
+        factor = np.linalg.norm(v * s) / np.linalg.norm(u * s) * np.sign(np.corrcoef(X @ u, X @ v)[0, 1])
+        weights.append(u * factor)
+        moved = np.sort((other.thresholds_ - X.mean(axis=0) @ u) * factor + X.mean(axis=0) @ v)
+        thresholds.append(moved)
+        divergences.append(other.divergence_)
+        out = counts == 0
+        tries[out] += 1
+        hits[out] += other.predict(X[out]) == codes[out]
+    assert {len(each) for each in thresholds} == {2}
+    low, high = np.quantile(weights, [0.05, 0.95], axis=0)
+    largest = np.linalg.norm(v * s) / s
+    for limit, sign in ((found.coef.low[0], -1), (found.coef.high[0], 1)):
+        np.testing.assert_allclose(limit, np.clip(v + sign * (high - low) / 2, -largest, largest), atol=1e-8)
+    low, high = np.quantile(thresholds, [0.05, 0.95], axis=0)
+    for i, each in enumerate(found.thresholds[0]):
+        assert each.low == pytest.approx(each.value - (high[i] - low[i]) / 2, abs=1e-8)
+    assert found.divergence.estimate == pytest.approx(2 * model.divergence_ - np.median(divergences), abs=1e-8)
+    out = np.mean([np.mean((hits / tries)[codes == c]) for c in (0, 1)])
+    own = balanced_accuracy_score(y, model.predict(X))
+    weight = 0.632 / (1 - 0.368 * (own - out) / (own - 0.5))
+    assert found.accuracy.estimate == pytest.approx(weight * out + (1 - weight) * own, abs=1e-12)
+
+
+def test_the_intervals_follow_the_units_of_the_features():
+    """A feature mirrored, others in other units and far from zero."""
+    X, y = band()
+    units, offset = np.array([1.0, -1000.0, 0.01]), np.array([0.0, 5000.0, 3.0])
+    found, other = (bootstrap(short().fit(rows, y), rows, y, n=20, random_state=0) for rows in (X, X * units + offset))
+    factor = other.coef.estimate[0, 0] / found.coef.estimate[0, 0]
+    ends = np.sort([other.coef.low * units / factor, other.coef.high * units / factor], axis=0)
+    np.testing.assert_allclose(ends, [found.coef.low, found.coef.high], atol=1e-5)
+    move = offset @ other.coef.estimate[0]
+    for each, expected in zip(other.thresholds[0], found.thresholds[0], strict=True):
+        assert (each.low - move) / factor == pytest.approx(expected.low, abs=1e-5)
+        assert (each.high - move) / factor == pytest.approx(expected.high, abs=1e-5)
+    assert other.accuracy == found.accuracy
+
+
+def test_alignment_undoes_a_mirror():
+    X, y = band()
+    model = short().fit(X, y)
+    mirrored = clone(model).fit(X, y)
+    mirrored.coef_ = -model.coef_
+    decision = model.decisions_[0]
+    mirrored.decisions_ = [
+        type(decision)(decision.densities, 0.0, -decision.thresholds[::-1], decision.codes[::-1], None)
+    ]
+    (aligned,) = Lines.of(model, X, np.ones(len(X))).beside(mirrored)
+    np.testing.assert_allclose(aligned.coef, model.coef_[0], atol=1e-12)
+    np.testing.assert_allclose(aligned.thresholds, model.thresholds_, atol=1e-12)
+    assert aligned.correlation == pytest.approx(1)
+
+
+def test_thresholds_match_by_the_class_above_them():
+    X = np.linspace(-3, 3, 60)[:, None]
+    y = np.abs(X[:, 0]) > 1
+    model = short().fit(X, y)
+    other = clone(model).fit(X + np.where(X > 0, 0.2, 0.0), y)
+    (aligned,) = Lines.of(model, X, np.ones(60)).beside(other)
+    assert np.all(np.abs(aligned.thresholds - model.thresholds_) < 0.3)
+    without = clone(model).fit(X, X[:, 0] > 1)  # one threshold: below it the first class
+    (aligned,) = Lines.of(model, X, np.ones(60)).beside(without)
+    assert np.isnan(aligned.thresholds).tolist() == [True, False]
+
+
+def test_several_classes():
+    X, y = several()
+    model = short().fit(X, y)
+    found = bootstrap(model, X, y, n=20, random_state=0)
+    assert found.coef.low.shape == (3, 2)
+    assert found.divergence.low.shape == (3,)
+    assert len(found.thresholds) == 3
+    assert 0.7 < found.accuracy.estimate < 1
+    assert "class 2 against the rest" in found.summary()
+    test = permutation_test(model, X, y, n=9, random_state=0)
+    assert test.divergence == pytest.approx(np.mean(model.divergence_), rel=0.05)
+    assert test.p_value == 0.1
+
+
+def test_additive_models():
+    X, y = band()
+    model = AdditiveMELC(random_state=0).fit(X, y)
+    found = bootstrap(model, X, y, n=20, random_state=0)
+    assert found.coef.low.shape == model.coef_.shape
+    assert found.line_shares.shape == (len(model.lines_),)
+    assert found.line_shares.max() == 1
+    known = found.line_shares >= 0.25
+    assert np.isfinite(found.coef.low[known]).all()
+    assert np.isinf(found.coef.low[found.line_shares < 0.25]).all()
+    assert not found.coef.low[known][model.coef_[known] == 0].any()
+    np.testing.assert_array_equal(found.importances.estimate, model.importances_)
+    assert np.all((found.importances.low >= 0) & (found.importances.low <= found.importances.high))
+    assert 0 < found.same_optimum <= found.line_shares.mean()
+    assert "line 1, in " in found.summary()
+    assert permutation_test(model, X, y, n=9, random_state=0).p_value == 0.1
+
+
+def test_pipelines_and_searches_give_raw_units():
+    X, y = band()
+    frame = pd.DataFrame(X * [1, 50, 1] + [0, 9, 0], columns=["a", "b", "c"])
+    plain = bootstrap(short().fit(frame, y), frame, y, n=20, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), short())
+    search = GridSearchCV(pipeline, {"melc__gamma": [1.0]}, cv=2)
+    for estimator in (pipeline, search):
+        found = bootstrap(estimator.fit(frame, y), frame, y, n=20, random_state=0)
+        np.testing.assert_allclose(found.coef.low, plain.coef.low, rtol=1e-4)
+        np.testing.assert_allclose(found.accuracy.estimate, plain.accuracy.estimate, atol=0.01)
+        assert found.feature_names == ["a", "b", "c"]
+    assert permutation_test(search, frame, y, n=9, random_state=0).p_value == 0.1
+
+
+def test_sparse_rows_and_weights():
+    X, y = band()
+    model = short().fit(sparse.csr_array(X), y)
+    found = bootstrap(model, sparse.csr_array(X), y, n=20, random_state=0)
+    expected = bootstrap(short().fit(X, y), X, y, n=20, random_state=0)
+    np.testing.assert_allclose(found.coef.low, expected.coef.low, atol=0.02)
+    weights = np.where(np.arange(len(y)) < 140, 1.0, 0.0)
+    model = short().fit(X, y, sample_weight=weights)
+    found = bootstrap(model, X, y, n=20, sample_weight=weights, random_state=0)
+    expected = bootstrap(model, X[:140], y[:140], n=20, random_state=0)
+    np.testing.assert_array_equal(found.coef.low, expected.coef.low)
+    heavy = bootstrap(model, X, y, n=20, sample_weight=3 * weights, random_state=0)
+    assert heavy.accuracy.estimate == pytest.approx(found.accuracy.estimate, abs=0.05)
+
+
+def test_the_gamma_that_was_chosen_is_kept():
+    X, y = band()
+    model = short(gamma="auto").fit(X, y)
+    fixed = short(gamma=model.gamma_).fit(X, y)
+    found, expected = (bootstrap(each, X, y, n=20, random_state=0) for each in (model, fixed))
+    np.testing.assert_allclose(found.divergence.low, expected.divergence.low, rtol=1e-6)
+
+
+def test_the_p_value_counts_the_permutations_that_reach_it():
+    X, y = band(60)
+    noise = np.random.default_rng(3).permutation(y)
+    model = short().fit(X, noise)
+    test = permutation_test(model, X, noise, n=39, random_state=0)
+    assert test.p_value == (1 + np.sum(test.null >= test.divergence)) / 40
+    assert test.p_value > 0.05
+    assert test.divergence == pytest.approx(model.divergence_, rel=1e-6)
+    assert f"p = {test.p_value:.3g}" in test.summary()
+    clear = permutation_test(short().fit(X, y), X, y, n=39, random_state=0)
+    assert clear.p_value == 1 / 40
+
+
+def test_seeds_decide(fitted):
+    model, X, y, found = fitted
+    again = bootstrap(model, X, y, n=40, random_state=0)
+    np.testing.assert_array_equal(again.coef.low, found.coef.low)
+    other = bootstrap(model, X, y, n=40, random_state=1)
+    assert not np.array_equal(other.coef.low, found.coef.low)
+
+
+def test_progress_is_printed(fitted, capsys):
+    model, X, y, _ = fitted
+    bootstrap(model, X, y, n=20, random_state=0, verbose=1)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "[bootstrap] 2 of 20"
+    assert printed[-1] == "[bootstrap] 20 of 20"
+    assert len(printed) == 10
+    permutation_test(model, X, y, n=3, random_state=0, verbose=1)
+    assert capsys.readouterr().out.splitlines()[-1] == "[permutation_test] 3 of 3"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n": 5}, "n=5; expected a whole number of at least 20"),
+        ({"n": 20.5}, "n=20.5"),
+        ({"confidence": 90}, "confidence=90; expected a number between 0 and 1"),
+        ({"sample_weight": [1.0]}, "sample_weight has shape"),
+    ],
+)
+def test_bad_settings_are_refused(fitted, wrong, message):
+    model, X, y, _ = fitted
+    with pytest.raises(ValueError, match=message):
+        bootstrap(model, X, y, **wrong)
+
+
+def test_other_rows_are_refused(fitted):
+    model, X, y, _ = fitted
+    with pytest.raises(ValueError, match="X has 2 features, but the model has 3"):
+        bootstrap(model, X[:, :2], y)
+    with pytest.raises(ValueError, match="pass one label per row"):
+        permutation_test(model, X, y[:-1])
+    with pytest.raises(ValueError, match=r"y has the classes \[0, 1\], but the model those of \['inside', 'outside'\]"):
+        bootstrap(model, X, (y == "inside").astype(int))
+
+
+def test_the_summary_shows_every_interval(fitted):
+    *_, found = fitted
+    text = found.summary()
+    assert "90% intervals from 40 resamples" in text
+    assert f"x0  {found.coef.estimate[0, 0]:.4g} ({found.coef.low[0, 0]:.4g} to {found.coef.high[0, 0]:.4g})" in text
+    assert text.count("threshold") == 2
+
+
+def test_an_interval_is_as_wide_as_the_middle_values():
+    values, estimate = np.arange(101.0)[:, None] + [0, 10], np.array([48.0, 60.0])
+    low, high = limits(estimate, values, 0.9)
+    np.testing.assert_allclose(low, [3, 15])
+    np.testing.assert_allclose(high, [93, 105])
+    np.testing.assert_allclose(unbiased(estimate, values), [46, 60])
+
+
+def test_the_interval_of_an_accuracy_is_wilsons():
+    ones = np.ones(2)
+    perfect = accuracy_interval(ones, ones, 50 * ones, 0.9)
+    assert perfect.estimate == 1
+    assert perfect.high == pytest.approx(1)
+    z = 1.6448536269514722
+    wilson = 50 / (50 + z * z)  # lower limit for 50 of 50
+    assert perfect.low == pytest.approx(1 - np.sqrt(2) * (1 - wilson) / 2)
+    one_class = binomtest(41, 50).proportion_ci(0.9, method="wilson")
+    found = accuracy_interval(np.array([0.82]), np.array([0.82]), np.array([50.0]), 0.9)
+    assert (found.low, found.high) == pytest.approx((one_class.low, one_class.high))
+
+
+def test_a_model_that_overfits_is_judged_by_the_rows_left_out():
+    own, out = np.ones(2), np.full(2, 0.5)
+    assert accuracy_interval(out, own, np.full(2, 30.0), 0.9).estimate == pytest.approx(0.5)
+    some = accuracy_interval(np.full(2, 0.8), own, np.full(2, 30.0), 0.9).estimate
+    assert 0.8 < some < 0.632 * 0.8 + 0.368
+    assert accuracy_interval(own, out, np.full(2, 30.0), 0.9).estimate == pytest.approx(0.632 + 0.184)
