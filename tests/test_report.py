@@ -25,6 +25,7 @@ from melc.report.contents import _places
 from melc.report.counts import axes_of, counted
 from melc.report.fields import MOST_FIELDS
 from melc.report.scores import scores_of
+from melc.report.stability import stability_of
 from melc.report.storage import page_json, visible, with_arrays
 from melc.report.subject import projections, subject_of
 from report_cases import ATTACKS, bands, fitted
@@ -189,6 +190,23 @@ def test_a_class_of_one_row_has_no_cross_validation():
     keep = np.concatenate([np.flatnonzero(y != "high"), np.flatnonzero(y == "high")[:1]])
     data = data_of(report_html(model, X.iloc[keep], y[keep], **QUICK))
     assert data["scores"] == {"reason": "Class high has 1 rows, too few for cross-validation."}
+
+
+# ----------------------------------------------------------------------------------------------------------- stability
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_starts_that_led_to_the_chosen_direction_are_counted(scaled):
+    X, y = bands(300)
+    model = MELC(n_init=5, random_state=0, selection="divergence")
+    model = make_pipeline(StandardScaler(), model) if scaled else model
+    model.fit(X * [1, 100, 1, 0.01], y)
+    about = subject_of(model, X * [1, 100, 1, 0.01], y, max_rows=1000, seed=0)
+    (found,) = stability_of(about, None)["starts"]
+    inner = model[-1] if scaled else model
+    best = [run for run in inner.results_ if run.divergence > 0.99 * inner.divergence_]
+    assert found["n_same"] == len(best) > 0
+    assert not found["linear"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- card

@@ -35,6 +35,7 @@ from melc.cli.options import (
     Impute,
     Lines,
     MaxIter,
+    MaxRows,
     MissingValues,
     ModelFile,
     Positive,
@@ -280,9 +281,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals, 20 or more; 0 for none.")] = 100,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
-    max_rows: Annotated[
-        int, typer.Option(min=20, help="Most rows in cross-validation and resamples; of more, a random sample.")
-    ] = 10_000,
+    max_rows: MaxRows = 10_000,
     rows: Annotated[int, typer.Option(min=0, help="Rows of DATA to put on the page, to choose from.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 1,
     seed: Seed = 0,
@@ -297,8 +296,7 @@ def report(
 ) -> None:
     """Write a page about a model: one HTML file that works offline, with no row of the data unless asked for.
 
-    It shows the densities with thresholds that can be moved, the weights with intervals, a form to try rows, held-out
-    scores, stability, and the rule.
+    It has densities with thresholds that can be moved, a form to try rows, weights with intervals, scores and the rule.
 
     Example: [bold]melc report model.json patients.csv -o report.html[/bold]
     """

@@ -91,6 +91,9 @@ Priors = Annotated[
     str | None,
     typer.Option(help="empirical, or numbers in the order of the classes; by default all classes count equally."),
 ]
+MaxRows = Annotated[
+    int, typer.Option(min=20, help="Most rows in cross-validation and resamples; of more, a random sample.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]

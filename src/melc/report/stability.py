@@ -5,15 +5,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
+from melc.fit.run import BY_LIKELIHOOD, Result
 from melc.inference import bootstrap
-from melc.model.units import fitted_model, is_additive
+from melc.model.units import is_additive
 from melc.report.counts import shown_axes
 from melc.report.storage import visible
 from melc.report.subject import Subject
 
-# Starts whose divergence is within this of the best are said to lead to the same optimum.
-_SAME = 0.01
+# Directions with at least this cosine are said to be the same.
+_SAME = 0.98
 
 
 def resampled(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
@@ -44,41 +46,56 @@ def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
 
 
 def _starts(subject: Subject) -> list[dict[str, Any]]:
-    """Return the divergence that each start of the search led to, for each line that is shown."""
+    """Return, for each line that is shown, the divergence that each start of the search led to, and what was chosen."""
     if is_additive(subject.model):
         return []
-    model, refitted = subject.model, False
-    if not hasattr(model, "results_"):  # read from a file
-        model, refitted = _refitted(subject), True
-    runs = model.results_ if len(subject.labels) > 2 else [model.results_]
-    chosen = np.atleast_1d(model.divergence_)
+    model = _last_step(subject.estimator)
+    refitted = not hasattr(model, "results_")  # read from a file
+    if refitted:
+        model = _last_step(_refitted(subject))
+    several = len(subject.labels) > 2
+    runs, chosen = (model.results_, model.result_) if several else ([model.results_], [model.result_])
     return [
         {
-            "title": f"{visible(subject.labels[k])} against the rest" if len(runs) > 1 else "",
+            "title": f"{visible(subject.labels[k])} against the rest" if several else "",
             "divergences": [float(run.divergence) for run in runs[k]],
-            "chosen": float(chosen[k]),
+            "n_same": sum(_same_direction(model, run, chosen[k]) for run in runs[k]),
+            "chosen": float(chosen[k].divergence),
+            "linear": chosen[k].reason == BY_LIKELIHOOD,
             "refitted": refitted,
         }
         for k in shown_axes(subject)
     ]
 
 
+def _last_step(estimator: Any) -> Any:
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
 def _refitted(subject: Subject) -> Any:
     X, y = subject.sampled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fitted_model(clone(subject.estimator).fit(X, y))
+        return clone(subject.estimator).fit(X, y)
+
+
+def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
+    """Return whether a run ended in about the chosen direction, for standardised features; a mirror image is the same.
+
+    Divergences are no evidence: on large data the runs are on samples.
+    """
+    spread = getattr(model, "feature_spread_", 1.0)
+    first, second = run.direction * spread, chosen.direction * spread
+    return abs(float(first @ second)) >= _SAME * float(np.linalg.norm(first) * np.linalg.norm(second))
 
 
 def _about_starts(start: dict[str, Any]) -> str:
-    values = np.array(start["divergences"])
-    same = int(np.sum(np.abs(values - start["chosen"]) <= _SAME * abs(start["chosen"])))
     title = f"{start['title']}: " if start["title"] else ""
-    again = " of a new fit, since the file of a model does not have its starts" if start["refitted"] else ""
-    linear = "; the direction chosen is a linear one, which predicts the classes better" if not same else ""
+    again = " of a new fit, since the file of a model does not have its starts," if start["refitted"] else ""
+    chosen = "The direction chosen is a linear one, which predicts the classes better. " if start["linear"] else ""
     return (
-        f"{title}{same} of {len(values)} starts{again} led to the divergence of the chosen direction, "
-        f"{start['chosen']:.4g}{linear}."
+        f"{title}{chosen}{start['n_same']} of {len(start['divergences'])} starts{again} led to the direction chosen, "
+        f"of divergence {start['chosen']:.4g}."
     )
 
 
