@@ -253,10 +253,11 @@ def test_many_features_are_kept_at_their_medians():
     y = X[:, 0] + X[:, 1] > 6
     X = pd.DataFrame(X, columns=[f"{'long ' * 20}{j}" for j in range(2000)])
     model = MELC(n_init=1, random_state=0, shrinkage="auto").fit(X, y)
-    text = report_html(model, X, y, **QUICK)
+    text = report_html(model, X, y, cv=2)
     data = data_of(text)
     assert len(text.encode()) <= MOST_BYTES
     assert len(data["fields"]) == MOST_FIELDS
+    assert data["stability"]["text"][-1].startswith("No resamples were drawn. With more than 500 features")
     assert data["weights"]["figures"][0]["hidden"] == 1980
     others = np.setdiff1d(np.arange(2000), data["answers"]["features"])
     rest = model.coef_[0, others] @ np.median(X, axis=0)[others]

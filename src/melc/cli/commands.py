@@ -41,6 +41,7 @@ from melc.cli.options import (
     Positive,
     Priors,
     Quiet,
+    Resamples,
     Seed,
     Selection,
     Shrinkage,
@@ -279,7 +280,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     target: Target = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals, 20 or more; 0 for none.")] = 100,
+    resamples: Resamples = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     max_rows: MaxRows = 10_000,
     rows: Annotated[int, typer.Option(min=0, help="Rows of DATA to put on the page, to choose from.")] = 0,
@@ -303,7 +304,7 @@ def report(
     from melc.report.page import check_options
     from melc.tables.report import STEPS, open_rows, table_report
 
-    check_options(resamples, cv, max_rows, rows)
+    check_options(resamples or 0, cv, max_rows, rows)
     fitted = load_model(model)
     check_output(output, force)
     reporter = Reporter(quiet)

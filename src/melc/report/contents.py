@@ -15,7 +15,7 @@ from melc.report.counts import counted
 from melc.report.features import lines_of, weights_of
 from melc.report.fields import Field, by_importance, features_in, value_of
 from melc.report.scores import scores_of
-from melc.report.stability import resampled, stability_of
+from melc.report.stability import n_resamples_for, resampled, stability_of
 from melc.report.storage import misleads, page_json, visible, with_arrays
 from melc.report.subject import Subject, projections
 
@@ -32,7 +32,7 @@ def contents_of(
     most_bytes: int,
     step: Callable[[str], None],
     *,
-    n_resamples: int,
+    n_resamples: int | None,
     cv: int,
     seed: int,
     n_jobs: int | None,
@@ -44,8 +44,9 @@ def contents_of(
     axes = counted(subject, places)
     step("model card")
     card = card_of(subject)
-    step(f"{n_resamples} resamples")
-    resamples = resampled(subject, n_resamples, seed, n_jobs)
+    n = n_resamples_for(subject, n_resamples)
+    step(f"{n} resamples")
+    resamples = resampled(subject, n, seed, n_jobs)
     data: dict[str, Any] = {
         "kind": type(subject.model).__name__,
         "additive": is_additive(subject.model),

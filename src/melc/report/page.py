@@ -56,7 +56,7 @@ def report_html(
     y: Any,
     *,
     title: str | None = None,
-    n_resamples: int = 100,
+    n_resamples: int | None = None,
     cv: int = 5,
     max_rows: int = 10_000,
     rows: int = 0,
@@ -75,8 +75,9 @@ def report_html(
         As for :func:`write_report`.
     title : str, default=None
         Title of the page.
-    n_resamples : int, default=100
-        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out.
+    n_resamples : int, default=None
+        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out. By default 100, or with
+        more than 500 features, where each fit takes long, none.
     cv : int, default=5
         Folds of the cross-validation.
     max_rows : int, default=10_000
@@ -94,7 +95,7 @@ def report_html(
     -------
     text : str
     """
-    check_options(n_resamples, cv, max_rows, rows)
+    check_options(n_resamples or 0, cv, max_rows, rows)
     subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state)
     step = print if verbose > 0 else _silent
     options = {"n_resamples": n_resamples, "cv": cv, "seed": random_state, "n_jobs": n_jobs, "rows": rows}

@@ -14,8 +14,17 @@ from melc.report.counts import shown_axes
 from melc.report.storage import visible
 from melc.report.subject import Subject
 
+# Resamples, unless the user says how many; none with more features than this.
+_USUALLY, _MANY_FEATURES = 100, 500
 # Directions with at least this cosine are said to be the same.
 _SAME = 0.98
+
+
+def n_resamples_for(subject: Subject, wanted: int | None) -> int:
+    """Return how many resamples to draw: as many as are wanted, or a number that does not take long."""
+    if wanted is not None:
+        return wanted
+    return _USUALLY if subject.X.shape[1] <= _MANY_FEATURES else 0
 
 
 def resampled(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
@@ -40,7 +49,9 @@ def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     text = [_about_starts(start) for start in starts]
     found: dict[str, Any] = {"text": text, "starts": starts, "table": None}
     if resamples is None:
-        return found | {"text": [*text, "No resamples were drawn."]}
+        many = subject.X.shape[1] > _MANY_FEATURES
+        asked = f" With more than {_MANY_FEATURES} features they take long, and are drawn only if asked for."
+        return found | {"text": [*text, f"No resamples were drawn.{asked if many else ''}"]}
     text += _about_resamples(subject, resamples)
     return found | {"table": _thresholds(subject, resamples)}
 
