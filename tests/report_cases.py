@@ -1,10 +1,12 @@
 """Models, rows and pages shared by the tests of melc.report, and a browser to open them in."""
 
+import functools
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from melc import MELC, AdditiveMELC
 
@@ -56,6 +58,13 @@ def random_rows(X, n=1000, seed=1):
     rows = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low), size=(n, X.shape[1]))
     rows[::5] *= 10.0 ** rng.uniform(0, 6, size=(len(rows[::5]), 1))
     return rows
+
+
+@pytest.fixture(autouse=True)
+def little_boosting(monkeypatch):
+    """Gradient boosting takes most of the time of a small report."""
+    few = functools.partial(HistGradientBoostingClassifier, max_iter=2)
+    monkeypatch.setattr("melc.report.scores.HistGradientBoostingClassifier", few)
 
 
 @pytest.fixture(scope="session")

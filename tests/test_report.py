@@ -1,7 +1,6 @@
 """The page about a model: its size, what it counts and scores, what it refuses, and what it does not contain."""
 
 import base64
-import functools
 import json
 import re
 
@@ -10,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
@@ -28,17 +26,10 @@ from melc.report.scores import scores_of
 from melc.report.stability import stability_of
 from melc.report.storage import page_json, visible, with_arrays
 from melc.report.subject import projections, subject_of
-from report_cases import ATTACKS, bands, fitted
+from report_cases import ATTACKS, bands, fitted, little_boosting  # noqa: F401
 
 QUICK = {"n_resamples": 0, "cv": 2}
 MOST_BYTES = 300_000
-
-
-@pytest.fixture(autouse=True)
-def little_boosting(monkeypatch):
-    """Gradient boosting takes most of the time of a small report."""
-    few = functools.partial(HistGradientBoostingClassifier, max_iter=2)
-    monkeypatch.setattr("melc.report.scores.HistGradientBoostingClassifier", few)
 
 
 def data_of(text):

@@ -12,7 +12,7 @@ from melc.explain import nearest_change
 from melc.export import from_json
 from melc.report import report_html, show_report
 from melc.tables import table_model_from_json
-from report_cases import ATTACKS, bands, browser, fitted, open_page, random_rows  # noqa: F401
+from report_cases import ATTACKS, bands, browser, fitted, little_boosting, open_page, random_rows  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -193,6 +193,28 @@ def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  #
     changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
     assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
     assert np.all(model.predict(changed) != model.predict(X[:40]))
+
+
+def test_one_feature_alone_and_fields_left_empty(open_page):  # noqa: F811
+    model, X, y = fitted()
+    page = open_page(report_html(model, X, y, **QUICK))
+    page.get_by_text("One feature alone").click()
+    rows = page.locator(".change details tbody tr")
+    rows.first.wait_for()
+    typical = X.quantile(0.5, interpolation="nearest").map(lambda value: float(f"{value:.4g}")).to_dict()
+    for row in rows.all():
+        name, to, label = (row.locator("th, td").nth(k).text_content() for k in range(3))
+        value = float(to.removeprefix("to ").replace("−", "-"))
+        step = 1e-3 * np.sign(value - typical[name])  # the text has five digits
+        assert model.predict(pd.DataFrame([typical | {name: value + step}])) == [label]
+        assert model.predict(pd.DataFrame([typical | {name: value - step}])) != [label]
+    page.locator(".field input[type=number]").first.fill("")
+    assert page.locator(".answer .refused").text_content() == "Enter a value for dose."
+    page.get_by_role("button", name="Typical values").click()
+    assert page.locator(".answer .class").count() == 1
+    page.locator(".may input").first.uncheck()
+    page.wait_for_function("document.querySelector('.change table')?.textContent.includes('dose') === false")
+    assert page.complaints == []
 
 
 def test_names_are_shown_and_never_run(open_page):  # noqa: F811

@@ -153,7 +153,8 @@ function probabilitiesOf(odds) {
 // ------------------------------------------------------------------------------------------ the nearest change of class
 
 const FARTHEST = 8;  // in standard deviations
-const STEPS = 160;
+const STEPS = 80;
+const MOST_SINGLES = 12;  // features that are tried alone
 
 /** The smallest step along a direction of the features (per standardised unit) that changes the class; null if none. */
 function changeAlong(model, projections, direction) {
@@ -203,16 +204,15 @@ function nearestChange(model, x, spreads) {
       consider(direction, exact ? changeOnLine(line, projections[0], direction, own) : changeAlong(model, projections, direction));
     }
   }
-  if (!exact) for (const direction of singles(spreads)) consider(direction, changeAlong(model, projections, direction));
+  if (!exact) for (const direction of singles(model, spreads)) consider(direction, changeAlong(model, projections, direction));
   return best && settled(model, x, best, own);
 }
 
-function singles(spreads) {
-  const directions = [];
-  spreads.forEach((s, j) => {
-    if (s > 0) for (const sign of [1, -1]) directions.push(spreads.map((_, i) => (i === j ? sign * s : 0)));
-  });
-  return directions;
+/** Steps up and down of the features that move a projection most, one at a time. */
+function singles(model, spreads) {
+  const pulls = spreads.map((s, j) => Math.max(...model.lines.map(({ weights }) => Math.abs(s * weights[j]))));
+  const strongest = pulls.map((_, j) => j).filter((j) => pulls[j] > 0).sort((a, b) => pulls[b] - pulls[a]).slice(0, MOST_SINGLES);
+  return strongest.flatMap((j) => [1, -1].map((sign) => spreads.map((_, i) => (i === j ? sign * spreads[j] : 0))));
 }
 
 function changeOnLine(line, z, direction, own) {

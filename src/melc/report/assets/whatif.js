@@ -3,6 +3,8 @@
 
 const DAY = 86400000;
 const FIELDS_AT_FIRST = 12;
+// Milliseconds without a change of the form before the nearest change of class is looked for.
+const PAUSE = 80;
 
 /** The features of the form from the values of its fields: numbers, or places of categories. */
 function featuresFrom(fields, values, nFeatures) {
@@ -40,7 +42,7 @@ function whatIfSection(model, fields, classes, rows) {
   function answer() {
     const values = inputs.map((input) => input.value());
     const wrong = values.findIndex((value) => !Number.isFinite(value));
-    cancelAnimationFrame(waiting);
+    clearTimeout(waiting);
     if (wrong >= 0) {
       result.replaceChildren(element("p", { class: "refused" }, "Enter a value for ", named(fields[wrong].name), "."));
       change.replaceChildren();
@@ -50,7 +52,8 @@ function whatIfSection(model, fields, classes, rows) {
     result.dataset.code = found.code;
     result.dataset.probabilities = JSON.stringify(found.probabilities);
     result.replaceChildren(...answerNodes(model, found, classes));
-    waiting = requestAnimationFrame(() => change.replaceChildren(...changeNodes(model, fields, values, inputs, found, classes)));
+    const show = () => change.replaceChildren(...changeNodes(model, fields, values, inputs, found, classes));
+    waiting = setTimeout(show, PAUSE);
   }
 
   const start = () => { inputs.forEach((input, i) => input.set(fields[i].typical)); answer(); };
@@ -185,27 +188,32 @@ function changed(field, from, to) {
   return [String(from), String(to)];
 }
 
-/** What one feature alone would have to be. */
+/** What one feature alone would have to be: looked for when it is asked for. */
 function aloneNodes(model, fields, values, free, found, classes) {
-  const x = featuresFrom(fields, values, model.features.length), projections = found.projections;
-  const rows = [];
-  fields.slice(0, FIELDS_AT_FIRST).forEach((field, i) => {
-    if (field.kind === "category") {
-      field.categories.forEach((category, k) => {
-        if (k === values[i] || rows.length > 40) return;
-        const other = values.slice();
-        other[i] = k;
-        const code = classAt(model, projectionsOf(model, featuresFrom(fields, other, x.length)));
-        if (code !== found.code) rows.push([named(field.name), ["to ", named(category)], named(classes[code])]);
-      });
-    } else if (free[i] && field.spread > 0) {
-      const best = singleChange(model, projections, field, x.length);
-      if (best) rows.push([named(field.name), `to ${changed(field, values[i], values[i] + best.step)[1]}`, named(classes[best.code])]);
-    }
+  const details = element("details", {}, element("summary", {}, "One feature alone"));
+  details.addEventListener("toggle", () => {
+    const rows = aloneRows(model, fields, values, free, found, classes);
+    details.append(rows.length ? table(["feature", "change", "class"], rows)
+      : element("p", {}, "No change of one feature alone leads to another class."));
+  }, { once: true });
+  return [details];
+}
+
+function aloneRows(model, fields, values, free, found, classes) {
+  return fields.slice(0, FIELDS_AT_FIRST).flatMap((field, i) => {
+    if (field.kind === "category") return otherCategories(model, fields, values, i, found, classes);
+    const best = free[i] && field.spread > 0 ? singleChange(model, found.projections, field, model.features.length) : null;
+    return best ? [[named(field.name), `to ${changed(field, values[i], values[i] + best.step)[1]}`, named(classes[best.code])]] : [];
   });
-  if (!rows.length) return [];
-  return [element("details", {}, element("summary", {}, "One feature alone"),
-    table(["feature", "change", "class"], rows.slice(0, 24).map((row) => row.map((cell) => (Array.isArray(cell) ? element("span", {}, ...cell) : cell)))))];
+}
+
+/** The categories of a field that would lead to another class. */
+function otherCategories(model, fields, values, i, found, classes) {
+  return fields[i].categories.flatMap((category, k) => {
+    const other = values.map((value, at) => (at === i ? k : value));
+    const code = classAt(model, projectionsOf(model, featuresFrom(fields, other, model.features.length)));
+    return code === found.code ? [] : [[named(fields[i].name), element("span", {}, "to ", named(category)), named(classes[code])]];
+  }).slice(0, 8);
 }
 
 function singleChange(model, projections, field, nFeatures) {
