@@ -55,6 +55,14 @@ def wide(rng: Any, n: int) -> tuple[Any, Any]:
     return X, y
 
 
+def single(rng: Any, n: int) -> tuple[Any, Any]:
+    """Only one feature of four matters, so that its weight is the whole direction."""
+    y = rng.permutation(np.arange(n) % 2)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 2 * y
+    return X, y
+
+
 def three(rng: Any, n: int) -> tuple[Any, Any]:
     """Three classes, one direction for each."""
     y = rng.permutation(np.arange(n) % 3)
@@ -77,7 +85,7 @@ class Case:
         return AdditiveMELC(random_state=seed) if self.additive else MELC(random_state=seed, n_jobs=1)
 
 
-CASES = [Case(linear, 300), Case(band, 300), Case(clusters, 400), Case(wide, 200), Case(three, 300)]
+CASES = [Case(linear, 300), Case(band, 300), Case(clusters, 400), Case(wide, 200), Case(single, 300), Case(three, 300)]
 CASES += [Case(band, 300, additive=True)]
 
 

@@ -56,6 +56,17 @@ def test_the_change_of_one_line_is_the_smallest(band):
         assert radius - 3 / 800 - 1e-9 <= change.distance[i] <= radius * (1 + 1e-9)
 
 
+def test_a_row_on_the_threshold_has_the_shortest_way_down():
+    X = np.arange(20.0)[:, None] / 7
+    model = MELC(n_init=1, random_state=0).fit(X, X[:, 0] > 1)
+    row = model.thresholds_ / model.coef_[0]
+    assert row @ model.coef_[0] == model.thresholds_[0]
+    found = nearest_change(model, row[None])
+    assert found.found[0]
+    assert 0 < found.distance[0] < 1e-12
+    assert found.labels[0] != model.predict(row[None])[0]
+
+
 def test_just_before_the_threshold_nothing_changes(band):
     model, X = band
     found = nearest_change(model, X)
@@ -159,7 +170,7 @@ SEARCHED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SEARCHED)
 def test_a_search_comes_close_to_brute_force(case):
-    """It is an upper bound: never shorter than the best, and on these rows at most 2 % longer."""
+    """It is an upper bound: never shorter than the best, and on these rows not longer than what brute force finds."""
     model, X, y = SEARCHED[case]()
     model.fit(X, y)
     found = nearest_change(model, X[:40])
@@ -175,7 +186,7 @@ def test_a_search_comes_close_to_brute_force(case):
         )
         assert found.distance[i] > radius - 4 / 800 - 1e-9
         ratios.append(found.distance[i] / radius)
-    assert np.max(ratios) < 1.02
+    assert np.max(ratios) < 1.001
 
 
 def test_a_search_for_a_class(band):

@@ -1,5 +1,8 @@
 """Bootstrap and permutation test: what they return, that mirrors and units do not matter, and what is refused."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from melc import MELC, AdditiveMELC
 from melc.inference import bootstrap, permutation_test
-from melc.inference.alignment import Lines
+from melc.inference.alignment import Lines, divergences_of
 from melc.inference.intervals import accuracy_interval, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
 
@@ -92,11 +95,11 @@ def test_the_bootstrap_is_that_of_fits_to_repeated_rows(fitted):
         tries[out] += 1
         hits[out] += other.predict(X[out]) == codes[out]
     assert {len(each) for each in thresholds} == {2}
-    low, high = np.quantile(weights, [0.05, 0.95], axis=0)
+    low, high = np.quantile(weights, [0.05, 0.95], axis=0, method="weibull")
     largest = np.linalg.norm(v * s) / s
     for limit, sign in ((found.coef.low[0], -1), (found.coef.high[0], 1)):
         np.testing.assert_allclose(limit, np.clip(v + sign * (high - low) / 2, -largest, largest), atol=1e-8)
-    low, high = np.quantile(thresholds, [0.05, 0.95], axis=0)
+    low, high = np.quantile(thresholds, [0.05, 0.95], axis=0, method="weibull")
     for i, each in enumerate(found.thresholds[0]):
         assert each.low == pytest.approx(each.value - (high[i] - low[i]) / 2, abs=1e-8)
     assert found.divergence.estimate == pytest.approx(2 * model.divergence_ - np.median(divergences), abs=1e-8)
@@ -178,6 +181,27 @@ def test_additive_models():
     assert 0 < found.same_optimum <= found.line_shares.mean()
     assert "line 1, in " in found.summary()
     assert permutation_test(model, X, y, n=9, random_state=0).p_value == 0.1
+
+
+def test_log_odds_that_are_all_the_same_have_no_divergence():
+    X, y = band()
+    model = AdditiveMELC(random_state=0).fit(X, y)
+    line = replace(model.lines_[0], knots=np.array([0.0]), log_odds=np.array([0.0]))
+    model.lines_, model.coef_ = [line], model.coef_[:1]
+    codes = (y == "outside").astype(int)
+    assert divergences_of(model, X, codes, np.ones(len(y))).tolist() == [0.0]
+
+
+def test_few_rows_and_a_class_of_two():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 2)), np.array([0, 1, 1, 1, 1, 1, 0, 0, 2, 2])
+    for model in (short(), AdditiveMELC(random_state=0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = bootstrap(model.fit(X, y), X, y, n=20, random_state=0)
+        numbers = [found.coef.low, found.coef.high, *vars(found.divergence).values(), *vars(found.accuracy).values()]
+        assert not any(np.isnan(each).any() for each in numbers)
+        assert 0 <= found.accuracy.low <= found.accuracy.estimate <= found.accuracy.high <= 1
 
 
 def test_pipelines_and_searches_give_raw_units():
@@ -285,8 +309,8 @@ def test_the_summary_shows_every_interval(fitted):
 def test_an_interval_is_as_wide_as_the_middle_values():
     values, estimate = np.arange(101.0)[:, None] + [0, 10], np.array([48.0, 60.0])
     low, high = limits(estimate, values, 0.9)
-    np.testing.assert_allclose(low, [3, 15])
-    np.testing.assert_allclose(high, [93, 105])
+    np.testing.assert_allclose(low, [48 - 45.9, 60 - 45.9])  # 0.9 · 102 / 2, from one end of 101 values to the other
+    np.testing.assert_allclose(high, [48 + 45.9, 60 + 45.9])
     np.testing.assert_allclose(unbiased(estimate, values), [46, 60])
 
 

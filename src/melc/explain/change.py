@@ -171,7 +171,8 @@ def _to_nearest_threshold(model: Any, z: Floats, spread: Floats) -> Floats:
         return np.zeros((len(z), len(v)))
     edges = np.concatenate([[-np.inf], thresholds, [np.inf]])
     above = np.searchsorted(thresholds, z, side="right")
-    down, up = z - edges[above], edges[above + 1] - z
+    # A threshold belongs to the interval above it: from there the way down is short, but not zero.
+    down, up = np.maximum(z - edges[above], np.spacing(np.abs(z))), edges[above + 1] - z
     distance = np.where(up <= down, up, -down)
     unit = pull / largest
     return np.asarray(distance[:, None] * (unit * spread) / (largest * float(unit @ unit)))

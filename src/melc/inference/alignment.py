@@ -134,13 +134,14 @@ def divergences_of(model: Any, X: Any, codes: NDArray[np.int64], weights: Floats
     if not is_additive(model):
         return np.atleast_1d(np.asarray(model.divergence_, dtype=np.float64))
     log_odds = model.decision_function(X).reshape(len(codes), -1)
-    of = [1] if log_odds.shape[1] == 1 else range(log_odds.shape[1])
+    classes = [1] if log_odds.shape[1] == 1 else range(log_odds.shape[1])
     drawn = weights > 0
-    return np.array(
-        [
-            cauchy_schwarz_divergence(
-                z[drawn, None], codes[drawn] == c, [1.0], method="moments", sample_weight=weights[drawn]
-            )
-            for c, z in zip(of, log_odds.T, strict=True)
-        ]
-    )
+    every = zip(classes, log_odds[drawn].T, strict=True)
+    return np.array([_divergence(z, codes[drawn] == c, weights[drawn]) for c, z in every])
+
+
+def _divergence(z: Floats, members: NDArray[np.bool_], weights: Floats) -> float:
+    """The divergence of numbers, of shape (n,), of members of a class and others; zero if all numbers are the same."""
+    if np.ptp(z) == 0:
+        return 0.0
+    return cauchy_schwarz_divergence(z[:, None], members, [1.0], method="moments", sample_weight=weights)

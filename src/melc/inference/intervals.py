@@ -36,7 +36,8 @@ def limits(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats,
     to zero than the estimate.
     """
     tail = 0.5 * (1 - confidence)
-    low, high = np.quantile(values, [tail, 1 - tail], axis=0)
+    # Weibull's quantiles have the probability that they are named for, also of few values.
+    low, high = np.quantile(values, [tail, 1 - tail], axis=0, method="weibull")
     half = 0.5 * (high - low)
     return estimate - half, estimate + half
 
