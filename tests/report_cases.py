@@ -95,7 +95,7 @@ def open_page(browser, tmp_path):
         page.on("dialog", lambda dialog: page.complaints.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: page.requests.append(request.url))
         page.goto(path.as_uri())
-        page.wait_for_function("document.querySelectorAll('section').length > 0")
+        page.locator("section").first.wait_for(state="attached")
         return page
 
     yield open_with

@@ -213,7 +213,7 @@ def test_one_feature_alone_and_fields_left_empty(open_page):  # noqa: F811
     page.get_by_role("button", name="Typical values").click()
     assert page.locator(".answer .class").count() == 1
     page.locator(".may input").first.uncheck()
-    page.wait_for_function("document.querySelector('.change table')?.textContent.includes('dose') === false")
+    page.locator(".change > .scroll", has_not_text="dose").wait_for()
     assert page.complaints == []
 
 
