@@ -66,6 +66,22 @@ def test_a_page_is_complete_small_and_refers_to_nothing(additive, n_classes, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_page_with_little_room_leaves_parts_out_and_says_so(additive, monkeypatch):
+    model, X, y = fitted(additive, 3, n=200)
+    full = report_html(model, X, y, **QUICK)
+    sizes = [len(full.encode())]
+    for most in (90_000, 75_000):
+        monkeypatch.setattr("melc.report.page.MOST_BYTES", most)
+        text = report_html(model, X, y, **QUICK)
+        sizes.append(len(text.encode()))
+        assert sizes[-1] <= most
+    assert data_of(text)["left_out"]
+    assert data_of(text)["answers"] is None
+    assert data_of(text)["fields"] == []
+    assert data_of(full)["left_out"] == []
+
+
 def test_the_same_seed_gives_the_same_page():
     model, X, y = fitted(n=200)
     first, second = (report_html(model, X, y, **QUICK) for _ in range(2))

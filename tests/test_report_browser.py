@@ -235,6 +235,17 @@ def test_names_are_shown_and_never_run(open_page):  # noqa: F811
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_very_long_names_of_many_features_and_classes_leave_less_on_the_page(open_page):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 60)), columns=[f"{'né<&>' * 60}{j}" for j in range(60)])
+    y = np.array([f"{'<class> é' * 600}{k}" for k in range(12)])[rng.integers(0, 12, 400)]
+    text = report_html(MELC(n_init=1, random_state=0, shrinkage="auto").fit(X, y), X, y, **QUICK)
+    assert len(text.encode()) <= 300_000
+    page = open_page(text)
+    assert page.locator("section").count() >= 6
+    assert page.complaints == []
+
+
 @pytest.mark.parametrize(("additive", "n_classes"), [(False, 2), (False, 3), (True, 2)])
 def test_the_json_to_copy_is_the_model(open_page, additive, n_classes):  # noqa: F811
     model, X, y = fitted(additive, n_classes)

@@ -21,6 +21,8 @@ from melc.report.subject import Subject, projections
 
 # Lines of the rule as text, and the longest of them.
 _MOST_LINES_OF_TEXT, _LONGEST_LINE = 240, 200
+# The rule in few letters, and room for the reasons why parts are left out.
+_SHORT_RULE, _FOR_REASONS = 4000, 2000
 # Classes with a name on the page; with more there is no form.
 _MOST_CLASSES = 100
 # Larger whole numbers are rounded by browsers.
@@ -96,10 +98,11 @@ def _with_what_fits(
     def fits(more: dict[str, Any]) -> bool:
         return len(page_json(data | more)) <= most_bytes
 
-    form = {"fields": _fields_out(subject), "rows": []}
+    data = _within(data | {"fields": [], "rows": [], "answers": None, "left_out": []}, most_bytes - _FOR_REASONS)
+    form = {"fields": _fields_out(subject)}
     few = len(subject.labels) <= _MOST_CLASSES
     answers = answers_of(subject, places, lambda found: fits(form | {"answers": found})) if few else None
-    data |= form | {"answers": answers, "document": None, "sql": None}
+    data |= (form if answers else {}) | {"answers": answers, "document": None, "sql": None}
     kinds = {"document": _document, "sql": _sql}
     for name, made in kinds.items():
         data |= {name: None, f"{name}_why": ""}
@@ -111,9 +114,25 @@ def _with_what_fits(
         if fits(more):
             data |= more
         else:
-            data[f"{name}_why"] = f"It would make this page larger than {most_bytes // 1000 + 1} kB. {_ELSEWHERE[name]}"
+            data[f"{name}_why"] = f"There is no room for it on this page. {_ELSEWHERE[name]}"
     examples = {"rows": _example_rows(subject, rows)}
     return data | examples if rows and answers and fits(examples) else data
+
+
+def _within(data: dict[str, Any], most_bytes: int) -> dict[str, Any]:
+    """Return the data without as many parts as needed to be small enough; very long names could make them too large."""
+    shorter: list[tuple[str, dict[str, Any]]] = [
+        ("most of the rule", {"rule": data["rule"][:_SHORT_RULE] + "…"}),
+        ("ROC and precision-recall curves", {"scores": data["scores"] | {"curves": []}}),
+        ("lines with their curves", {"lines": []}),
+        ("weights of further lines", {"weights": data["weights"] | {"figures": data["weights"]["figures"][:1]}}),
+        ("further lines", {"axes": data["axes"][:1], "intervals": data["intervals"][:1]}),
+    ]
+    for what, less in shorter:
+        if len(page_json(data)) <= most_bytes:
+            break
+        data = data | less | {"left_out": [*data["left_out"], what]}
+    return data
 
 
 _ELSEWHERE = {

@@ -9,7 +9,7 @@ import numpy as np
 
 # Shorter lists of numbers are written as such.
 _FEW = 12
-_LONGEST_NAME = 120
+_LONGEST_NAME = 80
 # Formatting characters that reverse the direction of the text after them.
 _BIDIRECTIONAL = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 

@@ -7,6 +7,9 @@ function start() {
   const model = data.answers ? modelFrom(data.answers, data.classes.length) : null;
   document.getElementById("lead").append(...leadOf(data));
   document.getElementById("summary").append(...summaryOf(data));
+  if (data.left_out.length) {
+    document.getElementById("summary").after(note(`Left out to keep this page small: ${data.left_out.join(", ")}.`));
+  }
   for (const [id, title, nodes] of sectionsOf(data, model)) {
     document.getElementById("contents").append(element("a", { href: `#${id}` }, title));
     document.getElementById("main").append(element("section", { id }, element("h2", {}, title), nodes));

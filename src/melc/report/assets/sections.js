@@ -30,7 +30,7 @@ function weightsSection(weights) {
 
 /** One of several figures, by a choice of its title; all of them on paper. */
 function several(figures) {
-  if (figures.length === 1) return figures[0][1];
+  if (figures.length < 2) return figures.length ? figures[0][1] : null;
   const shown = figures.map(([, node], i) => element("div", { class: i ? "choice hidden" : "choice" }, node));
   const select = element("select", { onchange: () => shown.forEach((node, i) => node.classList.toggle("hidden", i !== Number(select.value))) },
     figures.map(([title], i) => element("option", { value: i }, shortened(title, 70))));
