@@ -40,7 +40,7 @@ def _about_whiskers(subject: Subject, resamples: Any) -> str:
         return ""
     narrower = "; of all rows they would be narrower" if len(subject.sample) < subject.n_rows else ""
     drawn = f"{resamples.n} resamples{of_sample(subject)}{narrower}"
-    return f" Whiskers are intervals of {resamples.confidence:.0%} confidence, corrected for bias, from {drawn}."
+    return f" Whiskers are intervals of {resamples.confidence:.0%} confidence from {drawn}."
 
 
 def _contributions(subject: Subject, k: int, resamples: Any) -> dict[str, Any]:

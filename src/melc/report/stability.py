@@ -113,7 +113,7 @@ def _about_starts(start: dict[str, Any]) -> str:
 def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
     share, accuracy = f"{resamples.confidence:.0%}", resamples.accuracy
     text = [
-        f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on rows left out of them is "
+        f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on new rows is estimated as "
         f"{accuracy.estimate:.3f} ({share} interval {accuracy.low:.3f} to {accuracy.high:.3f})."
     ]
     if is_additive(subject.model):

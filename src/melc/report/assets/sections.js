@@ -13,7 +13,7 @@ function weightsFigure({ title, rows, hidden, unit }) {
   const bars = rows.map((row, i) => {
     const y = 24 * i + 6;
     return svg("g", { class: "weight" }, svg("title", {}, `${row.name}: ${short(row.value)}`),
-      svg("text", { x: left - 10, y: y + 13, "text-anchor": "end" }, shortened(row.name, Math.floor(left / 7))),
+      svg("text", { x: left - 10, y: y + 13, "text-anchor": "end" }, shortened(row.name, Math.floor((left - 10) / 7.5))),
       svg("rect", { class: row.value < 0 ? "side0" : "side1", x: Math.min(x(0), x(row.value)), y: y + 2, width: Math.abs(x(row.value) - x(0)), height: 14 }),
       row.low === null || row.high === null ? null : svg("path", { class: "whisker", d: `M${x(row.low)} ${y + 5}v8m0 -4H${x(row.high)}m0 -4v8` }));
   });
