@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from melc import __version__
+from melc.cli.builtin import datasets, demo, reproduce
 from melc.cli.console import Reporter, guarded
 from melc.cli.files import (
     check_output,
@@ -42,11 +43,13 @@ from melc.cli.options import (
     Impute,
     Lines,
     MaxIter,
+    MaxRows,
     MissingValues,
     ModelFile,
     Positive,
     Priors,
     Quiet,
+    Resamples,
     Seed,
     Selection,
     Shrinkage,
@@ -58,7 +61,7 @@ from melc.cli.options import (
     Tolerance,
     Weights,
 )
-from melc.cli.printing import print_datasets, print_fit, print_score, print_scores
+from melc.cli.printing import print_fit, print_score, print_scores
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -275,6 +278,52 @@ def plot(
 
 @app.command()
 @guarded
+def report(
+    model: ModelFile,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
+    target: Target = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
+    resamples: Resamples = None,
+    cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
+    max_rows: MaxRows = 10_000,
+    rows: Annotated[int, typer.Option(min=0, help="Rows of DATA to put on the page, to choose from.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 1,
+    seed: Seed = 0,
+    format: Format = TableFormat.auto,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a page about a model: one HTML file that works offline, with no row of the data unless asked for.
+
+    It has densities with thresholds that can be moved, a form to try rows, weights with intervals, scores and the rule.
+
+    Example: [bold]melc report model.json patients.csv -o report.html[/bold]
+    """
+    from melc.report.page import check_options
+    from melc.tables.report import STEPS, open_rows, table_report
+
+    check_options(resamples or 0, cv, max_rows, rows)
+    fitted = load_model(model)
+    check_output(output, force)
+    reporter = Reporter(quiet)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    options = {"n_resamples": resamples, "cv": cv, "seed": seed, "n_jobs": jobs, "rows": rows}
+    with ExitStack() as stack:
+        with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
+            table = stack.enter_context(open_rows(fitted, source, target))
+        with reporter.progress(f"writing {output}", STEPS) as step, reporter.warnings_as_notes():
+            page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
+    write_text(output, page)
+
+
+@app.command()
+@guarded
 def evaluate(
     context: typer.Context,
     data: Data,
@@ -346,63 +395,5 @@ def evaluate(
     print_scores(summarise(folds), cv, as_json)
 
 
-@app.command()
-@guarded
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture.")] = Path("melc-demo"),
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Fit two data sets, compare with logistic regression, and save a picture.
-
-    Example: [bold]melc demo[/bold]
-    """
-    from melc.cli.demo import run
-
-    with Reporter(quiet).progress("demonstration"):
-        run(output, say=(lambda text: None) if quiet else typer.echo)
-
-
-@app.command()
-@guarded
-def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
-    """List the paper's ten data sets and where each is stored.
-
-    Example: [bold]melc datasets[/bold]
-    """
-    from melc.paper.datasets import list_datasets
-
-    print_datasets(list_datasets(), as_json)
-
-
-@app.command()
-@guarded
-def reproduce(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records and report.")] = Path("melc-paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Run a small part of everything, about two minutes.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 2,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing; write the report from existing records.")
-    ] = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Run the paper's evaluation and write a report. If interrupted, run the same command again to continue.
-
-    Example: [bold]melc reproduce --quick[/bold]
-    """
-    from melc.paper.pipeline import reproduce as run
-
-    report = Reporter(quiet)
-    profile = "quick" if quick else "full"
-    try:
-        done = run(output, profile, n_jobs=jobs, report_only=report_only, show_progress=not quiet)
-    except KeyboardInterrupt:
-        report.note(f"finished results are in {output / 'records'}; run the same command again to continue")
-        raise
-    for name, why in done.missing.items():
-        report.note(f"missing data set {name}: {why}")
-    if not quiet:
-        for verdict in done.verdicts:
-            typer.echo(f"{verdict.verdict}: {verdict.claim} — {verdict.measured}")
-        typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")
+for command in (demo, datasets, reproduce):
+    app.command()(command)
