@@ -10,6 +10,10 @@
     Progress bars and the like (public, from 1.9 on; before, they are absent). ``_init_callback_context`` is how an
     estimator reports to them. When it changes: :func:`callback_context` is the only caller.
 
+``_repr_html_inner`` and ``_repr_mimebundle_``
+    What notebooks show of an estimator (the same since 1.6). When they change: :class:`FittedHTMLMixin` is the only
+    user, and without it notebooks show scikit-learn's diagram alone.
+
 What changed too often, or came late, has a few lines of ours instead: :func:`check_weights` and
 :func:`one_blas_thread`.
 """
@@ -45,6 +49,7 @@ except ImportError:  # scikit-learn < 1.9
 __all__ = [
     "HAS_CALLBACKS",
     "CallbackSupportMixin",
+    "FittedHTMLMixin",
     "Interval",
     "StrOptions",
     "callback_context",
@@ -61,6 +66,26 @@ fit_context = _fit_context
 def n_threads_for(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` stands for."""
     return int(_openmp_effective_n_threads(n_jobs))
+
+
+class FittedHTMLMixin:
+    """Shows a fitted estimator in notebooks: what ``_fitted_html`` returns, and below it scikit-learn's diagram.
+
+    It stands before ``BaseEstimator`` in the list of classes.
+    """
+
+    def _fitted_html(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_inner(self) -> str:
+        return self._above(super()._repr_html_inner())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        return {kind: self._above(text) if kind == "text/html" else text for kind, text in shown.items()}
+
+    def _above(self, diagram: str) -> str:
+        return (self._fitted_html() if hasattr(self, "classes_") else "") + diagram
 
 
 def callback_context(estimator: Any, n_runs: int) -> Any:

@@ -9,7 +9,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from melc._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context, with_callbacks
+from melc._sklearn import CallbackSupportMixin, FittedHTMLMixin, Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
 from melc.classifier import GAMMAS, as_it_was_if_refused, checked_projections, probabilities
 from melc.data.dask.door import lazy_on_dask
@@ -17,10 +17,11 @@ from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
 from melc.fit.validation import log_prior_ratios
+from melc.model.html import fitted_html
 from melc.model.line import Line
 
 
-class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, ClassifierMixin, BaseEstimator):
     """Additive Multithreshold Entropy Linear Classifier: a few readable lines instead of one.
 
     The log-odds of a row x are a sum of curves along directions,
@@ -213,6 +214,9 @@ class AdditiveMELC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             return np.column_stack([log_expit(-odds[:, 0]), log_expit(odds[:, 0])])
         return np.asarray(log_softmax(log_expit(odds), axis=1))
+
+    def _fitted_html(self) -> str:
+        return fitted_html(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

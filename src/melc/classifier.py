@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from melc._sklearn import (
     CallbackSupportMixin,
+    FittedHTMLMixin,
     Interval,
     StrOptions,
     fit_context,
@@ -32,13 +33,21 @@ from melc.fit.run import Result
 from melc.fit.solvers import SOLVERS
 from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
+from melc.model.html import fitted_html
 from melc.objective import METHODS
 
 # Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
 GAMMAS = 1e-15, 1e15
 
 
-class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MELC(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    CallbackSupportMixin,
+    FittedHTMLMixin,
+    ClassifierMixin,
+    BaseEstimator,
+):
     """Multithreshold Entropy Linear Classifier.
 
     The classifier finds the direction v that maximises the Cauchy-Schwarz divergence
@@ -337,6 +346,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMix
 
     def _log_odds(self, z: Floats) -> Floats:
         return np.column_stack([decision.log_odds(z[:, k]) for k, decision in enumerate(self.decisions_)])
+
+    def _fitted_html(self) -> str:
+        return fitted_html(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -42,11 +42,13 @@ from melc.cli.options import (
     Impute,
     Lines,
     MaxIter,
+    MaxRows,
     MissingValues,
     ModelFile,
     Positive,
     Priors,
     Quiet,
+    Resamples,
     Seed,
     Selection,
     Shrinkage,
@@ -271,6 +273,52 @@ def plot(
         table = None if source is None else read_table(source)
         picture = draw(fitted, table, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
+
+
+@app.command()
+@guarded
+def report(
+    model: ModelFile,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
+    target: Target = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
+    resamples: Resamples = None,
+    cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
+    max_rows: MaxRows = 10_000,
+    rows: Annotated[int, typer.Option(min=0, help="Rows of DATA to put on the page, to choose from.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 1,
+    seed: Seed = 0,
+    format: Format = TableFormat.auto,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a page about a model: one HTML file that works offline, with no row of the data unless asked for.
+
+    It has densities with thresholds that can be moved, a form to try rows, weights with intervals, scores and the rule.
+
+    Example: [bold]melc report model.json patients.csv -o report.html[/bold]
+    """
+    from melc.report.page import check_options
+    from melc.tables.report import STEPS, open_rows, table_report
+
+    check_options(resamples or 0, cv, max_rows, rows)
+    fitted = load_model(model)
+    check_output(output, force)
+    reporter = Reporter(quiet)
+    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    options = {"n_resamples": resamples, "cv": cv, "seed": seed, "n_jobs": jobs, "rows": rows}
+    with ExitStack() as stack:
+        with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
+            table = stack.enter_context(open_rows(fitted, source, target))
+        with reporter.progress(f"writing {output}", STEPS) as step, reporter.warnings_as_notes():
+            page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
+    write_text(output, page)
 
 
 @app.command()

@@ -10,6 +10,8 @@ _OPTIONS = {
     'selection="likelihood"': "--selection likelihood",
     "max_lines": "--lines",
     "max_iter": "--max-iter",
+    "max_rows": "--max-rows",
+    "n_resamples": "--resamples",
     "n_init": "--n-init",
     "tol": "--tol",
     "gamma": "--gamma",

@@ -91,6 +91,15 @@ Priors = Annotated[
     str | None,
     typer.Option(help="empirical, or numbers in the order of the classes; by default all classes count equally."),
 ]
+MaxRows = Annotated[
+    int, typer.Option(min=20, help="Most rows in cross-validation and resamples; of more, a random sample.")
+]
+Resamples = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Resamples for intervals, 20 or more, 0 for none; default: 100, with over 500 features none."
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]

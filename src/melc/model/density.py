@@ -72,16 +72,16 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
     """
     atoms = joined(points, weights)
     if len(atoms) > _EXACT_SUPPORT:
-        return _condense(atoms, variance)
+        return condense(atoms, variance)
     return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 
-def _condense(atoms: Atoms, variance: float) -> Density:
+def condense(atoms: Atoms, variance: float, bins_per_bandwidth: int = BINS_PER_BANDWIDTH) -> Density:
     """Return about the same density with fewer support points, the outermost ones unchanged."""
     keep = KEPT_AT_EACH_END
     ends, inner = atoms[:keep] + atoms[-keep:], atoms[keep:-keep]
     low, high = inner.points[0], inner.points[-1]
-    width = max(math.sqrt(variance) / BINS_PER_BANDWIDTH, (high - low) / len(inner))
+    width = max(math.sqrt(variance) / bins_per_bandwidth, (high - low) / len(inner))
     n_bins = int((high - low) / width) + 1
     position = (inner.points - low) / width
     bins = np.minimum(position.astype(np.int64), n_bins - 1)

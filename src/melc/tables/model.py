@@ -37,14 +37,17 @@ class TableModel:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return model and encoding as JSON text, to be read by :func:`table_model_from_json`."""
-        document = {
+        return json.dumps(self.to_document(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return model and encoding as dictionaries, lists, strings and numbers."""
+        return {
             "format": FORMAT,
             "version": VERSION,
             "target": self.target,
             "columns": encoding_out(self.encoding),
             "model": to_document(self.model),
         }
-        return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_text(self, *, digits: int | None = None, odds: bool = False) -> str:
         """Return the rule as text, with the reference of every text column; see :func:`melc.export.export_text`."""

@@ -59,7 +59,7 @@ def score_file(fitted: TableModel, source: Source, target: str | None = None, we
         encoded = fitted.encoding.encode(block)
         X = encoded.X
         unseen.update(encoded.n_unseen)
-        truth = _codes(fitted, block.column(target), target)
+        truth = codes_in(fitted, block.column(target), target)
         mass = np.ones(len(truth)) if weights is None else weights_of(block.column(weights), weights)
         found = np.searchsorted(classes, fitted.model.predict(X))
         np.add.at(confusion, (truth, found), mass)
@@ -71,7 +71,7 @@ def score_file(fitted: TableModel, source: Source, target: str | None = None, we
     return Scores(classes.tolist(), confusion, loss / float(confusion.sum()), n_rows, dict(unseen))
 
 
-def _codes(fitted: TableModel, column: Any, name: str) -> Any:
+def codes_in(fitted: TableModel, column: Any, name: str) -> Any:
     """Return the numbers of the classes in a column."""
     truth = known_labels(fitted, labels_of(column, name))
     names = fitted.model.classes_.astype(str)

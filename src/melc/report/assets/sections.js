@@ -1,0 +1,185 @@
+"use strict";
+// The sections that are read rather than moved: weights, lines, scores, stability, card and rule.
+
+const note = (...text) => element("p", { class: "note" }, ...text);
+
+// ------------------------------------------------------------------------------------------------------------- weights
+
+/** Bars of the contributions of features with their intervals. */
+function weightsFigure({ title, rows, hidden, unit }) {
+  const high = 24 * rows.length + 52, right = roomFor(560), left = Math.round(0.34 * right);
+  const values = rows.flatMap((row) => [row.value, row.low ?? row.value, row.high ?? row.value, 0]);
+  const x = scale(Math.min(...values), Math.max(...values), left, right - 14);
+  const bars = rows.map((row, i) => {
+    const y = 24 * i + 6;
+    return svg("g", { class: "weight" }, svg("title", {}, `${row.name}: ${short(row.value)}`),
+      svg("text", { x: left - 10, y: y + 13, "text-anchor": "end" }, shortened(row.name, Math.floor(left / 7))),
+      svg("rect", { class: row.value < 0 ? "side0" : "side1", x: Math.min(x(0), x(row.value)), y: y + 2, width: Math.abs(x(row.value) - x(0)), height: 14 }),
+      row.low === null || row.high === null ? null : svg("path", { class: "whisker", d: `M${x(row.low)} ${y + 5}v8m0 -4H${x(row.high)}m0 -4v8` }));
+  });
+  return element("figure", {}, title ? element("figcaption", {}, title) : null,
+    picture(right, high, "Contributions of the features", bars,
+      svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: high - 44 }),
+      horizontalAxis(x, high - 42, unit, 5)),
+    hidden ? note(`${whole(hidden)} more features with smaller contributions are not shown.`) : null);
+}
+
+function weightsSection(weights) {
+  return [element("p", {}, weights.text), several(weights.figures.map((figure) => [figure.title, weightsFigure(figure)]))];
+}
+
+/** One of several figures, by a choice of its title; all of them on paper. */
+function several(figures) {
+  if (figures.length === 1) return figures[0][1];
+  const shown = figures.map(([, node], i) => element("div", { class: i ? "choice hidden" : "choice" }, node));
+  const select = element("select", { onchange: () => shown.forEach((node, i) => node.classList.toggle("hidden", i !== Number(select.value))) },
+    figures.map(([title], i) => element("option", { value: i }, shortened(title, 70))));
+  return element("div", {}, element("label", { class: "chooser" }, "Show ", select), shown);
+}
+
+// --------------------------------------------------------------------------------------------------------------- lines
+
+/** The curve of a line of an additive model above the densities of both sides. */
+function curveFigure(line, sides) {
+  const { log_odds, knots, densities, range: [low, high] } = line;
+  const x = scale(low, high, 44, 350), most = Math.max(0.1, ...Array.from(log_odds, Math.abs));
+  const y = scale(-most * 1.08, most * 1.08, 190, 10);
+  const ground = scale(0, 2600, 190, 10), places = densities[0].map((_, i, all) => low + (high - low) * i / (all.length - 1));
+  const inside = [low, ...Array.from(knots).filter((z) => z > low && z < high), high];
+  const curve = { knots, log_odds };
+  return element("figure", { class: "curve" },
+    element("figcaption", {}, element("strong", {}, line.title), " ", named(line.terms),
+      element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${line.share === null ? "" : `, in ${percent(line.share)} of the resamples`}`)),
+    picture(360, 232, `Curve of ${line.title}`,
+      densities.map((values, side) => {
+        const path = pathOf(places.map(x), values.map(ground));
+        return svg("g", { class: `density side${side}` },
+          svg("path", { class: "area", d: `${path}L${x(high)} 190L${x(low)} 190Z` }));
+      }),
+      svg("line", { class: "zero", x1: 44, x2: 350, y1: y(0), y2: y(0) }),
+      svg("path", { class: "curve-line", d: pathOf(inside.map((z) => x(z)), inside.map((z) => y(curveAt(curve, z)))) }),
+      verticalAxis(44, y, null, 4), horizontalAxis(x, 190, "z", 5)));
+}
+
+// -------------------------------------------------------------------------------------------------------------- scores
+
+const MODEL_CLASSES = ["model0", "model1", "model2"];
+
+function scoresSection(scores, classes) {
+  if (scores.reason) return [element("p", {}, scores.reason)];
+  const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+  const spread = (values) => Math.sqrt(mean(values.map((v) => (v - mean(values)) ** 2)));
+  const rows = scores.models.map(({ name, folds }, i) => [
+    element("span", {}, element("i", { class: `swatch ${MODEL_CLASSES[i]}` }), name),
+    ...scores.measures.map((_, m) => { const values = folds.map((fold) => fold[m]); return `${mean(values).toFixed(3)} ± ${spread(values).toFixed(3)}`; })]);
+  const groups = [...new Set(scores.curves.map((curve) => curve.class_index))];
+  const names = scores.models.map((model) => model.name);
+  return [
+    element("p", {}, scores.text),
+    table(["held out", ...scores.measures], rows),
+    element("div", { class: "row" },
+      foldsFigure(scores, names), calibrationFigure(scores.calibration)),
+    several(groups.map((k) => [`${classes[k]} against the rest`, curvesFigure(scores.curves.filter((c) => c.class_index === k), names, classes[k])])),
+    scores.confusion.n_classes > 2 ? confusionTable(scores.confusion, classes) : null,
+  ];
+}
+
+function foldsFigure({ models, n_folds }, names) {
+  const all = models.flatMap((model) => model.folds.map((fold) => fold[0]));
+  const pad = 0.1 * (Math.max(...all) - Math.min(...all)) || 0.02;
+  const x = scale(Math.max(0, Math.min(...all) - pad), Math.min(1, Math.max(...all) + pad), 20, 340);
+  return element("figure", {}, element("figcaption", {}, `Balanced accuracy on each of the ${n_folds} folds`),
+    picture(360, 60 + 40 * models.length, "Balanced accuracy of each model on each fold",
+      models.map((model, i) => svg("g", { class: MODEL_CLASSES[i] },
+        svg("text", { x: 20, y: 18 + 40 * i }, names[i]),
+        svg("line", { class: "zero", x1: 20, x2: 340, y1: 30 + 40 * i, y2: 30 + 40 * i }),
+        model.folds.map((fold) => svg("circle", { cx: x(fold[0]), cy: 30 + 40 * i, r: 5 })))),
+      horizontalAxis(x, 22 + 40 * models.length, null, 5)));
+}
+
+function calibrationFigure(bins) {
+  const x = scale(0, 1, 46, 246), y = scale(0, 1, 216, 16);
+  const most = Math.max(...bins.map((bin) => bin[2]));
+  return element("figure", {}, element("figcaption", {}, "Calibration of the held-out probabilities"),
+    picture(360, 262, "Share of rows of the class against predicted probability",
+      svg("line", { class: "zero", x1: 46, y1: 216, x2: 246, y2: 16 }),
+      svg("path", { class: "curve-line", d: pathOf(bins.map((b) => x(b[0])), bins.map((b) => y(b[1]))) }),
+      bins.map(([p, share, n]) => svg("circle", { class: "model0", cx: x(p), cy: y(share), r: 2.5 + 4 * Math.sqrt(n / most) },
+        svg("title", {}, `predicted ${percent(p)}, found ${percent(share)}, ${n} rows`))),
+      verticalAxis(46, y, "found", 5), horizontalAxis(x, 216, "predicted", 5)));
+}
+
+function curvesFigure(curves, names, label) {
+  const draw = (title, field, xLabel, yLabel, x, y, base) => element("figure", {}, element("figcaption", {}, title),
+    picture(360, 262, `${title} of ${label}`,
+      svg("line", { class: "zero", x1: x(0), y1: y(base[0]), x2: x(1), y2: y(base[1]) }),
+      curves.map((curve) => svg("path", { class: `roc ${MODEL_CLASSES[names.indexOf(curve.model)]}`, d: pathOf(curve[field][0].map(x), curve[field][1].map(y)) },
+        svg("title", {}, curve.model))),
+      verticalAxis(46, y, yLabel, 5), horizontalAxis(x, 216, xLabel, 5)));
+  const x = scale(0, 1, 46, 246), y = scale(0, 1, 216, 16), share = curves[0].share;
+  return element("div", { class: "row" },
+    draw("ROC, held out", "roc", "false positives", "true positives", x, y, [0, 1]),
+    draw("Precision and recall, held out", "precision_recall", "recall", "precision", x, y, [share, share]));
+}
+
+function confusionTable({ classes: shown, counts, n_classes }, classes) {
+  const more = n_classes > shown.length ? note(`The ${shown.length} classes with the most rows, of ${whole(n_classes)}.`) : null;
+  return element("div", {}, table(["held out: true class", ...shown.map((k) => element("span", {}, "as ", named(classes[k])))],
+    counts.map((row, i) => [named(classes[shown[i]]), ...row.map((count, k) => (k === i ? element("strong", {}, whole(count)) : whole(count)))])), more);
+}
+
+// ----------------------------------------------------------------------------------------------------------- stability
+
+function stabilitySection(stability) {
+  return [
+    ...stability.text.map((text) => element("p", {}, text)),
+    stability.starts.length ? several(stability.starts.map(({ title, divergences }) => [title, startsFigure(divergences)])) : null,
+    stability.table ? table(stability.table.head, stability.table.rows, stability.table.caption) : null,
+  ];
+}
+
+/** The divergences that the starts led to, as dots that are piled up where they are equal. */
+function startsFigure(divergences) {
+  const low = Math.min(0, ...divergences), wide = roomFor(560);
+  const x = scale(low, Math.max(...divergences) * 1.05 || 1, 20, wide - 20);
+  const piles = new Map();
+  const dots = divergences.map((value) => {
+    const place = Math.round(x(value) / 10) * 10, height = piles.get(place) ?? 0;
+    piles.set(place, height + 1);
+    return [x(value), height];
+  });
+  const top = 14 + 12 * Math.max(...piles.values());
+  return element("figure", {}, element("figcaption", {}, "Divergence that each start led to"),
+    picture(wide, top + 46, "Divergences of the starts", dots.map(([cx, height]) => svg("circle", { class: "model0", cx, cy: top - 8 - 12 * height, r: 5 })),
+      horizontalAxis(x, top + 4, "divergence D", 6)));
+}
+
+// ------------------------------------------------------------------------------------------------------- card and rule
+
+const cardSection = (card) => element("dl", { class: "card" }, card.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+
+/** A text to copy, or why it is not on the page. */
+function copyable(title, text, why) {
+  if (text === null) return element("details", {}, element("summary", {}, title), note(why));
+  const status = element("span", { role: "status" });
+  const shown = element("pre", { tabindex: 0 }, text);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      status.textContent = "copied";
+    } catch {
+      getSelection().selectAllChildren(shown);
+      status.textContent = "selected: copy it with Ctrl-C";
+    }
+  };
+  return element("details", {}, element("summary", {}, title),
+    element("p", {}, element("button", { type: "button", onclick: copy }, `Copy ${title}`), " ", status), shown);
+}
+
+const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** The JSON document of the model as text, with marks of direction escaped: they would show it in another order. */
+function jsonText(document) {
+  const text = JSON.stringify(document, (_, value) => (value instanceof Float64Array ? Array.from(value) : value));
+  return text.replace(DIRECTION_MARKS, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
+}

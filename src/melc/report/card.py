@@ -1,0 +1,101 @@
+"""The model card: data, settings, versions, and the certificate of the divergence."""
+
+import datetime
+import hashlib
+import platform
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from scipy import sparse
+
+from melc._version import __version__
+from melc.divergence import cauchy_schwarz_divergence
+from melc.model.units import is_additive
+from melc.report.counts import shown_axes
+from melc.report.storage import visible
+from melc.report.subject import Subject, projections
+
+_MOST_CLASSES = 20
+
+
+def card_of(subject: Subject) -> list[tuple[str, str]]:
+    """Return the rows of the card: what, and its value."""
+    model = subject.model
+    return [
+        ("Model", f"{type(model).__name__}, {_form_of(subject)}"),
+        ("Rows", f"{subject.n_rows:,}"),
+        ("Features", f"{model.n_features_in_:,}"),
+        ("Classes", _classes(subject)),
+        *({"Missing values": "none"} | subject.about).items(),
+        ("Hash of the rows", f"SHA-256 {rows_hash(subject)}"),
+        ("Settings", ", ".join(f"{name}={value!r}" for name, value in sorted(model.get_params(deep=False).items()))),
+        *_certificates(subject),
+        ("Versions", _versions()),
+        ("Date of this report", f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"),
+    ]
+
+
+def _form_of(subject: Subject) -> str:
+    model, n_classes = subject.model, len(subject.labels)
+    if is_additive(model):
+        return f"{len(model.lines_)} lines, {n_classes} classes"
+    return "one line" if n_classes == 2 else f"{n_classes} lines, one for each class against the rest"
+
+
+def _classes(subject: Subject) -> str:
+    counts = subject.class_counts
+    order = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES])
+    shown = [f"{visible(subject.labels[k])} {counts[k]:,} ({counts[k] / subject.n_rows:.1%})" for k in order]
+    more = [f"and {len(counts) - len(shown)} more"] if len(counts) > len(shown) else []
+    return ", ".join(shown + more)
+
+
+def rows_hash(subject: Subject) -> str:
+    """Return the SHA-256 of the features as doubles, row by row, each block followed by the numbers of its classes."""
+    digest = hashlib.sha256()
+    for X, codes in subject.blocks():
+        rows = X.toarray() if sparse.issparse(X) else X
+        digest.update(np.ascontiguousarray(rows, dtype="<f8").data)
+        digest.update(np.ascontiguousarray(codes, dtype="<i4").data)
+    return digest.hexdigest()
+
+
+def _certificates(subject: Subject) -> list[tuple[str, str]]:
+    """Return the divergence of each shown line on these rows, with its certified error, beside that of the fit."""
+    model = subject.model
+    if is_additive(model):
+        return [("Certificate", "none: the lines of an additive model are chosen by their likelihood")]
+    if model.shrinkage is not None:
+        return [("Divergence", f"{_numbers(model.divergence_)}, as fitted; not computed anew with shrinkage")]
+    eps = model.eps if model.method == "moments" else 1e-6
+    stored = np.atleast_1d(model.divergence_)
+    rows = []
+    for k in shown_axes(subject):
+        own = subject.codes == (1 if len(stored) == 1 else k)
+        gamma = float(getattr(model, "gamma_", 1.0))
+        # Along a direction, only the projections matter.
+        z = np.concatenate([projections(model, X)[:, [k]] for X, _ in subject.blocks()])
+        here = cauchy_schwarz_divergence(z, own, [1.0], gamma=gamma, method="moments", eps=eps)
+        name = "Certificate" if len(stored) == 1 else f"Certificate of {visible(subject.labels[k])}"
+        rows.append((name, _certificate(here, float(stored[k]), eps)))
+    return rows
+
+
+def _certificate(here: float, stored: float, eps: float) -> str:
+    """Return what the divergence on these rows says of the fit; both have an error of at most ``eps``."""
+    same = abs(here - stored) <= 2 * eps + 1e-9 * abs(stored)
+    verdict = "as in the fit" if same else f"{stored:.7g} in the fit: other rows, or rows with weights"
+    return f"divergence {here:.7g} on these rows, certified to ±{eps:g}; {verdict}"
+
+
+def _numbers(values: Any) -> str:
+    return ", ".join(f"{value:.5g}" for value in np.atleast_1d(values)[:_MOST_CLASSES])
+
+
+def _versions() -> str:
+    return (
+        f"melc {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"Python {platform.python_version()}"
+    )

@@ -1,0 +1,182 @@
+"""The contents of a page as data: what always fits, and then as much of the rest as there is room for."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from melc.arrays import Floats
+from melc.model.units import is_additive
+from melc.report.answers import answers_of
+from melc.report.card import card_of
+from melc.report.counts import counted
+from melc.report.features import lines_of, weights_of
+from melc.report.fields import Field, by_importance, features_in, value_of
+from melc.report.scores import scores_of
+from melc.report.stability import n_resamples_for, resampled, stability_of
+from melc.report.storage import misleads, page_json, visible, with_arrays
+from melc.report.subject import Subject, projections
+
+# Lines of the rule as text, and the longest of them.
+_MOST_LINES_OF_TEXT, _LONGEST_LINE = 240, 200
+# Classes with a name on the page; with more there is no form.
+_MOST_CLASSES = 100
+# Larger whole numbers are rounded by browsers.
+_LARGEST_INTEGER = 2**53
+
+
+def contents_of(
+    subject: Subject,
+    most_bytes: int,
+    step: Callable[[str], None],
+    *,
+    n_resamples: int | None,
+    cv: int,
+    seed: int,
+    n_jobs: int | None,
+    rows: int,
+) -> dict[str, Any]:
+    """Return the data of the page, which take at most ``most_bytes`` as JSON."""
+    step("counting rows")
+    places = _places(subject)
+    axes = counted(subject, places)
+    step("model card")
+    card = card_of(subject)
+    n = n_resamples_for(subject, n_resamples)
+    step(f"{n} resamples")
+    resamples = resampled(subject, n, seed, n_jobs)
+    data: dict[str, Any] = {
+        "kind": type(subject.model).__name__,
+        "additive": is_additive(subject.model),
+        "classes": _class_names(subject),
+        "n_rows": subject.n_rows,
+        "n_features": int(subject.model.n_features_in_),
+        "n_sample": len(subject.sample),
+        "axes": axes,
+        "intervals": _threshold_intervals(resamples, axes, is_additive(subject.model)),
+        "weights": weights_of(subject, resamples),
+        "lines": lines_of(subject, resamples),
+        "stability": stability_of(subject, resamples),
+        "card": card,
+        "rule": _shortened(_rule(subject)),
+        "scores": scores_of(subject, cv, seed, step),
+    }
+    step("writing the page")
+    return _with_what_fits(data, subject, places, most_bytes, rows)
+
+
+def _class_names(subject: Subject) -> list[str]:
+    """Return the names of the classes; of very many, only of those with the most rows."""
+    shown = set(np.argsort(-subject.class_counts, kind="stable")[:_MOST_CLASSES].tolist())
+    return [visible(label) if k in shown else "" for k, label in enumerate(subject.labels)]
+
+
+def _places(subject: Subject) -> Floats:
+    """Return the projections (of an additive model the log-odds) of some rows, shape (n, n_axes)."""
+    return projections(subject.model, subject.X[subject.sample])
+
+
+def _threshold_intervals(resamples: Any, axes: list[dict[str, Any]], additive: bool) -> list[list[tuple[float, float]]]:
+    """Return, for each axis, the intervals of its thresholds; none if there are no resamples, or for log-odds."""
+    if resamples is None or additive:
+        return [[] for _ in axes]
+    return [
+        [(each.low, each.high) for each in resamples.thresholds[axis["line"]] if np.isfinite(each.high - each.low)]
+        for axis in axes
+    ]
+
+
+def _with_what_fits(
+    data: dict[str, Any], subject: Subject, places: Floats, most_bytes: int, rows: int
+) -> dict[str, Any]:
+    """Add the form, the JSON document, the SQL query and example rows, as far as there is room for each."""
+
+    def fits(more: dict[str, Any]) -> bool:
+        return len(page_json(data | more)) <= most_bytes
+
+    form = {"fields": _fields_out(subject), "rows": []}
+    few = len(subject.labels) <= _MOST_CLASSES
+    answers = answers_of(subject, places, lambda found: fits(form | {"answers": found})) if few else None
+    data |= form | {"answers": answers, "document": None, "sql": None}
+    kinds = {"document": _document, "sql": _sql}
+    for name, made in kinds.items():
+        data |= {name: None, f"{name}_why": ""}
+        try:
+            more = {name: made(subject.export)}
+        except ValueError as error:
+            data[f"{name}_why"] = str(error)
+            continue
+        if fits(more):
+            data |= more
+        else:
+            data[f"{name}_why"] = f"It would make this page larger than {most_bytes // 1000 + 1} kB. {_ELSEWHERE[name]}"
+    examples = {"rows": _example_rows(subject, rows)}
+    return data | examples if rows and answers and fits(examples) else data
+
+
+_ELSEWHERE = {
+    "document": "melc.export.to_json(model) writes it; models of the command line are JSON files already.",
+    "sql": "melc.export.to_sql(model), or melc explain --format sql on the command line, writes it.",
+}
+
+
+def _sql(exported: Any) -> str:
+    """Return the query; refuse one that would not be shown as it is."""
+    query = str(exported.to_sql())
+    if misleads(query):
+        raise ValueError("A name contains marks that reverse the direction of text. " + _ELSEWHERE["sql"])
+    return query
+
+
+def _document(exported: Any) -> Any:
+    """Return the JSON document of the model; refuse one that a browser would change."""
+    document = exported.to_document()
+    if _has_large_integers(document):
+        raise ValueError("It has whole numbers that browsers round. " + _ELSEWHERE["document"])
+    return with_arrays(document)
+
+
+def _has_large_integers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_large_integers(each) for each in value.values())
+    if isinstance(value, list):
+        return any(_has_large_integers(each) for each in value)
+    return isinstance(value, int) and abs(value) > _LARGEST_INTEGER
+
+
+def _fields_out(subject: Subject) -> list[dict[str, Any]]:
+    """Return the fields of the form, those that matter most first, with places among the features of the form."""
+    place = {int(j): i for i, j in enumerate(features_in(subject.fields))}
+    return [_field_out(field, place) for field in by_importance(subject.model, subject.fields)]
+
+
+def _field_out(field: Field, place: dict[int, int]) -> dict[str, Any]:
+    return asdict(field) | {
+        "name": visible(field.name),
+        "categories": [visible(category) for category in field.categories],
+        "features": [place.get(j, -1) for j in field.features],
+    }
+
+
+def _example_rows(subject: Subject, n: int) -> list[list[float]]:
+    """Return values of the fields for the first rows of the sample."""
+    X = subject.X[subject.sample[:n]]
+    rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    order = by_importance(subject.model, subject.fields)
+    return [[value_of(field, row) for field in order] for row in rows]
+
+
+def _rule(subject: Subject) -> str:
+    return str(subject.export.to_text(digits=5))
+
+
+def _shortened(text: str) -> str:
+    """Return a text with its first lines, none of them very long."""
+    lines = [
+        visible(line) if len(line) <= _LONGEST_LINE else f"{visible(line[:_LONGEST_LINE])}…"
+        for line in text.splitlines()
+    ]
+    more = len(lines) - _MOST_LINES_OF_TEXT
+    return "\n".join(lines[:_MOST_LINES_OF_TEXT] + ([f"… and {more} more lines"] if more > 0 else []))

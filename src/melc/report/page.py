@@ -1,0 +1,153 @@
+"""One HTML page about a fitted model: nothing outside of it is needed to show it."""
+
+import base64
+import hashlib
+import html
+import os
+from collections.abc import Callable
+from importlib.resources import files
+from numbers import Integral
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from melc.export.files import replacing
+from melc.report.contents import contents_of
+from melc.report.storage import page_json, visible
+from melc.report.subject import Subject, subject_of
+
+MOST_BYTES = 300_000
+# Fewest resamples that intervals can be made of.
+FEWEST = 20
+_SCRIPTS = ("model.js", "draw.js", "lines.js", "whatif.js", "sections.js", "page.js")
+
+
+def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Write a page about a fitted model to a file, completely or not at all; return its path.
+
+    Parameters
+    ----------
+    model : MELC, AdditiveMELC, Pipeline of scalers or fitted search
+        A fitted model.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Rows to show the model on: best those it was fitted on, or new ones. May be a memory map.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    path : str or path
+        The file, which is replaced if it exists.
+    **options
+        As for :func:`report_html`.
+
+    Returns
+    -------
+    path : Path
+    """
+    target = Path(path)
+    check_folder(target)
+    text = report_html(model, X, y, **options)
+    with replacing(target) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return target
+
+
+def report_html(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    title: str | None = None,
+    n_resamples: int | None = None,
+    cv: int = 5,
+    max_rows: int = 10_000,
+    rows: int = 0,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> str:
+    """Return a page about a fitted model as HTML text of at most 300,000 bytes.
+
+    The page has counts of rows in bins, but no row of the data unless ``rows`` asks for some. The densities of a
+    ``MELC`` with small classes contain the projections of its training rows, as its JSON file does.
+
+    Parameters
+    ----------
+    model, X, y
+        As for :func:`write_report`.
+    title : str, default=None
+        Title of the page.
+    n_resamples : int, default=None
+        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out. By default 100, or with
+        more than 500 features, where each fit takes long, none.
+    cv : int, default=5
+        Folds of the cross-validation.
+    max_rows : int, default=10_000
+        Cross-validation and resamples use a random sample of so many rows if there are more. Everything else uses all.
+    rows : int, default=0
+        Number of rows of the data to put on the page, to choose from in the form.
+    random_state : int, default=0
+        Seed of samples, folds and resamples.
+    n_jobs : int, default=None
+        Number of processes for the resamples.
+    verbose : int, default=0
+        If positive, print what is being done.
+
+    Returns
+    -------
+    text : str
+    """
+    check_options(n_resamples or 0, cv, max_rows, rows)
+    subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state)
+    step = print if verbose > 0 else _silent
+    options = {"n_resamples": n_resamples, "cv": cv, "seed": random_state, "n_jobs": n_jobs, "rows": rows}
+    return page_of(subject, title or f"{type(subject.model).__name__} report", step, **options)
+
+
+def page_of(subject: Subject, title: str, step: Callable[[str], None], **options: Any) -> str:
+    """Return the page about a subject; ``step`` is told what is being done."""
+    style, script = _asset("style.css"), "\n".join(_asset(name) for name in _SCRIPTS)
+    template = Template(_asset("page.html"))
+    fixed = {
+        "title": html.escape(visible(title)),
+        "style": style,
+        "script": script,
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
+    bare = len(template.substitute(fixed, data="").encode())
+    data = contents_of(subject, MOST_BYTES - bare, step, **options)
+    return template.substitute(fixed, data=page_json(data))
+
+
+def _asset(name: str) -> str:
+    return files("melc.report").joinpath("assets", name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which the page's policy allows this script or style, and no other."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def check_folder(path: Path) -> None:
+    """Raise ``ValueError`` if no file can be written at a path; called before any work is done."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file.")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
+
+
+def check_options(n_resamples: Any, cv: Any, max_rows: Any, rows: Any) -> None:
+    """Raise ``ValueError`` for options that are not whole numbers, or too small."""
+    least = {
+        "n_resamples": (n_resamples, FEWEST if n_resamples else 0),
+        "cv": (cv, 2),
+        "max_rows": (max_rows, 20),
+        "rows": (rows, 0),
+    }
+    for name, (value, lowest) in least.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
+            raise ValueError(f"{name}={value!r} should be a whole number of at least {lowest}.")

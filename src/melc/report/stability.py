@@ -1,0 +1,142 @@
+"""How much the model depends on chance: the starts of its search, and the rows that happened to be drawn."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from melc.fit.run import BY_LIKELIHOOD, Result
+from melc.inference import bootstrap
+from melc.model.units import is_additive
+from melc.report.counts import shown_axes
+from melc.report.storage import visible
+from melc.report.subject import Subject
+
+# Resamples, unless the user says how many; none with more features than this.
+_USUALLY, _MANY_FEATURES = 100, 500
+# Directions with at least this cosine are said to be the same.
+_SAME = 0.98
+
+
+def n_resamples_for(subject: Subject, wanted: int | None) -> int:
+    """Return how many resamples to draw: as many as are wanted, or a number that does not take long."""
+    if wanted is not None:
+        return wanted
+    return _USUALLY if subject.X.shape[1] <= _MANY_FEATURES else 0
+
+
+def resampled(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
+    """Return the bootstrap of the model on the sample of rows, or None if no resamples are wanted."""
+    if n == 0:
+        return None
+    X, y = subject.sampled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the warnings of the fit itself have been given
+        return bootstrap(subject.estimator, X, y, n=n, random_state=seed, n_jobs=n_jobs)
+
+
+def of_sample(subject: Subject) -> str:
+    """Return a remark on the rows that were resampled, if these are not all."""
+    n = len(subject.sample)
+    return "" if n == subject.n_rows else f" of a random sample of {n:,} of the {subject.n_rows:,} rows"
+
+
+def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
+    """Return sentences, the divergences of the starts, and a table of thresholds with their intervals."""
+    starts = _starts(subject)
+    text = [_about_starts(start) for start in starts]
+    found: dict[str, Any] = {"text": text, "starts": starts, "table": None}
+    if resamples is None:
+        many = subject.X.shape[1] > _MANY_FEATURES
+        asked = f" With more than {_MANY_FEATURES} features they take long, and are drawn only if asked for."
+        return found | {"text": [*text, f"No resamples were drawn.{asked if many else ''}"]}
+    text += _about_resamples(subject, resamples)
+    return found | {"table": _thresholds(subject, resamples)}
+
+
+def _starts(subject: Subject) -> list[dict[str, Any]]:
+    """Return, for each line that is shown, the divergence that each start of the search led to, and what was chosen."""
+    if is_additive(subject.model):
+        return []
+    model = _last_step(subject.estimator)
+    refitted = not hasattr(model, "results_")  # read from a file
+    if refitted:
+        model = _last_step(_refitted(subject))
+    several = len(subject.labels) > 2
+    runs, chosen = (model.results_, model.result_) if several else ([model.results_], [model.result_])
+    return [
+        {
+            "title": f"{visible(subject.labels[k])} against the rest" if several else "",
+            "divergences": [float(run.divergence) for run in runs[k]],
+            "n_same": sum(_same_direction(model, run, chosen[k]) for run in runs[k]),
+            "chosen": float(chosen[k].divergence),
+            "linear": chosen[k].reason == BY_LIKELIHOOD,
+            "refitted": refitted,
+        }
+        for k in shown_axes(subject)
+    ]
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _refitted(subject: Subject) -> Any:
+    X, y = subject.sampled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(subject.estimator).fit(X, y)
+
+
+def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
+    """Return whether a run ended in about the chosen direction, for standardised features; a mirror image is the same.
+
+    Divergences are no evidence: on large data the runs are on samples.
+    """
+    spread = getattr(model, "feature_spread_", 1.0)
+    first, second = run.direction * spread, chosen.direction * spread
+    return abs(float(first @ second)) >= _SAME * float(np.linalg.norm(first) * np.linalg.norm(second))
+
+
+def _about_starts(start: dict[str, Any]) -> str:
+    title = f"{start['title']}: " if start["title"] else ""
+    again = " of a new fit, since the file of a model does not have its starts," if start["refitted"] else ""
+    chosen = "The direction chosen is a linear one, which predicts the classes better. " if start["linear"] else ""
+    return (
+        f"{title}{chosen}{start['n_same']} of {len(start['divergences'])} starts{again} led to the direction chosen, "
+        f"of divergence {start['chosen']:.4g}."
+    )
+
+
+def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
+    share, accuracy = f"{resamples.confidence:.0%}", resamples.accuracy
+    text = [
+        f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on rows left out of them is "
+        f"{accuracy.estimate:.3f} ({share} interval {accuracy.low:.3f} to {accuracy.high:.3f})."
+    ]
+    if is_additive(subject.model):
+        text.append("Above the curve of each line stands in how many resamples a line of the same features was found.")
+    else:
+        text.append(f"{resamples.same_optimum:.0%} of the resamples lead to the same optimum.")
+    return text
+
+
+def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:
+    """Return a table of the thresholds with their intervals; of an additive model there is none."""
+    if is_additive(subject.model):
+        return None
+    several = len(subject.labels) > 2
+    rows = [
+        [
+            f"{visible(subject.labels[k])}: threshold {i}" if several else f"threshold {i}",
+            f"{each.value:.4g}",
+            "–" if not np.isfinite(each.low) else f"{each.low:.4g} to {each.high:.4g}",
+            f"{each.share:.0%}",
+        ]
+        for k in shown_axes(subject)
+        for i, each in enumerate(resamples.thresholds[k], start=1)
+    ]
+    head = ["threshold", "value", f"{resamples.confidence:.0%} interval", "resamples that have it"]
+    return {"head": head, "rows": rows, "caption": "Thresholds over the resamples"} if rows else None

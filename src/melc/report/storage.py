@@ -1,0 +1,82 @@
+"""The data of a page as JSON that may stand in a script element, with its arrays of numbers in few bytes."""
+
+import base64
+import json
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+# Shorter lists of numbers are written as such.
+_FEW = 12
+_LONGEST_NAME = 120
+# Formatting characters that reverse the direction of the text after them.
+_BIDIRECTIONAL = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+
+
+def page_json(data: Any) -> str:
+    """Return data with NumPy arrays as JSON; equal arrays are stored once.
+
+    The arrays are in the key ``arrays``, as base64 of little-endian doubles or as [number, how often]; in their places
+    in the key ``data`` there is ``{"$": i}``.
+    """
+    arrays: dict[bytes, int] = {}
+    stored: list[Any] = []
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(each) for key, each in value.items()}
+        if isinstance(value, np.ndarray):
+            return {"$": _place(np.ascontiguousarray(value, dtype="<f8"), arrays, stored)}
+        if isinstance(value, (list, tuple)):
+            return [plain(each) for each in value]
+        return value.item() if isinstance(value, np.generic) else value
+
+    text = json.dumps({"data": plain(data), "arrays": stored}, separators=(",", ":"), allow_nan=False)
+    # Within a script element only these could end it, or begin a comment.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def with_arrays(value: Any) -> Any:
+    """Return plain data with the long lists of floats as arrays."""
+    if isinstance(value, dict):
+        return {key: with_arrays(each) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    if len(value) > _FEW and all(type(each) is float for each in value):
+        return np.array(value)
+    return [with_arrays(each) for each in value]
+
+
+def _place(array: Any, arrays: dict[bytes, int], stored: list[Any]) -> int:
+    """Return the place of an array among those stored, which it joins if it is new."""
+    content = array.tobytes()
+    if content not in arrays:
+        arrays[content] = len(stored)
+        equal = len(array) > 0 and (array == array[0]).all()
+        stored.append([float(array[0]), len(array)] if equal else base64.b64encode(content).decode())
+    return arrays[content]
+
+
+def misleads(text: str) -> bool:
+    """Return whether a text has marks of direction, which show parts of it in another order than they are."""
+    return any(ord(character) in _BIDIRECTIONAL for character in text)
+
+
+def visible(name: str) -> str:
+    """Return a name as it can be shown: control characters and marks of direction escaped, and not too long.
+
+    Examples
+    --------
+    >>> visible("dose\\n\\u202emg")
+    'dose\\\\n\\\\u202emg'
+    """
+    shown = "".join(_escaped(character) for character in name[: 4 * _LONGEST_NAME])
+    if len(name) <= _LONGEST_NAME:
+        return shown
+    return f"{shown[: _LONGEST_NAME - 30]}…{''.join(_escaped(character) for character in name[-20:])}"
+
+
+def _escaped(character: str) -> str:
+    hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or ord(character) in _BIDIRECTIONAL
+    return character.encode("unicode_escape").decode() if hidden else character

@@ -1,0 +1,103 @@
+"""Models, rows and pages shared by the tests of melc.report, and a browser to open them in."""
+
+import functools
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from melc import MELC, AdditiveMELC
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# No network requests of its own, and able to run as root.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+# Names that would run a script, end an element, close an attribute, or turn the text around.
+ATTACKS = [
+    "</script><script>document.title='gone'</script>",
+    "<img src=x onerror=\"document.title='gone'\">",
+    "\"'><b>bold",
+    "$title ${data} $",
+    "line\nbreak\tand\u202eright to left",
+    "x" * 5000,
+    "{{7*7}} <!-- --> &lt; \u2028",
+]
+
+
+def bands(n=600, seed=0, n_classes=2):
+    """Return rows of four features and their classes: an inner and an outer one, or three."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=["dose", "age", "weight", "height"])
+    position = X["dose"] + 0.5 * X["age"] + 0.3 * rng.normal(size=n)
+    if n_classes == 2:
+        return X, np.where(np.abs(position) < 0.7, "inner", "outer")
+    return X, np.array(["low", "middle", "high"])[np.digitize(position + 0.4 * X["weight"] ** 2, [-0.3, 0.8])]
+
+
+def fitted(additive=False, n_classes=2, **data):
+    """Return a fitted model with its rows and labels."""
+    X, y = bands(n_classes=n_classes, **data)
+    kind = AdditiveMELC(max_lines=4, random_state=0) if additive else MELC(n_init=3, random_state=0)
+    return kind.fit(X, y), X, y
+
+
+def random_rows(X, n=1000, seed=1):
+    """Return rows in the range of the data and, every fifth one, far beyond it."""
+    rng = np.random.default_rng(seed)
+    low, high = X.min(axis=0).to_numpy(), X.max(axis=0).to_numpy()
+    rows = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low), size=(n, X.shape[1]))
+    rows[::5] *= 10.0 ** rng.uniform(0, 6, size=(len(rows[::5]), 1))
+    return rows
+
+
+@pytest.fixture(autouse=True)
+def little_boosting(monkeypatch):
+    """Gradient boosting takes most of the time of a small report."""
+    few = functools.partial(HistGradientBoostingClassifier, max_iter=2)
+    monkeypatch.setattr("melc.report.scores.HistGradientBoostingClassifier", few)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium found; on Debian: apt-get install chromium")
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'melc[dev]'")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Return a function that opens a page and records console messages, errors and requests."""
+    contexts = []
+
+    def open_with(text, **options):
+        path = tmp_path / f"page{len(contexts)}.html"
+        path.write_text(text, encoding="utf-8")
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.complaints, page.requests = [], []
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: page.complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: page.requests.append(request.url))
+        page.goto(path.as_uri())
+        page.locator("section").first.wait_for(state="attached")
+        return page
+
+    yield open_with
+    for context in contexts:
+        context.close()

@@ -1,0 +1,295 @@
+"""The report in a browser: it answers as predict does, counts as NumPy does, and asks for nothing."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli_cases import call, patients
+from melc import MELC
+from melc.explain import nearest_change
+from melc.export import from_json
+from melc.report import report_html, show_report
+from melc.tables import table_model_from_json
+from report_cases import ATTACKS, bands, browser, fitted, little_boosting, open_page, random_rows  # noqa: F401
+
+pytestmark = pytest.mark.slow
+
+QUICK = {"n_resamples": 0, "cv": 2}
+
+# Enters rows into the fields of the form, one after the other, and reads what the page says. A field has the values of
+# the rows under its name; a category is entered as its text.
+ASK = """(rows) => {
+  const fields = [...document.querySelectorAll(".field")].map((field) =>
+    [field.querySelector(".name").textContent, field.querySelector("select, input")]);
+  return rows.map((row) => {
+    for (const [name, input] of fields) {
+      input.value = input.tagName === "SELECT"
+        ? [...input.options].findIndex((option) => option.textContent === row[name]) : row[name];
+    }
+    fields[0][1].dispatchEvent(new Event("input"));
+    const answer = document.querySelector(".answer");
+    return [answer.querySelector(".class strong").textContent, JSON.parse(answer.dataset.probabilities)];
+  });
+}"""
+
+
+def asked(page, frame):
+    """Return the classes and probabilities that the form gives for the rows of a data frame."""
+    answers = page.evaluate(ASK, frame.to_dict("records"))
+    return np.array([label for label, _ in answers]), np.array([proba for _, proba in answers])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("additive", [False, True])
+def test_the_form_answers_as_predict_does(open_page, additive, n_classes):  # noqa: F811
+    model, X, y = fitted(additive, n_classes)
+    page = open_page(report_html(model, X, y, **QUICK))
+    rows = pd.DataFrame(random_rows(X), columns=X.columns)
+    labels, proba = asked(page, rows)
+    assert labels.tolist() == model.predict(rows).tolist()
+    np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=1e-9, atol=1e-12)
+    assert len(set(labels)) == n_classes
+    assert page.complaints == []
+    assert len(page.requests) == 1
+
+
+def test_the_form_of_a_table_takes_its_raw_columns(open_page, tmp_path):  # noqa: F811
+    rng = np.random.default_rng(0)
+    frame = patients(400).assign(
+        town=rng.choice(["Aa", "</script><b>", "Łódź", "it's"], 400),
+        admitted=np.datetime_as_string(np.datetime64("2024-01-01") + rng.integers(0, 300, 400)),
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model, output = tmp_path / "m.json", tmp_path / "r.html"
+    made = call("fit", tmp_path / "t.csv", "-t", "outcome", "--drop", "id", "--no-cv", "-o", model)
+    assert made.exit_code == 0, made.output
+    made = call("report", model, tmp_path / "t.csv", "-o", output, "--resamples", 0, "--cv", 2, "-q")
+    assert (made.exit_code, made.output) == (0, "")
+    page = open_page(output.read_text(encoding="utf-8"))
+    new = frame.drop(columns=["id", "outcome"]).iloc[rng.integers(0, 400, 1000)].reset_index(drop=True)
+    new = new.assign(dose=rng.normal(scale=2, size=1000), age=rng.normal(50, 20, 1000))
+    loaded = table_model_from_json(model.read_text(encoding="utf-8"))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    expected = call("predict", model, tmp_path / "new.csv").stdout.split()[1:]
+    labels, proba = asked(page, new)
+    assert labels.tolist() == expected
+    assert len(set(expected)) == 2
+    assert proba.shape == (1000, len(loaded.model.classes_))
+    assert page.complaints == []
+
+
+def axis_counts(page):
+    """Return the thresholds and the matrix that a page shows on its first axis."""
+    return page.evaluate(
+        """() => { const { axis } = document.querySelector(".axis-panel");
+        const number = (cell) => Number(cell.textContent.replaceAll("\\u202f", ""));
+        const cells = [...document.querySelectorAll(".axis-panel tbody tr")].map((row) =>
+          [...row.querySelectorAll("td")].slice(0, 2).map(number));
+        return { thresholds: axis.chosen.map((i) => axis.edges[i]), codes: axis.shownCodes, cells }; }"""
+    )
+
+
+def counted_by_numpy(z, side, thresholds, codes):
+    predicted = np.asarray(codes)[np.searchsorted(thresholds, z, side="right")]
+    return [[int(np.sum((side == a) & (predicted == b))) for b in (0, 1)] for a in (0, 1)]
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_the_matrix_follows_thresholds_that_are_dragged_or_moved_by_keys(open_page, additive):  # noqa: F811
+    model, X, y = fitted(additive)
+    z = model.decision_function(X) if additive else model.transform(X)[:, 0]
+    side = (y == "outer").astype(int)
+    page = open_page(report_html(model, X, y, **QUICK))
+    seen = [axis_counts(page)]
+    assert seen[0]["cells"] == [
+        [int(np.sum((y == a) & (model.predict(X) == b))) for b in model.classes_] for a in model.classes_
+    ]
+    box = page.locator(".threshold circle").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 60, box["y"] + 20, steps=5)
+    seen.append(axis_counts(page))
+    page.mouse.up()
+    page.mouse.move(10, 10)
+    for key in ("ArrowRight", "PageUp", "ArrowUp", "Shift+ArrowLeft", "End", "Home"):
+        page.locator(".threshold").last.press(key)
+        seen.append(axis_counts(page))
+    for state in seen:
+        assert state["cells"] == counted_by_numpy(z, side, state["thresholds"], state["codes"])
+    assert len({json.dumps(state["thresholds"]) for state in seen}) == len(seen)
+    page.get_by_role("button", name="Back to the model").click()
+    assert axis_counts(page) == seen[0]
+    assert page.complaints == []
+
+
+def test_a_threshold_is_dragged_by_touch(open_page):  # noqa: F811
+    model, X, y = fitted()
+    page = open_page(report_html(model, X, y, **QUICK), has_touch=True, viewport={"width": 375, "height": 700})
+    before = axis_counts(page)
+    box = page.locator(".threshold circle").first.bounding_box()
+    start = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    session = page.context.new_cdp_session(page)
+    for kind, x in (("touchStart", start["x"]), ("touchMove", start["x"] - 30), ("touchEnd", None)):
+        points = [] if x is None else [{"x": x, "y": start["y"]}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert axis_counts(page)["thresholds"][0] < before["thresholds"][0]
+
+
+@pytest.mark.parametrize("prior", [0.2, 0.9])
+def test_the_prior_moves_the_thresholds_to_those_of_a_fit_with_it(open_page, prior):  # noqa: F811
+    model, X, y = fitted()
+    page = open_page(report_html(model, X, y, **QUICK))
+    slider = page.locator(".prior input")
+    value = round(float(np.log(prior / (1 - prior))) / 0.05) * 0.05
+    slider.evaluate("(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value)
+    shown = 1 / (1 + np.exp(-value))
+    again = MELC(n_init=3, random_state=0, priors=[1 - shown, shown]).fit(X, y)
+    state = axis_counts(page)
+    assert len(state["thresholds"]) == len(again.thresholds_)
+    width = np.ptp(model.transform(X)) / 200
+    np.testing.assert_allclose(state["thresholds"], again.thresholds_, atol=width)
+    z, side = model.transform(X)[:, 0], (y == "outer").astype(int)
+    assert state["cells"] == counted_by_numpy(z, side, state["thresholds"], state["codes"])
+
+
+def test_the_prior_of_an_additive_model_moves_its_odds(open_page):  # noqa: F811
+    model, X, y = fitted(additive=True)
+    page = open_page(report_html(model, X, y, **QUICK))
+    page.locator(".prior input").evaluate("(node) => { node.value = 1; node.dispatchEvent(new Event('input')); }")
+    assert axis_counts(page)["thresholds"] == pytest.approx([-1], abs=0.2)
+
+
+def test_the_nearest_change_is_that_of_melc_explain(open_page):  # noqa: F811
+    model, X, y = fitted()
+    page = open_page(report_html(model, X, y, **QUICK))
+    rows = random_rows(X, 50)[1::5]
+    found = page.evaluate(
+        """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
+        const data = resolved(stored.data, stored.arrays.map(arrayFrom)), model = modelFrom(data.answers, 2);
+        const spreads = []; data.fields.forEach((field) => { spreads[field.features[0]] = field.spread; });
+        return rows.map((row) => nearestChange(model, row, spreads)); }""",
+        rows.tolist(),
+    )
+    exact = nearest_change(model, pd.DataFrame(rows, columns=X.columns))
+    np.testing.assert_allclose([each["distance"] for each in found], exact.distance, rtol=1e-6)
+    np.testing.assert_allclose([each["row"] for each in found], exact.rows, rtol=1e-6, atol=1e-9)
+    changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
+    assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  # noqa: F811
+    model, X, y = fitted(additive, 3)
+    page = open_page(report_html(model, X, y, **QUICK))
+    found = page.evaluate(
+        """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
+        const data = resolved(stored.data, stored.arrays.map(arrayFrom)), model = modelFrom(data.answers, 3);
+        const spreads = []; data.fields.forEach((field) => { spreads[field.features[0]] = field.spread; });
+        return rows.map((row) => nearestChange(model, row, spreads)); }""",
+        X.to_numpy()[:40].tolist(),
+    )
+    changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
+    assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
+    assert np.all(model.predict(changed) != model.predict(X[:40]))
+
+
+def test_one_feature_alone_and_fields_left_empty(open_page):  # noqa: F811
+    model, X, y = fitted()
+    page = open_page(report_html(model, X, y, **QUICK))
+    page.get_by_text("One feature alone").click()
+    rows = page.locator(".change details tbody tr")
+    rows.first.wait_for()
+    typical = X.quantile(0.5, interpolation="nearest").map(lambda value: float(f"{value:.4g}")).to_dict()
+    for row in rows.all():
+        name, to, label = (row.locator("th, td").nth(k).text_content() for k in range(3))
+        value = float(to.removeprefix("to ").replace("−", "-"))
+        step = 1e-3 * np.sign(value - typical[name])  # the text has five digits
+        assert model.predict(pd.DataFrame([typical | {name: value + step}])) == [label]
+        assert model.predict(pd.DataFrame([typical | {name: value - step}])) != [label]
+    page.locator(".field input[type=number]").first.fill("")
+    assert page.locator(".answer .refused").text_content() == "Enter a value for dose."
+    page.get_by_role("button", name="Typical values").click()
+    assert page.locator(".answer .class").count() == 1
+    page.locator(".may input").first.uncheck()
+    page.locator(".change > .scroll", has_not_text="dose").wait_for()
+    assert page.complaints == []
+
+
+def test_names_are_shown_and_never_run(open_page):  # noqa: F811
+    X, y = bands(300)
+    X = pd.concat([X, X * 0.1 + 1], axis=1).iloc[:, : len(ATTACKS)]
+    X.columns = ATTACKS
+    labels = np.where(y == "inner", ATTACKS[0], ATTACKS[4])
+    model = MELC(n_init=1, random_state=0).fit(X, labels)
+    text = report_html(model, X, labels, title=ATTACKS[1], **QUICK)
+    page = open_page(text)
+    assert len(text.encode()) <= 300_000
+    assert page.title() == ATTACKS[1]
+    assert page.locator("main img, main script, main b").count() == 0
+    assert page.locator("h1").text_content() == ATTACKS[1]
+    assert "\u202e" not in page.locator("main").text_content()
+    assert page.complaints == []
+    assert len(page.requests) == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(("additive", "n_classes"), [(False, 2), (False, 3), (True, 2)])
+def test_the_json_to_copy_is_the_model(open_page, additive, n_classes):  # noqa: F811
+    model, X, y = fitted(additive, n_classes)
+    page = open_page(report_html(model, X, y, **QUICK))
+    text = page.locator("#rule details pre").last.text_content()
+    again = from_json(text)
+    rows = pd.DataFrame(random_rows(X, 200), columns=X.columns)
+    assert again.predict_proba(rows).tolist() == model.predict_proba(rows).tolist()
+    assert "SELECT" in page.locator("#rule details pre").first.text_content()
+
+
+@pytest.mark.parametrize("width", [320, 375, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_is_too_narrow(open_page, width, scheme):  # noqa: F811
+    model, X, y = fitted(n_classes=3)
+    page = open_page(report_html(model, X, y, **QUICK), viewport={"width": width, "height": 800}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ink, paper = page.evaluate(
+        "(({ color, backgroundColor }) => [color, backgroundColor])(getComputedStyle(document.body))"
+    )
+    brightness = [sum(map(int, each[4:-1].split(","))) for each in (ink, paper)]
+    assert (brightness[0] > brightness[1]) == (scheme == "dark")
+
+
+def test_the_keyboard_reaches_every_control_and_names_it(open_page):  # noqa: F811
+    model, X, y = fitted()
+    page = open_page(report_html(model, X, y, **QUICK))
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "(({ tagName, className }) => tagName + ' ' + (className.baseVal ?? className))(document.activeElement)"
+            )
+        )
+    assert {"A ", "g threshold", "BUTTON ", "INPUT ", "SUMMARY ", "PRE "} <= reached
+    sliders = page.get_by_role("slider").all()
+    assert all(each.get_attribute("aria-label") or each.evaluate("node => node.labels.length") for each in sliders)
+
+
+def test_a_printed_page_shows_all_classes(open_page):  # noqa: F811
+    model, X, y = fitted(n_classes=3)
+    page = open_page(report_html(model, X, y, **QUICK))
+    assert page.locator(".axis-panel:visible").count() == 1
+    page.emulate_media(media="print")
+    assert page.locator(".axis-panel:visible").count() == 3
+    assert page.pdf()[:4] == b"%PDF"
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(open_page):  # noqa: F811
+    model, X, y = fitted()
+    report = show_report(model, X, y, **QUICK)
+    around = f"<!doctype html><section></section><title>notebook</title>{report._repr_html_()}"
+    page = open_page(around)
+    frame = page.frame_locator("iframe")
+    frame.locator(".threshold").first.wait_for()
+    assert frame.locator("section").count() >= 6
+    assert page.complaints == []
