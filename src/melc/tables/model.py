@@ -44,9 +44,9 @@ class TableModel:
     z is the sum of weight × feature:
       1  size
     class by the interval of z, with the training rows in it:
-      z < 9.6           ill   (10 ill, 0 well)
-      9.6 <= z < 30.6   well  (2 ill, 19 well)
-      30.6 <= z         ill   (9 ill, 0 well)
+      z < 9.73           ill   (10 ill, 0 well)
+      9.73 <= z < 30.4   well  (2 ill, 19 well)
+      30.4 <= z          ill   (9 ill, 0 well)
     """
 
     model: Model
