@@ -13,11 +13,13 @@ FLOORS = $(shell $(PYTHON) tests/floors.py)
 ON_THE_FLOOR := classifier classifier_estimator classifier_inputs common data_passes ecosystem fit_advice fit_validation \
 	model_decision model_density sklearn
 
-.PHONY: demo test quick test-floor coverage lint bench fuzz paper clean
+.PHONY: demo test quick test-floor coverage lint bench fuzz paper docs release-check clean
 
-$(INSTALLED): pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'melc needs Python 3.11 or newer; found ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12')"
 	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
 
@@ -67,5 +69,19 @@ bench: $(INSTALLED)
 fuzz: $(INSTALLED)
 	$(BIN)/python -m fuzz $(FUZZ)
 
+# The site, with the gallery: docs/_build/html/index.html. Warnings are errors, and so are links that lead nowhere.
+docs: $(VENV)/.docs-installed
+	$(BIN)/python -m sphinx -W --keep-going -E -q docs docs/_build/html
+	$(BIN)/python tools/check_links.py docs/_build/html
+
+$(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@
+
+# What a release consists of: built, installed into empty environments, and tried.
+release-check: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "build>=1.2"
+	$(BIN)/python tools/release_check.py
+
 clean:
-	rm -rf $(VENV) $(FLOOR) demo-output build dist
+	rm -rf $(VENV) $(FLOOR) demo-output build dist docs/_build docs/auto_examples docs/api/generated docs/api/backreferences

@@ -18,6 +18,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Their tests need terminals, named pipes, modes of files and signals between processes, which Windows does not have.
+POSIX_ONLY = ["cli", "cli_output", "data_dask_workers", "files", "inference_parallel", "interrupts"]
+collect_ignore = [f"test_{name}.py" for name in POSIX_ONLY] if os.name == "nt" else []
+
+
 @pytest.fixture
 def general_way(monkeypatch):
     """Fits search as they do where the grid cannot: with certified sums throughout, and sparse rows as they are."""

@@ -162,6 +162,12 @@ def test_the_rooms_of_the_table_are_the_folders(rooms):
     assert wrong == []
 
 
+def test_the_diagram_shows_every_room(rooms):
+    diagram = (ROOT / "docs" / "images" / "rooms.svg").read_text(encoding="utf-8")
+    shown = set(re.findall(r'font-weight="bold">([^<]+)<', diagram))
+    assert shown == {room.strip("`") for room in rooms.values()}
+
+
 def test_imports_point_downward(rooms):
     assert len(imports_in(PACKAGE)) > 200
     assert upward_imports(PACKAGE, rooms) == []

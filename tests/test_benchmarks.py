@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import measure, peers, report
+from benchmarks import excerpts, measure, peers, report, speed
 from benchmarks.measure import Profile, Row
 
 from melc.data.memory import MemoryRows
@@ -110,5 +110,27 @@ def test_every_file_of_benchmarks_can_be_reached():
     folder = measure.ROOT / "benchmarks"
     packages = {f"benchmarks.{path.parent.name}" for path in folder.glob("*/__init__.py")}
     files = {f"benchmarks.{path.stem}" for path in folder.glob("*.py")} | packages
-    apparatus = {f"benchmarks.{name}" for name in ("__init__", "__main__", "measure", "report", "tasks")}
+    apparatus = {
+        f"benchmarks.{name}"
+        for name in ("__init__", "__main__", "coverage", "excerpts", "measure", "report", "speed", "tasks")
+    }
     assert files == registered | apparatus
+
+
+def test_the_page_of_speed_shows_the_middle_data_set():
+    machine = {"python": "3.12", "numpy": "2", "scikit-learn": "1.9", "numba": "1", "cores": 2, "cpu": "a processor"}
+    draws = [[0.020, 0.010, 1.0], [0.090, 0.010, 1.0], [0.030, 0.010, 1.0]]
+    row = {"name": "size-1000x20", "value": 3.0, "details": {"draws": draws}, "machine": machine, "time": "2026-01-02T"}
+    page = speed.text([row], None)
+    assert "| 1,000 × 20 | 30 | 10 | 3.0 |" in page
+    assert "not measured" in page
+
+
+def test_excerpts_replace_what_stands_between_their_marks():
+    page = "before\n<!-- speed: begin; by hand -->\nold\n<!-- speed: end -->\nafter\n"
+    updated = excerpts.updated(page)
+    assert "old" not in updated
+    assert "| ratio |" in updated
+    assert updated.startswith("before\n<!-- speed: begin; by hand -->\n")
+    assert updated.endswith("<!-- speed: end -->\nafter\n")
+    assert excerpts.updated(updated) == updated

@@ -4,11 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks import excerpts
 from benchmarks.measure import ROOT
 from benchmarks.quality import page, records, run
 from benchmarks.quality.models import MODELS, Model
 from benchmarks.quality.sets import SETS
 from benchmarks.quality.summary import summarise
+
+PAGE = ROOT / "docs" / "quality.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +35,8 @@ def _write_page(path: Path, target: Path) -> None:
     if current:
         page.write(summarise(current), target, target.parent / "images")
         print(f"Written to {target}")
+        if target == PAGE:
+            excerpts.main()
     else:
         print("No page is written, for there is nothing to show")
 
@@ -52,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=_positive, default=2, help="how often the folds are drawn anew")
     parser.add_argument("--jobs", type=_positive, default=2, help="number of processes")
     parser.add_argument("--records", type=Path, default=records.RECORDS, help="file of records, one JSON object a line")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "quality.md", help="the page; images/ beside it")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page; images/ beside it")
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page from the records")
     return parser
 

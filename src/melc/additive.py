@@ -84,7 +84,7 @@ class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, ClassifierMixin, BaseE
         Number of lines; with more than two classes, the most of any class.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features seen during fit. Defined only when X has feature names that are all strings.
 
     Examples

@@ -154,7 +154,7 @@ class MELC(
         The gamma used: the parameter, or what "auto" chose.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features seen during fit. Defined only when X has feature names that are all strings.
 
     Examples

@@ -40,6 +40,18 @@ class Change:
         Whether the changes are the smallest. Otherwise they come from a search, and a smaller one may exist.
     feature_names : list of str
         The names of the features.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.explain import nearest_change
+    >>> change = nearest_change(model, X[:3])
+    >>> change.rows.shape, bool((change.labels != model.predict(X[:3])).all())
+    ((3, 4), True)
     """
 
     rows: Floats = field(repr=False)

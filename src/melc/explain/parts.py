@@ -56,6 +56,18 @@ class Explanation:
         The number of thresholds that are not above the projection: 0 for the leftmost interval.
     distance : ndarray of shape (n_rows, n_lines)
         The distance from the projection to the nearest threshold of the line; infinite if it has none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.explain import explain
+    >>> found = explain(model, X)
+    >>> found.log_odds_parts.shape
+    (150, 1, 4)
     """
 
     labels: NDArray[Any]

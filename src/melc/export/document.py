@@ -89,6 +89,16 @@ def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC | Addit
     ------
     ValueError
         If anything in the text is wrong; the message says what and where.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from melc import MELC
+    >>> from melc.export import from_json, to_json
+    >>> model = MELC(n_init=1, random_state=0).fit(np.arange(8.0)[:, None], [0, 0, 1, 1, 1, 1, 0, 0])
+    >>> copy = from_json(to_json(model))
+    >>> bool(np.all(copy.thresholds_ == model.thresholds_))
+    True
     """
     model: MELC | AdditiveMELC = from_document(parse(text, "melc model", max_bytes=max_bytes))
     return model

@@ -52,6 +52,18 @@ class Bootstrap:
         The standard deviations of the features.
     classes : ndarray of shape (n_classes,)
         The class labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.inference import bootstrap
+    >>> found = bootstrap(model, X, y, n=20, random_state=0)
+    >>> found.coef.low.shape, len(found.thresholds[0])
+    ((1, 4), 2)
     """
 
     n: int

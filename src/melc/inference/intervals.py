@@ -11,7 +11,15 @@ from melc.arrays import Floats
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the limits of its interval: numbers, or arrays of one shape."""
+    """An estimate and the limits of its interval: numbers, or arrays of one shape.
+
+    Examples
+    --------
+    >>> from melc.inference import Interval
+    >>> weight = Interval(estimate=0.8, low=0.5, high=1.1)
+    >>> weight.low < 0 < weight.high
+    False
+    """
 
     estimate: Any
     low: Any
@@ -20,7 +28,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class ThresholdInterval:
-    """A threshold of a model, the limits of its interval, and the share of resamples that have this threshold."""
+    """A threshold of a model, the limits of its interval, and the share of resamples that have this threshold.
+
+    Examples
+    --------
+    >>> from melc.inference import ThresholdInterval
+    >>> threshold = ThresholdInterval(value=1.2, low=1.0, high=1.4, share=0.95)
+    >>> f"between {threshold.low:g} and {threshold.high:g}, in {threshold.share:.0%} of the resamples"
+    'between 1 and 1.4, in 95% of the resamples'
+    """
 
     value: float
     low: float

@@ -23,6 +23,18 @@ class PermutationTest:
     p_value : float
         The probability of such a divergence, or a larger one, if the labels had nothing to do with the features:
         (1 + number of ``null`` that are not smaller) / (1 + n).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.inference import permutation_test
+    >>> test = permutation_test(model, X, y, n=19, random_state=0)
+    >>> test.null.shape, test.p_value
+    ((19,), 0.05)
     """
 
     divergence: float

@@ -29,12 +29,41 @@ TIMEOUT_SECONDS = 30
 
 
 class DataSetError(RuntimeError):
-    """A data set is missing or has unexpected content. The message says what to do."""
+    """A data set is missing or has unexpected content. The message says what to do.
+
+    Examples
+    --------
+    >>> from melc.paper import DataSetError, load
+    >>> try:
+    ...     load("hearts")
+    ... except DataSetError as error:
+    ...     print(error)
+    unknown data set 'hearts'; choose one of australian, ...
+    """
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: ``X``, shape (n_samples, n_features), in [-1, 1]; ``y``, shape (n_samples,), with libSVM's labels."""
+    """A data set of the paper.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    X : ndarray of shape (n_samples, n_features)
+        Features, in [-1, 1].
+    y : ndarray of shape (n_samples,)
+        Labels, as libSVM has them.
+    source : str
+        Where the numbers come from.
+
+    Examples
+    --------
+    >>> from melc.paper import load
+    >>> data = load("sonar")
+    >>> data.name, data.X.shape, data.source
+    ('sonar', (208, 60), 'the copy embedded in melc')
+    """
 
     name: str
     X: np.ndarray
@@ -98,6 +127,7 @@ def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str]
 
     Examples
     --------
+    >>> from melc.paper import load
     >>> heart = load("heart")
     >>> heart.X.shape, float(heart.X.min()), float(heart.X.max())
     ((270, 13), -1.0, 1.0)
@@ -116,6 +146,9 @@ def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str]
 def list_datasets(cache: str | os.PathLike[str] | None = None) -> list[Listing]:
     """Return the descriptions of all ten data sets, and whether each is available without network access.
 
+    Examples
+    --------
+    >>> from melc.paper import list_datasets
     >>> [listing.entry.name for listing in list_datasets() if listing.entry.embedded][-1]
     'splice'
     """

@@ -52,6 +52,20 @@ def reproduce(
     Returns
     -------
     reproduction : Reproduction
+
+    Examples
+    --------
+    A part of the evaluation, as small as can be: one data set, one of two folds, one start.
+
+    >>> import tempfile
+    >>> from melc.paper import reproduce
+    >>> from melc.paper.protocol import Profile
+    >>> small = {"folds": (0,), "n_folds": 2, "n_starts": 1, "max_iter": 20, "other_n_folds": (), "norm_gammas": (1.0,)}
+    >>> tiny = Profile("tiny", ("heart",), gammas=(1.0,), epsilons=(0.05,), baselines=("LDA",), **small)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = reproduce(folder, tiny, show_progress=False)
+    ...     done.html.name, done.missing
+    ('report.html', {})
     """
     folder = Path(output)
     chosen = _find_profile(profile)

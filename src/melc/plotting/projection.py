@@ -339,6 +339,18 @@ class ProjectionDisplays:
         Axes with the plots.
     figure_ : matplotlib Figure
         Figure that contains the axes.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> from melc.plotting import ProjectionDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MELC(n_init=1, random_state=0).fit(X, y)
+    >>> plots = ProjectionDisplay.from_estimator(model, X, y)
+    >>> type(plots).__name__, len(plots.displays)
+    ('ProjectionDisplays', 3)
     """
 
     displays: list[ProjectionDisplay]

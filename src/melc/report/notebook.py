@@ -11,7 +11,14 @@ from melc.report.page import check_folder, report_html
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page about a model, which notebooks show in place and :meth:`save` writes to a file."""
+    """A page about a model, which notebooks show in place and ``save`` writes to a file.
+
+    Examples
+    --------
+    >>> from melc.report import Report
+    >>> Report("<!doctype html><title>A page</title>", height=400)
+    <melc report, 0 kB; save(path) writes it to a file>
+    """
 
     text: str
     height: int = 720
@@ -50,5 +57,16 @@ def show_report(model: Any, X: Any, y: Any, *, height: int = 720, **options: Any
     Returns
     -------
     report : Report
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.report import show_report
+    >>> show_report(model, X, y, n_resamples=0, cv=2)
+    <melc report, ... kB; save(path) writes it to a file>
     """
     return Report(report_html(model, X, y, **options), height)

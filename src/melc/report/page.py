@@ -41,6 +41,20 @@ def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **opt
     Returns
     -------
     path : Path
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> import pathlib, tempfile
+    >>> from melc.report import write_report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(model, X, y, pathlib.Path(folder) / "report.html", n_resamples=0, cv=2)
+    ...     path.name
+    'report.html'
     """
     target = Path(path)
     check_folder(target)
@@ -94,6 +108,17 @@ def report_html(
     Returns
     -------
     text : str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.report import report_html
+    >>> "versicolor" in report_html(model, X, y, title="Is it versicolor?", n_resamples=0, cv=2)
+    True
     """
     check_options(n_resamples or 0, cv, max_rows, rows)
     subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state)

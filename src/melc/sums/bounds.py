@@ -6,6 +6,12 @@ Notation: V is the variance of the Gaussian in the double sum (the sum of two ke
 The divergence does not depend on the scale of the data, but the thresholds of the paper's theorems do: if the data are
 multiplied by 100, the same ε is a different accuracy. :func:`scale_free` converts an ε relative to the largest possible
 ip, 1/√(2πV), into the absolute ε of the theorems.
+
+Examples
+--------
+>>> from melc import bounds
+>>> round(bounds.bin_width(1.0, bounds.scale_free(1.0, 0.05)), 4)
+0.3203
 """
 
 import functools
@@ -16,6 +22,19 @@ from numpy.typing import NDArray
 from scipy.special import lambertw
 
 from melc import kernels
+
+__all__ = [
+    "bin_width",
+    "discarding_threshold",
+    "farther",
+    "lebesgue_constant",
+    "mean_bin_error",
+    "moment_bin_error",
+    "moment_bin_width",
+    "rim_bin_width",
+    "scale_free",
+    "sharp_bin_width",
+]
 
 
 def discarding_threshold(variance: float, eps: float, p: float = 1.0) -> float:
@@ -78,8 +97,8 @@ def mean_bin_error(variance: float, width: float) -> float:
     Statement: the error is at most ``B²/(4V) / √(2πV)``. Proof: let g(t) = exp(−t²/2V) and let the means of two bins be
     t apart; two of their points are then t + δ apart, with δ = δ_x − δ_y. Then g(t + δ) = g(t) + δ g'(t) + ½ δ² g''(ξ).
     Averaged over the two bins the middle term vanishes, because δ_x and δ_y both have mean zero. The last term is at
-    most ½ (var δ_x + var δ_y) max|g''| ≤ ½ (B²/4 + B²/4)/V, since a variable within an interval of length B has
-    variance at most B²/4, and |g''| ≤ 1/V.
+    most ``½ (var δ_x + var δ_y) max|g''| ≤ ½ (B²/4 + B²/4)/V``, since a variable within an interval of length B has
+    variance at most B²/4, and ``|g''| ≤ 1/V``.
 
     Examples
     --------
@@ -145,7 +164,7 @@ def moment_bin_error(order: int, width: float, variance: float, least: int = 0, 
     """Return error bounds for one pair of points in moment bins ``least``, ``least + 1``, … apart, shape (n,).
 
     Statement: let g(t) = exp(−t²/2V), s = √V, and let ĝ interpolate g(x − y) at the P Chebyshev nodes of the bin of x
-    and of the bin of y. Both bins have width H; their points are at least d and at most d' apart. Then
+    and of the bin of y. Both bins have width H; their points are at least d and at most d' apart. Then ::
 
         |g − ĝ| ≤ (1 + Λ_P) · 2 (H/4s)^P / P! · min( √P! e^(−d²/4V), He⁺_P(d'/s) e^(−d²/2V) )
 
@@ -154,10 +173,10 @@ def moment_bin_error(order: int, width: float, variance: float, least: int = 0, 
     Proof: interpolation of a smooth function at the P Chebyshev nodes of an interval of length H has an error of at
     most 2 (H/4)^P/P! times the largest P-th derivative there. If g is interpolated in x and then in y, the second error
     is multiplied by the norm Λ_P of the first interpolation, which gives the factor 1 + Λ_P. The derivative is
-    g^(P)(t) = ± s^−P He_P(t/s) e^(−t²/2V). Cramér's inequality, |He_P(x)| e^(−x²/4) ≤ √P!, leaves the factor
-    e^(−d²/4V) and gives the first bound. The second follows from |He_P(x)| ≤ He⁺_P(|x|), which grows with |x|. It is
-    weaker near zero, but far away it is of the order of g itself, which keeps the *relative* error small for classes
-    that are far apart.
+    g^(P)(t) = ± s^−P He_P(t/s) e^(−t²/2V). Cramér's inequality, ``|He_P(x)| e^(−x²/4) ≤ √P!``, leaves the
+    factor e^(−d²/4V) and gives the first bound. The second follows from ``|He_P(x)| ≤ He⁺_P(|x|)``, which grows with
+    the absolute value of x. It is weaker near zero, but far away it is of the order of g itself, which keeps the
+    *relative* error small for classes that are far apart.
 
     All ``n`` bounds are multiplied by exp(d²/2V), with the d of the first one. The sums over pairs have the same factor
     taken out, so that they do not underflow.

@@ -67,6 +67,7 @@ class Encoding:
     Examples
     --------
     >>> import pyarrow as pa
+    >>> from melc.tables import learn_encoding
     >>> table = pa.table({"size": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
     >>> encoding = learn_encoding(table, table.column_names)
     >>> encoding.feature_names
@@ -132,6 +133,14 @@ def learn_encoding(
 
     With ``impute`` missing numbers are replaced by the median and missing text by the most frequent value. Without it,
     missing values raise a ``TableError``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from melc.tables import learn_encoding
+    >>> table = pa.table({"size": [1.0, None, 4.0], "colour": ["red", "blue", "red"]})
+    >>> learn_encoding(table, ["size", "colour"], impute=True).feature_names
+    ['size', 'colour=blue']
     """
     names = list(names)
     if not names:

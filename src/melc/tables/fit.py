@@ -26,6 +26,12 @@ class Roles:
     """What the columns of a table are used for. Columns that are not named here are features.
 
     ``positive`` is the class to separate from all others together. With ``impute`` missing values are filled.
+
+    Examples
+    --------
+    >>> from melc.tables import Roles
+    >>> Roles(target="outcome", drop=("id",)).weights is None
+    True
     """
 
     target: str | None = None
@@ -36,7 +42,17 @@ class Roles:
 
 
 def problem_of(table: Any, roles: Roles) -> tuple[Problem, str]:
-    """Return the classification problem in a ``pyarrow.Table``, and the name of the target column."""
+    """Return the classification problem in a ``pyarrow.Table``, and the name of the target column.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from melc.tables import Roles, problem_of
+    >>> table = pa.table({"size": [1.0, 2.0, 3.0], "outcome": ["well", "ill", "ill"]})
+    >>> problem, target = problem_of(table, Roles(target="outcome"))
+    >>> target, problem.class_counts
+    ('outcome', {'ill': 2, 'well': 1})
+    """
     target = check_roles(table.column_names, roles)
     excluded = {target, roles.weights, *roles.drop}
     columns = [name for name in table.column_names if name not in excluded]
@@ -108,6 +124,18 @@ def fit_table(problem: AnyProblem, target: str, model: Model, *, standardize: bo
 
     With ``standardize`` the search uses standardised features. The returned model takes the features in the units of
     the file either way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from melc import MELC
+    >>> from melc.tables import Roles, fit_table, problem_of
+    >>> size = np.arange(40.0)
+    >>> table = pa.table({"size": size, "outcome": np.where(abs(size - 20) < 10, "well", "ill")})
+    >>> fitted = fit_table(*problem_of(table, Roles(target="outcome")), MELC(random_state=0))
+    >>> fitted.target, fitted.model.interval_classes_.tolist()
+    ('outcome', ['ill', 'well', 'ill'])
     """
     encoding, X = problem.encoded
     if not standardize:

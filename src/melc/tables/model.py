@@ -29,7 +29,25 @@ Model = MELC | AdditiveMELC
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted model, the encoding of the columns as its features, and the name of the target column."""
+    """A fitted model, the encoding of the columns as its features, and the name of the target column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from melc import MELC
+    >>> from melc.tables import Roles, fit_table, problem_of
+    >>> size = np.arange(40.0)
+    >>> table = pa.table({"size": size, "outcome": np.where(abs(size - 20) < 10, "well", "ill")})
+    >>> fitted = fit_table(*problem_of(table, Roles(target="outcome")), MELC(random_state=0))
+    >>> print(fitted.to_text(digits=3))
+    z is the sum of weight × feature:
+      1  size
+    class by the interval of z, with the training rows in it:
+      z < 9.73           ill   (10 ill, 0 well)
+      9.73 <= z < 30.4   well  (2 ill, 19 well)
+      30.4 <= z          ill   (9 ill, 0 well)
+    """
 
     model: Model
     encoding: Encoding
@@ -102,6 +120,18 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
     """Return the model written by :meth:`TableModel.to_json` or :func:`melc.export.to_json`.
 
     Anything else raises a ``ValueError`` that says what is wrong and where.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from melc import MELC
+    >>> from melc.tables import Roles, fit_table, problem_of, table_model_from_json
+    >>> size = np.arange(40.0)
+    >>> table = pa.table({"size": size, "outcome": np.where(abs(size - 20) < 10, "well", "ill")})
+    >>> fitted = fit_table(*problem_of(table, Roles(target="outcome")), MELC(random_state=0))
+    >>> table_model_from_json(fitted.to_json()).target
+    'outcome'
     """
     reader = parse(text, "melc model", max_bytes=max_bytes)
     format = format_of(reader)

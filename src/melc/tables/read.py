@@ -31,6 +31,7 @@ def read_table(source: Source) -> Any:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from melc.tables import Source, read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "t.csv"
     ...     _ = path.write_text("size,colour\\n1,red\\n2,NA\\n")
@@ -52,7 +53,18 @@ def read_table(source: Source) -> Any:
 
 
 def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
-    """Yield blocks of rows with the named columns, each read as numbers or text. Other columns are skipped."""
+    """Yield blocks of rows with the named columns, each read as numbers or text. Other columns are skipped.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from melc.tables import Source, read_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "t.csv"
+    ...     _ = path.write_text("size,colour\\n1,red\\n2,NA\\n")
+    ...     [block.num_rows for block in read_blocks(Source(str(path)), {"size": "number"})]
+    [2]
+    """
     with errors_of(source), opened(source) as (stream, format):
         if format == "parquet":
             yield from _parquet_blocks(stream, kinds)

@@ -38,7 +38,18 @@ _READING_ERRORS = (
 
 
 class TableError(ValueError):
-    """A table cannot be read or used. The message is one line that says what to do."""
+    """A table cannot be read or used. The message is one line that says what to do.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from melc.tables import Roles, TableError, problem_of
+    >>> try:
+    ...     problem_of(pa.table({"size": [1.0, 2.0]}), Roles(target="colour"))
+    ... except TableError as error:
+    ...     print(error)
+    There is no column 'colour'; the columns are 'size'.
+    """
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,12 @@ class Source:
     The other fields are for CSV files: the ``delimiter`` between columns, detected if None; the ``encoding`` of the
     text; the ``decimal`` point; and texts besides the usual ones, such as "NA", that stand for missing values.
     ``shown`` is the name in messages, if it is not the path.
+
+    Examples
+    --------
+    >>> from melc.tables import Source
+    >>> Source("measured.txt", "csv", delimiter=";", decimal=",").name
+    'measured.txt'
     """
 
     path: str

@@ -1,17 +1,18 @@
-"""Draw the picture at the top of the README: ``python examples/readme_picture.py [FILE]``."""
+"""Draw the pictures of the README, of the first page of the guide and of the theory: ``python tools/pictures.py``."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.model_selection import train_test_split
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
 from melc.export.files import replacing
-from melc.plotting import ProjectionDisplay
+from melc.plotting import LinesDisplay, PlaneDisplay, ProjectionDisplay
 from melc.plotting.common import BLACK, CLASS_COLOURS
 
-DEFAULT = Path(__file__).parents[1] / "docs" / "images" / "melc.png"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
 def alternating_bands(n_rows=900, seed=1):
@@ -41,7 +42,8 @@ def draw_plane(ax, model, X, y):
     ax.set_title("the data: one direction, parallel cuts", fontsize=11)
 
 
-def main(path=DEFAULT):
+def draw_bands(path):
+    """The rows and both densities, side by side."""
     X, y = alternating_bands()
     model = MELC(random_state=0).fit(X, y)
     figure = Figure(figsize=(11, 4.3), layout="constrained")
@@ -49,9 +51,39 @@ def main(path=DEFAULT):
     draw_plane(left, model, X, y)
     ProjectionDisplay.from_estimator(model, X, y, ax=right)
     right.set_title("along v: two densities, thresholds where they cross", fontsize=11, pad=22)
+    save(figure, path)
+
+
+def draw_versicolor(path):
+    """The first picture that the guide draws."""
+    X, species = load_iris(return_X_y=True, as_frame=True)
+    y = (species == 1).map({True: "versicolor", False: "other"})
+    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=1)
+    model = MELC(random_state=0).fit(X_train, y_train)
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ProjectionDisplay.from_estimator(model, X_test, y_test, ax=figure.subplots())
+    save(figure, path)
+
+
+def draw_additive(lines_path, plane_path):
+    """The two pictures of the additive model in the theory."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    y = y.map({0: "malignant", 1: "benign"})
+    model = AdditiveMELC(max_lines=3, full_lines="never", random_state=0).fit(X, y)
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    LinesDisplay.from_estimator(model, ax=figure)
+    save(figure, lines_path)
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    PlaneDisplay.from_estimator(model, X, y, line=0, ax=figure.subplots())
+    save(figure, plane_path)
+
+
+def save(figure, path):
     with replacing(path) as draft:
         figure.savefig(draft, dpi=130)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:2]))
+    draw_bands(IMAGES / "melc.png")
+    draw_versicolor(IMAGES / "versicolor.png")
+    draw_additive(IMAGES / "lines.png", IMAGES / "plane.png")

@@ -1,0 +1,33 @@
+"""
+Reading a rule
+==============
+
+A fitted ``MELC`` is a weight for each feature and a list of intervals. ``export_text`` writes it down. This is the
+whole model: with a pocket calculator you can predict a flower.
+"""
+
+from sklearn.datasets import load_iris
+
+from melc import MELC
+from melc.export import export_text
+from melc.plotting import WeightsDisplay
+
+X, species = load_iris(return_X_y=True, as_frame=True)
+y = (species == 1).map({True: "versicolor", False: "other"})
+model = MELC(random_state=0).fit(X, y)
+print(export_text(model, digits=3))
+
+# %%
+# The same for one flower: multiply, add, look up the interval.
+
+flower = X.iloc[60]
+z = float(flower.to_numpy() @ model.coef_[0])
+interval = sum(z >= threshold for threshold in model.thresholds_)
+print(f"z = {z:.2f} is in interval {interval}: {model.interval_classes_[interval]}")
+print("predict says:", model.predict(X.iloc[[60]])[0])
+
+# %%
+# Weights of features in different units cannot be compared. ``WeightsDisplay`` therefore shows the contributions:
+# weight times standard deviation. Here the width of the petals does nearly all of the work.
+
+WeightsDisplay.from_estimator(model, title="what moves the projection")

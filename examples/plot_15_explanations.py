@@ -1,0 +1,34 @@
+"""
+Why this prediction, and what would change it?
+==============================================
+
+A flower near a threshold is called *versicolor*. What speaks for that, and what against it? And how much would have to
+be different for the other answer?
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_iris
+
+from melc import MELC
+from melc.explain import nearest_change
+from melc.plotting import ChangeDisplay, ExplanationDisplay
+
+X, species = load_iris(return_X_y=True, as_frame=True)
+y = (species == 1).map({True: "versicolor", False: "other"})
+model = MELC(random_state=0).fit(X, y)
+flower = int(np.argmin(np.abs(model.decision_function(X) - 1.5)))  # a doubtful one
+print(X.iloc[flower].to_dict(), "→", model.predict(X.iloc[[flower]])[0])
+
+# %%
+# The smallest change of the measurements that gives the other class:
+
+change = nearest_change(model, X.iloc[[flower]])
+print("changed by", np.asarray(change.changes)[0].round(2), "→", change.labels[0])
+
+# %%
+# The parts of the features add up to the log-odds; and the change as a picture.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
+ExplanationDisplay.from_estimator(model, X, row=flower, ax=left)
+ChangeDisplay.from_estimator(model, X, row=flower, ax=right)
