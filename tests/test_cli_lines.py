@@ -61,7 +61,7 @@ class TestFit:
         summary = json.loads(fit_patients(folder, *fit, "--json").stdout)
         model = read_model(tmp_path / "m").model
         assert (model.gamma, model.priors) == (2, [0.4, 0.6])
-        assert summary["balanced_accuracy"]["mean"] > 0.8
+        assert summary["balanced_accuracy"]["mean"] > 0.75
         assert len(summary["lines"]) == len(model.lines_)
         first = max(model.lines_, key=lambda line: line.importance)
         assert summary["lines"][0]["importance"] == first.importance

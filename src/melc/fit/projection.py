@@ -156,7 +156,9 @@ def learn_projection(
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
     _check_width(settings, coordinates)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
-    judge = Judge(coordinates, settings.gamma) if settings.selection == "likelihood" else None
+    # With shrinkage the divergence chooses: it then knows how wide the kernels will be, and the likelihood does not.
+    by_likelihood = settings.selection == "likelihood" and shrinkage is None
+    judge = Judge(coordinates, settings.gamma) if by_likelihood else None
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
