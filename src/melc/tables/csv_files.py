@@ -177,7 +177,7 @@ def check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
         shown = ", ".join(repr(name) for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise TableError(
-            f"the file has no column{'s' if len(missing) > 1 else ''} {shown}{more}, which the model needs"
+            f"the file has no column{'s' if len(missing) > 1 else ''} {shown}{more}, which {'are' if len(missing) > 1 else 'is'} needed"
             f"{_delimiter_hint(names)}."
         )
 
