@@ -61,6 +61,7 @@ class _Interruptible(io.RawIOBase):
 
     def __init__(self, stream: Any, selector: selectors.BaseSelector, bell: socket.socket) -> None:
         self._stream, self._selector, self._bell = stream, selector, bell
+        self._ended = False
 
     def readable(self) -> bool:
         return True
@@ -75,7 +76,8 @@ class _Interruptible(io.RawIOBase):
     def _wait(self) -> None:
         """Wait until the stream has bytes or has ended; raise ``OSError`` if a signal arrives that ends the program."""
         ready: list[Any] = []
-        while self._stream not in ready:
+        while self._stream not in ready and not self._ended:
             ready = [key.fileobj for key, _ in self._selector.select()]
-            if self._bell in ready and _ENDING.intersection(self._bell.recv(64)):
-                raise OSError("a signal has ended the reading")
+            self._ended = self._bell in ready and not _ENDING.isdisjoint(self._bell.recv(64))
+        if self._ended:  # for good: Arrow reads ahead, and may ask for more
+            raise OSError("a signal has ended the reading")
