@@ -10,7 +10,10 @@ import pytest
 
 from cli_cases import PROGRAM, folder_with_model, patients
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither such pipes nor such signals")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither such pipes nor such signals"),
+]
 
 # More than is read before Arrow takes over, and less than it waits for.
 STALLED = 2 * 2**20
