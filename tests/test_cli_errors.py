@@ -31,6 +31,7 @@ BAD_INPUT = {
         "no/such/folder does not exist",
     ),
     "output is a folder": (["fit", "DATA", "-t", "outcome", "--force", "-o", "."], "is a folder"),
+    "output is nothing": (["fit", "DATA", "-t", "outcome", "-o", ""], "is a folder"),
     "header only": (["predict", "MODEL", "HEADER"], "no rows"),
     "empty": (["fit", "EMPTY", "-t", "outcome", "-o", "NEW"], "the file is empty"),
     "newer model": (["explain", "NEWER"], "Upgrade melc"),

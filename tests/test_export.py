@@ -179,6 +179,7 @@ FAULTS = {
     "unknown parameter": (change(["parameters", "fast"], 1), "the key 'fast' is not known"),
     "wrong parameter": (change(["parameters", "gamma"], -1), "'gamma' parameter of MELC"),
     "parameter type": (change(["parameters", "n_init"], "many"), "'n_init' parameter of MELC"),
+    "truth for a number": (change(["parameters", "max_iter"], True), "max_iter: expected no truth value"),
     "no threads": (change(["parameters", "n_jobs"], 0), "parameters: .*'n_jobs' parameter of MELC"),
     "parameter object": (change(["parameters", "priors"], {"a": 0.5, "b": 0.5}), "priors: expected a finite number"),
     "parameter in a list": (
@@ -192,7 +193,7 @@ FAULTS = {
     "huge integer": (change(["parameters", "max_iter"], 10**30), "max_iter: expected an integer"),
     "spread negative": (change(["feature_spread"], [1.0, -1.0, 1.0]), "feature_spread: expected standard deviations"),
     "mean too short": (change(["feature_mean"], [1.0]), "feature_mean: expected 3 items, found 1"),
-    "mean not finite": (change(["feature_mean"], [1.0, 1e999, 1.0]), "feature_mean"),
+    "mean not finite": (change(["feature_mean"], [1.0, 1e999, 1.0]), "contains Infinity, which is not a finite number"),
     "spread too short": (change(["feature_spread"], [1.0]), "feature_spread: expected 3 items, found 1"),
     "variance tiny": (change([*DENSITY, "variance"], 1e-310), "variance: expected a positive number from 1e-305"),
     "variance huge": (change([*DENSITY, "variance"], 1e307), "variance: expected a positive number from 1e-305"),

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from export_cases import (
     AWKWARD_NAMES,
@@ -76,6 +78,14 @@ class TestSql:
         rows = many_rows[:20_000].copy()
         found = run_duckdb(to_sql(model), rows)
         assert [row[-1] for row in found] == model.predict(rows).tolist()
+
+    @needs_sqlite_mathematics
+    @pytest.mark.parametrize("run", [run_sql, run_duckdb])
+    @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()])
+    def test_several_classes_in_a_pipeline(self, scaler, run):
+        X, y = load_iris(return_X_y=True, as_frame=True)
+        pipeline = make_pipeline(scaler, MELC(n_init=1, random_state=0)).fit(X, y)
+        assert [row[-1] for row in run(to_sql(pipeline), X)] == pipeline.predict(X).tolist()
 
     @pytest.mark.parametrize("run", [run_sql, run_duckdb])
     def test_a_table_that_has_columns_of_the_added_names(self, model, many_rows, run):

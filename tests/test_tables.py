@@ -145,7 +145,7 @@ class TestBadFiles:
             list(read_blocks(source(tmp_path / "t.csv", "a,b\n1,2\n3,x\n"), {"b": "number"}))
 
     def test_missing_columns_are_named_all(self, tmp_path):
-        with pytest.raises(TableError, match="no columns 'c', 'd', which the model needs"):
+        with pytest.raises(TableError, match="no columns 'c', 'd', which are needed"):
             list(read_blocks(source(tmp_path / "t.csv", "a,b\n1,2\n"), dict.fromkeys("acd", "number")))
 
     def test_a_wrong_delimiter_is_guessed(self, tmp_path):

@@ -47,6 +47,17 @@ class TestMisreadNumbers:
         with pytest.raises(TableError, match=r"'bmi' has numbers with decimal commas, such as '0,5'.*--decimal ,"):
             learn_encoding(table, ["bmi"])
 
+    def test_decimal_commas_and_points_together(self):
+        """No option reads both, so none is named."""
+        table = pa.table({"bmi": [f"{k},5" if k % 2 else f"{k}.5" for k in range(30)]})
+        with pytest.raises(TableError, match=r"decimal commas, such as '1,5'.*others with decimal points; write all"):
+            learn_encoding(table, ["bmi"])
+
+    def test_nearly_unique_numbers_with_many_texts_are_no_identifiers(self):
+        table = pa.table({"bmi": [str(k / 7) if k % 5 else "-" for k in range(100)]})
+        with pytest.raises(TableError, match=r"80 numbers and 20 text values: '-' \.\.\..*--na-values '-'"):
+            learn_encoding(table, ["bmi"])
+
     def test_texts_that_are_meant_as_texts_stay_categories(self):
         table = pa.table({"zip": ["01", "02"] * 10, "grade": ["1", "2", "A", "B"] * 5})
         assert learn_encoding(table, ["zip", "grade"]).feature_names == ["zip=02", "grade=2", "grade=A", "grade=B"]
@@ -130,6 +141,16 @@ class TestDates:
         assert again.to_json() == fitted.to_json()
         with pytest.raises(ValueError, match="'when' holds dates"):
             fitted.to_sql()
+
+    @pytest.mark.parametrize("form", ["{:02}.01.2024", "1/{}/2024", "2024-01-{:02}T10:00{}", "unknown"])
+    def test_dates_that_cannot_be_read_are_no_categories(self, form):
+        days = ["2024-01-05"] * 39 + ["unknown"] if form == "unknown" else []
+        texts = days or [form.format(k % 9 + 1, "Z" * (k % 2)) for k in range(40)]
+        with pytest.raises(TableError, match=r"'when' has dates that cannot all be read.*2024-12-31.*--drop 'when'"):
+            learn_encoding(pa.table({"when": texts}), ["when"])
+
+    def test_versions_are_categories(self):
+        assert learn_encoding(pa.table({"v": ["1.2.3", "1.10.0"] * 20}), ["v"]).feature_names == ["v=1.2.3"]
 
     def test_a_target_of_dates_stays_a_class(self):
         table = pa.table({"x": [1.0, 2, 3, 4], "day": ["2024-01-01", "2024-01-02"] * 2})
@@ -221,6 +242,14 @@ class TestFiles:
         assert block.select(["f0", "f2"]).to_pydict() == {"f0": [5, 0], "f2": [7, 0]}
         with pytest.raises(TableError, match="counts features from 0, the model from 1"):
             list(read_blocks(source, {"f1": "number", "f2": "number"}))
+
+    def test_libsvm_beyond_its_bounds(self, tmp_path, monkeypatch):
+        """One large number of a feature must not take the memory of all the features below it."""
+        with pytest.raises(TableError, match="2 rows of 999,999,999 features are too large for a dense table"):
+            read_table(written(tmp_path / "wide", "1 1:5 999999999:7\n0 1:2\n"))
+        monkeypatch.setattr("melc.tables.read._MOST_LIBSVM_BYTES", 2**20)
+        with pytest.raises(TableError, match="at most 1 MiB of text; convert the table to Parquet or CSV"):
+            read_table(written(tmp_path / "long", "1 1:5\n0 1:2\n" * 2**17))
 
 
 def zipped(files):

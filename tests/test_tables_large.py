@@ -16,7 +16,7 @@ import pytest
 
 from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
-from melc.tables import Roles, Source, TableError, fit_table, problem_of, read_blocks, read_table
+from melc.tables import Roles, Source, TableError, fit_table, pictures, problem_of, read_blocks, read_table
 from melc.tables import large as large_module
 from melc.tables.large import open_problem
 from melc.tables.problem import StoredProblem, mean_and_spread
@@ -183,6 +183,32 @@ class TestCommands:
         assert summary["balanced_accuracy"]["mean"] > 0.9
         done = call("evaluate", tmp_path / "p.csv", *columns, "--cv", 2)
         assert done.exit_code == 0, done.output
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_a_picture_shows_a_sample(self, tmp_path, monkeypatch, ending):
+        """Blocks are drawn from as they are read, and the labels stay with their rows."""
+        monkeypatch.setattr("melc.tables.pictures._MOST_ROWS", 500)
+        monkeypatch.setattr("melc.tables.csv_files._BLOCK_BYTES", 10_000)
+        frame = patients(2000)
+        frame.to_csv(tmp_path / "p.csv", index=False)
+        frame.to_parquet(tmp_path / "p.parquet", index=False)
+        roles = Roles("outcome", drop=("id",))
+        problem, target = problem_of(read_table(Source(str(tmp_path / "p.csv"))), roles)
+        fitted = fit_table(problem, target, small_model(MELC))
+        with pytest.warns(UserWarning, match="random sample of 500 of the 2,000 rows"):
+            X, y = pictures._rows(fitted, Source(str(tmp_path / f"p.{ending}")))
+        assert X.shape == (500, 3)
+        rows = {tuple(x): label for x, label in zip(problem.encoded[1].tolist(), problem.labels, strict=True)}
+        assert [rows[tuple(x)] for x in X.tolist()] == y.tolist()
+
+    def test_a_picture_shows_all_rows_of_a_small_file(self, tmp_path):
+        frame = patients(200)
+        frame.drop(columns="outcome").to_csv(tmp_path / "p.csv", index=False)
+        problem, target = problem_of(pa.table(frame), Roles("outcome", drop=("id",)))
+        fitted = fit_table(problem, target, small_model(MELC))
+        X, y = pictures._rows(fitted, Source(str(tmp_path / "p.csv")))
+        np.testing.assert_array_equal(X, problem.encoded[1])
+        assert y is None
 
     def test_standard_input_and_pipes(self, tmp_path, monkeypatch):
         content = gzip.compress(mixed().drop(columns=["visit", "w"]).to_csv(index=False).encode())

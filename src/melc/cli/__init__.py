@@ -1,8 +1,13 @@
 """The command line ``melc``. The commands are in :mod:`melc.cli.commands`."""
 
+import contextlib
+import os
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
+
+# Exit codes after SIGINT and SIGTERM.
+_AFTER_SIGNALS = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 def main() -> None:
@@ -10,6 +15,10 @@ def main() -> None:
     before = signal.signal(signal.SIGTERM, _exit_tidily)
     try:
         _run()
+    except SystemExit as ending:
+        if ending.code in _AFTER_SIGNALS:
+            _leave(ending.code)
+        raise
     finally:  # a program that calls this goes on with its own answer to signals
         signal.signal(signal.SIGTERM, before)
 
@@ -24,6 +33,14 @@ def _run() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="melc")
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once: threads of Arrow that still read would abort it when Python takes itself down."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _exit_tidily(number: int, frame: Any) -> None:

@@ -263,7 +263,6 @@ def plot(
     Example: [bold]melc plot model.json patients.csv -o picture.png[/bold]
     """
     from melc.tables.pictures import draw, ending_of
-    from melc.tables.read import read_table
 
     fitted = load_model(model)
     check_output(output, force)
@@ -271,8 +270,7 @@ def plot(
     report = Reporter(quiet)
     with report.progress(f"drawing {output}"), report.warnings_as_notes():
         source = None if data is None else table_source(data, format, delimiter, encoding, decimal, na_values)
-        table = None if source is None else read_table(source)
-        picture = draw(fitted, table, ending, title=output.stem, label=label)
+        picture = draw(fitted, source, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
 
 

@@ -57,10 +57,10 @@ def check_output(path: Path, force: bool) -> None:
 
     if is_standard_output(path) or is_special(path):
         return
-    if path.exists() and not force:
-        raise ValueError(f"{path} already exists; use --force to overwrite it.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not force:
+        raise ValueError(f"{path} already exists; use --force to overwrite it.")
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")

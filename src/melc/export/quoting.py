@@ -25,6 +25,8 @@ def literal(value: Any) -> str:
 
     Floats have an exponent: without one, DuckDB reads them as decimal numbers and may lose their last digit.
     """
+    if isinstance(value, np.generic):  # repr of a NumPy number is not a number in SQL
+        value = value.item()
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):

@@ -135,7 +135,7 @@ def _with_features(model: Any, mean: Floats, scale: Floats) -> Any:
 def _moved(decision: Decision, shift: float, norm: float) -> Decision:
     """Return the decision for z' = (z + shift) / norm."""
     first, second = (
-        Density((density.support + shift) / norm, density.weights, density.variance / norm / norm)
+        Density((density.support + shift) / norm, density.weights, float(density.variance / norm / norm))
         for density in decision.densities
     )
     return replace(decision, densities=(first, second), thresholds=(decision.thresholds + shift) / norm)

@@ -176,10 +176,8 @@ def check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
     if missing:
         shown = ", ".join(repr(name) for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise TableError(
-            f"the file has no column{'s' if len(missing) > 1 else ''} {shown}{more}, which the model needs"
-            f"{_delimiter_hint(names)}."
-        )
+        what, are = ("columns", "are") if len(missing) > 1 else ("column", "is")
+        raise TableError(f"the file has no {what} {shown}{more}, which {are} needed{_delimiter_hint(names)}.")
 
 
 def _delimiter_hint(names: list[str]) -> str:

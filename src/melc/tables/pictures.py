@@ -2,8 +2,13 @@
 
 import html
 import io
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from melc.model.units import is_additive
 from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
@@ -11,9 +16,12 @@ from melc.plotting.common import new_figure
 from melc.plotting.lines import figure_size, lines_of
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
+from melc.tables.read import column_names, read_blocks
 from melc.tables.scoring import known_labels
+from melc.tables.source import Source, TableError, as_plain_file
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
+_MOST_ROWS = 100_000  # of a table in a picture
 _MOST_ROWS_OF_TEXT = 2000  # of the rule on a page
 # Lines of an additive model in an image, and of each class on a page.
 _LINES_IN_IMAGE, _LINES_ON_PAGE = 9, 24
@@ -27,9 +35,9 @@ def ending_of(path: Path) -> str:
     return ending
 
 
-def draw(fitted: TableModel, table: Any, ending: str, *, title: str = "", label: str | None = None) -> bytes:
-    """Return a plot of a model, with the rows of a table if given, as the content of a file with the given ending."""
-    X, y = _rows(fitted, table)
+def draw(fitted: TableModel, source: Source | None, ending: str, *, title: str = "", label: str | None = None) -> bytes:
+    """Return a plot of a model, with the rows of a file if given, as the content of a file with the given ending."""
+    X, y = _rows(fitted, source)
     class_label = _class_of(fitted, label)
     if ending == ".html":
         return _page(fitted, X, y, class_label, title).encode()
@@ -39,18 +47,50 @@ def draw(fitted: TableModel, table: Any, ending: str, *, title: str = "", label:
     return buffer.getvalue()
 
 
-def _rows(fitted: TableModel, table: Any) -> tuple[Any, Any]:
-    """Return the features of the rows, shape (n_rows, n_features), and their labels if the table has the target."""
-    if table is None:
+def _rows(fitted: TableModel, source: Source | None) -> tuple[Any, Any]:
+    """Return the features of the rows, shape (n_rows, n_features), and their labels if the table has the target.
+
+    Of more than ``_MOST_ROWS`` rows a random sample is returned, so that tables of any size can be shown.
+    """
+    if source is None:
         return None, None
-    missing = [name for name in fitted.encoding.kinds if name not in table.column_names]
-    if missing:
-        raise ValueError(f"The model needs the column {missing[0]!r}, which is missing from the table.")
-    X = fitted.encoding.encode(table).X
-    if fitted.target not in table.column_names:
-        return X, None
-    labels = labels_of(table.column(fitted.target), fitted.target)
-    return X, known_labels(fitted, labels) if fitted.model.classes_.dtype.kind in "UO" else labels
+    with tempfile.TemporaryDirectory(prefix="melc-") as folder, as_plain_file(source, Path(folder)) as plain:
+        X, y, n_rows = _sample(_blocks(fitted, plain))
+    if n_rows == 0:
+        raise TableError(f"{source.name}: the file has a header but no rows.")
+    if n_rows > len(X):
+        warnings.warn(f"the picture shows a random sample of {len(X):,} of the {n_rows:,} rows", stacklevel=2)
+    return X, y
+
+
+def _blocks(fitted: TableModel, source: Source) -> Iterator[tuple[Any, Any]]:
+    """Yield the features and labels of blocks of rows; the labels are None if the table does not have the target."""
+    target, is_text = fitted.target, fitted.model.classes_.dtype.kind in "UO"
+    kinds = dict(fitted.encoding.kinds)
+    has_target = target in column_names(source)
+    if has_target:
+        kinds[target] = "text" if is_text else "number"
+    for block in read_blocks(source, kinds):
+        labels = labels_of(block.column(target), target) if has_target else None
+        yield fitted.encoding.encode(block).X, known_labels(fitted, labels) if has_target and is_text else labels
+
+
+def _sample(blocks: Iterable[tuple[Any, Any]]) -> tuple[Any, Any, int]:
+    """Return a random sample of the rows of blocks in their order, their labels, and the number of rows in all.
+
+    Each row draws a number, and those with the smallest numbers stay.
+    """
+    rng = np.random.default_rng(0)
+    X, y, drawn, n_rows = None, None, np.empty(0), 0
+    for more, labels in blocks:
+        n_rows += len(more)
+        drawn = np.concatenate([drawn, rng.random(len(more))])
+        X = more if X is None else np.concatenate([X, more])
+        y = labels if y is None else np.concatenate([y, labels])
+        if len(drawn) > _MOST_ROWS:
+            stay = np.sort(np.argpartition(drawn, _MOST_ROWS)[:_MOST_ROWS])
+            X, y, drawn = X[stay], None if y is None else y[stay], drawn[stay]
+    return X, y, n_rows
 
 
 def _class_of(fitted: TableModel, label: str | None) -> Any:

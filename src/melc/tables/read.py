@@ -6,7 +6,7 @@ files larger than memory. Both return Arrow columns of either numbers (doubles) 
 
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ LIBSVM_TARGET = "label"
 
 _BLOCK_BYTES = 4 * 2**20
 _BLOCK_ROWS = 65_536
-_MOST_DENSE_BYTES = 4 * 2**30
+# Bounds of libSVM files: their text if read whole, and the table of all their features.
+_MOST_LIBSVM_BYTES, _MOST_LIBSVM_FEATURES, _MOST_DENSE_BYTES = 2**30, 100_000, 4 * 2**30
 
 
 def read_table(source: Source) -> Any:
@@ -43,7 +44,7 @@ def read_table(source: Source) -> Any:
         if format == "parquet":
             table = arrow().parquet.read_table(_seekable(stream))
         elif format == "libsvm":
-            table = _libsvm_table(stream.read())
+            table = _libsvm_table(stream)
         else:
             table = read_csv(stream, source, format)
         check_names(table.column_names)
@@ -91,8 +92,10 @@ def written_blocks(source: Source, drop: Collection[str] = ()) -> Iterator[tuple
 
 
 def column_names(source: Source) -> list[str]:
-    """Return the names of the columns of a CSV or Parquet file."""
+    """Return the names of the columns of a CSV or Parquet file; of a libSVM file that of the labels alone."""
     with errors_of(source), opened(source) as (stream, format):
+        if format == "libsvm":
+            return [LIBSVM_TARGET]
         if format == "parquet":
             return list(parquet_file(stream).schema_arrow.names)
         return names_in(stream, source, format)
@@ -162,11 +165,16 @@ def _cast(block: Any, kinds: Mapping[str, Kind]) -> Any:
 # libSVM text
 
 
-def _libsvm_table(content: bytes) -> Any:
+def _libsvm_table(stream: Peekable) -> Any:
     """Return a libSVM file as columns ``label``, ``f1``, ``f2``, ..., with ``f0`` if it counts from zero."""
+    content = stream.peek(_MOST_LIBSVM_BYTES + 1)
+    if len(content) > _MOST_LIBSVM_BYTES:
+        raise TableError(
+            f"libSVM files are read into memory, so they may have at most {_MOST_LIBSVM_BYTES >> 20:,} MiB of text; "
+            "convert the table to Parquet or CSV, which may have any size."
+        )
     X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
-    numbers = range(0 if _counts_from_zero(X) else 1, X.shape[1])
-    return _dense_columns(X, y, list(numbers))
+    return _dense_columns(X, y, range(0 if _counts_from_zero(X) else 1, X.shape[1]))
 
 
 def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
@@ -188,11 +196,13 @@ def _counts_from_zero(X: Any) -> bool:
     return bool(np.any(X.indices == 0))
 
 
-def _dense_columns(X: Any, y: Floats, numbers: list[int]) -> Any:
+def _dense_columns(X: Any, y: Floats, numbers: Sequence[int]) -> Any:
     """Return the labels and the features with the given numbers as a table; features that no row has are zero."""
-    if X.shape[0] * len(numbers) * 8 > _MOST_DENSE_BYTES:
+    n_rows, n_features = X.shape[0], len(numbers)
+    if n_features > _MOST_LIBSVM_FEATURES or n_rows * n_features * 8 > _MOST_DENSE_BYTES:
         raise TableError(
-            f"{X.shape[0]} rows of {len(numbers)} features are too large for a dense table; use fewer features."
+            f"{n_rows:,} rows of {n_features:,} features are too large for a dense table, which may have "
+            f"{_MOST_LIBSVM_FEATURES:,} features and {_MOST_DENSE_BYTES >> 20:,} MiB; use fewer features or rows."
         )
     by_column = X.tocsc()
     columns = {LIBSVM_TARGET: y}

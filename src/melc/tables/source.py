@@ -7,7 +7,6 @@ import io
 import lzma
 import re
 import shutil
-import stat
 import sys
 import zipfile
 import zlib
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from melc.tables.arrow import arrow
+from melc.tables.pipes import interruptible
 
 Format = Literal["auto", "csv", "tsv", "parquet", "libsvm"]
 
@@ -106,11 +106,12 @@ def opened(source: Source) -> Iterator[tuple["Peekable", Format]]:
     """Yield the decompressed bytes of a source as a stream, and its format."""
     raw = sys.stdin.buffer if source.path == "-" else open(source.path, "rb")  # noqa: SIM115
     try:
-        stream = _unpacked(Peekable(raw))
-        head = stream.peek(HEADER_BYTES)
-        if not head.strip():
-            raise TableError("the file is empty.")
-        yield stream, _format_of(source, head)
+        with interruptible(raw) as bytes_of_source:
+            stream = _unpacked(Peekable(bytes_of_source))
+            head = stream.peek(HEADER_BYTES)
+            if not head.strip():
+                raise TableError("the file is empty.")
+            yield stream, _format_of(source, head)
     finally:
         if source.path != "-":
             raw.close()
@@ -120,7 +121,7 @@ def opened(source: Source) -> Iterator[tuple["Peekable", Format]]:
 def as_plain_file(source: Source, folder: Path) -> Iterator[Source]:
     """Yield a source of the same table that can be read more than once: itself, or an unpacked copy in a folder."""
     with errors_of(source), opened(source) as (stream, _):
-        if isinstance(stream.inner, io.BufferedReader) and stat.S_ISREG(Path(source.path).stat().st_mode):
+        if isinstance(stream.inner, io.BufferedReader) and source.path != "-" and Path(source.path).is_file():
             plain = source
         else:
             plain = replace(source, path=str(folder / Path(source.path).stem), shown=source.name)

@@ -24,6 +24,9 @@ _MOST_NAMED = 5
 
 _NUMBER = r"^\s*[-+]?(\d+[.]?\d*|[.]\d+)([eE][-+]?\d+)?\s*$"
 _COMMA_NUMBER = _NUMBER.replace("[.]", "[.,]")
+_POINT_NUMBER = r"^\s*[-+]?\d*[.]\d*([eE][-+]?\d+)?\s*$"
+# A date with a year of four digits at the beginning or end, and perhaps a time.
+_DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T].*)?$"
 _SECONDS_PER_DAY = 86_400
 
 
@@ -38,7 +41,7 @@ class Survey:
         self.name, self.written = name, written
         self._number = _NUMBER.replace("[.]", f"[{decimal}]")
         self.n_rows = self.n_missing = 0
-        self._n_numbers = self._n_comma_numbers = 0
+        self._n_numbers = self._n_comma_numbers = self._n_point_numbers = self._n_dates = 0
         self._odd: list[str] = []
         self._is_text = False
         self._dates = True
@@ -70,7 +73,9 @@ class Survey:
             self._n_comma_numbers += n_plain
             return
         self._is_text = True
-        self._n_comma_numbers += pc.sum(pc.match_substring_regex(values, _COMMA_NUMBER)).as_py()
+        self._n_comma_numbers += _n_matches(values, _COMMA_NUMBER)
+        self._n_point_numbers += _n_matches(values, _POINT_NUMBER)
+        self._n_dates += _n_matches(values, _DATE)
         if len(self._odd) < _MOST_NAMED:
             odd = pc.unique(values.filter(pc.invert(plain))).slice(0, _MOST_NAMED).to_pylist()
             self._odd = list(dict.fromkeys([*self._odd, *odd]))[:_MOST_NAMED]
@@ -106,10 +111,16 @@ class Survey:
         return (first, *sorted(text for text in counts if text != first))
 
     def refuse_misread_texts(self) -> None:
-        """Raise ``TableError`` if the texts are most likely numbers, or identifiers."""
+        """Raise ``TableError`` if the texts are most likely numbers, dates, or identifiers."""
         self._refuse_misread_numbers()
         counts = self._counts
         n_values = self.n_rows - self.n_missing
+        if self._n_dates >= _NEARLY_ALL * n_values:
+            raise TableError(
+                f"The column {self.name!r} has dates that cannot all be read, such as {self._some_odd()}. Write them "
+                f"as 2024-12-31, say what stands for missing values with --na-values, or leave the column out with "
+                f"--drop {self.name!r}."
+            )
         if counts is None or len(counts) > MOST_CATEGORIES:
             many = f"more than {MOST_CATEGORIES}" if counts is None else f"{len(counts)}"
             raise TableError(
@@ -117,6 +128,8 @@ class Survey:
                 f"it is an identifier, leave it out with --drop {self.name!r}."
             )
         if len(counts) > max(_FEW_CATEGORIES, n_values / 2):
+            if self._n_numbers >= n_values / 2:
+                raise self._mixed_with_texts()
             raise TableError(
                 f"The column {self.name!r} has {len(counts)} different texts in {n_values} rows, such as "
                 f"{next(iter(counts))!r}: an identifier or free text, from which no rule can be learned. Leave it out "
@@ -127,18 +140,32 @@ class Survey:
         n_values = self.n_rows - self.n_missing
         if not self._odd:  # texts that are meant as texts, all of which could be read as numbers
             return
-        odd = ", ".join(repr(text[:40]) for text in self._odd)
         if self._n_numbers >= _NEARLY_ALL * n_values:
-            n_odd = n_values - self._n_numbers
-            raise TableError(
-                f"The column {self.name!r} has {self._n_numbers} numbers and {n_odd} text value{'s' * (n_odd > 1)}: "
-                f"{odd}{' ...' * (n_odd > len(self._odd))}. If they stand for missing values, say so with --na-values "
-                f"{self._odd[0][:40]!r}; otherwise correct them, or leave the column out with --drop {self.name!r}."
-            )
+            raise self._mixed_with_texts()
         if self._n_comma_numbers >= _NEARLY_ALL * n_values:
+            mixed = ", and others with decimal points; write all of them in one way."
             raise TableError(
-                f"The column {self.name!r} has numbers with decimal commas, such as {odd}; read them with --decimal ,"
+                f"The column {self.name!r} has numbers with decimal commas, such as {self._some_odd()}"
+                f"{mixed if self._n_point_numbers else '; read them with --decimal ,'}"
             )
+
+    def _mixed_with_texts(self) -> TableError:
+        """Return the error for numbers with some texts among them."""
+        n_odd = self.n_rows - self.n_missing - self._n_numbers
+        return TableError(
+            f"The column {self.name!r} has {self._n_numbers} numbers and {n_odd} text value{'s' * (n_odd > 1)}: "
+            f"{self._some_odd()}{' ...' * (n_odd > len(self._odd))}. If they stand for missing values, say so with "
+            f"--na-values {self._odd[0][:40]!r}; otherwise correct them, or leave the column out with --drop "
+            f"{self.name!r}."
+        )
+
+    def _some_odd(self) -> str:
+        """Return a few texts that are no numbers."""
+        return ", ".join(repr(text[:40]) for text in self._odd)
+
+
+def _n_matches(values: Any, pattern: str) -> int:
+    return int(arrow().compute.sum(arrow().compute.match_substring_regex(values, pattern)).as_py())
 
 
 def days_of(texts: Any) -> Any:

@@ -1,0 +1,98 @@
+"""Tables from pipes, as other programs write them: what is read, and that signals are heard while nothing comes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from cli_cases import PROGRAM, folder_with_model, patients
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither such pipes nor such signals"),
+]
+
+# More than is read before Arrow takes over, and less than it waits for.
+STALLED = 2 * 2**20
+PROMPT = 30  # seconds: bounded, although the machine is busy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return folder_with_model(tmp_path_factory.mktemp("pipes"))
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_standard_input_of_the_process(folder, tmp_path, command):
+    """The commands that read a table more than once copy it first."""
+    output = ["--no-cv", "-o", tmp_path / "m.json"] if command == "fit" else ["--cv", "2"]
+    arguments = [command, "-", "-t", "outcome", "--drop", "id", "--n-init", "1", *output]
+    table = patients().to_csv(index=False)
+    done = subprocess.run([*PROGRAM, *map(str, arguments)], input=table, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("amount", [0, STALLED])
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_signals_end_a_command_that_waits_for_a_pipe(folder, tmp_path, command, amount, number):
+    arguments = {
+        "fit": ["fit", tmp_path / "pipe", "-t", "outcome", "--drop", "id", "-o", tmp_path / "m.json"],
+        "predict": ["predict", folder / "model.json", tmp_path / "pipe", "-o", tmp_path / "p.csv"],
+    }[command]
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)  # stays open, so that the pipe does not end
+    with start(arguments, tmp_path) as child:
+        try:
+            feed(writer, amount)
+            let_it_wait(child)
+            child.send_signal(number)
+            _, errors = child.communicate(timeout=PROMPT)
+        finally:
+            child.kill()
+            os.close(writer)
+    assert child.returncode == 128 + number
+    assert errors.strip() == ("melc: interrupted" if number == signal.SIGINT else "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]  # no drafts, no temporary copies
+
+
+def start(arguments, temporary):
+    """Start the program as from a terminal: a test run in the background may have been told to ignore interrupts."""
+    return subprocess.Popen(
+        [*PROGRAM, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        preexec_fn=restore_interrupts,
+    )
+
+
+def restore_interrupts():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def feed(writer, amount):
+    """Write the beginning of a table of about this many bytes; return when the reader has taken nearly all."""
+    table = patients().to_csv(index=False).encode()
+    header, rows = table.split(b"\n", 1)
+    content = (header + b"\n" + rows * (amount // len(rows) + 1)) if amount else b""
+    thread = threading.Thread(target=write_all, args=(writer, content), daemon=True)
+    thread.start()
+    thread.join(PROMPT)
+    assert not thread.is_alive()
+
+
+def write_all(writer, content):
+    while content:
+        content = content[os.write(writer, content) :]
+
+
+def let_it_wait(child):
+    """Let the program take what is in the pipe, and begin to wait."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(timeout=2)
