@@ -3,9 +3,9 @@
 A change c of the features, each in units of its standard deviation, moves the projections by ``U c``, where U has a row
 for each line. Only the part of c in the row space of U matters, so the search is among ``c = B y`` with an orthonormal
 basis B of that space, in at most as many dimensions as there are lines. It begins with rays from the row in many
-directions, up to the first change of class on each, and with places among the training rows, for the region of a class is
-easily missed from far away. The nearest points found are then improved: by the point of the tangent to the boundary that
-is nearest to the row, and by random turns.
+directions, up to the first change of class on each, and with places among the training rows, for the region of a class
+is easily missed from far away. The nearest points found are then improved: by the point of the tangent to the boundary
+that is nearest to the row, and by random turns.
 """
 
 from dataclasses import dataclass
