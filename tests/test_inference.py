@@ -197,6 +197,16 @@ def test_few_rows_and_a_class_of_two():
         assert 0 <= found.accuracy.low <= found.accuracy.estimate <= found.accuracy.high <= 1
 
 
+def test_a_class_of_few_rows_with_small_weights():
+    """Resamples in which all rows of the class are the same, of a total weight below two."""
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) < 3
+    weights = np.full(30, 0.3)
+    for model in (short(n_init=1), AdditiveMELC(random_state=0)):
+        model.fit(X, y, sample_weight=weights)
+        found = bootstrap(model, X, y, n=40, sample_weight=weights, random_state=0)
+        assert 0 <= found.accuracy.low < found.accuracy.high <= 1
+
+
 def test_pipelines_and_searches_give_raw_units():
     X, y = band()
     frame = pd.DataFrame(X * [1, 50, 1] + [0, 9, 0], columns=["a", "b", "c"])
