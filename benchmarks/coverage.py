@@ -135,10 +135,10 @@ def _inside(value: Any, low: Any, high: Any) -> Any:
     return (low <= value) & (value <= high)
 
 
-def coverage(case: Case, repeats: int, n: int, jobs: int, large: int = LARGE) -> dict[str, Any]:
+def coverage(case: Case, repeats: int, n: int, jobs: int, large: int = LARGE, first: int = 0) -> dict[str, Any]:
     """The share of samples whose intervals contain the truth, for each weight together and the rest."""
     truth = Truth.of(case, large)
-    tasks = (joblib.delayed(contained)(case, truth, seed, n) for seed in range(repeats))
+    tasks = (joblib.delayed(contained)(case, truth, seed, n) for seed in range(first, first + repeats))
     found = joblib.Parallel(n_jobs=jobs)(tasks)
     shares: dict[str, Any] = {
         name: float(np.mean([value for each in found for value in each[name]])) for name in found[0]
@@ -152,6 +152,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
     parser.add_argument("--repeats", type=int, default=200, help="samples from each population")
     parser.add_argument("--resamples", type=int, default=200, help="resamples of each")
+    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first sample; the others follow")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=[case.name for case in CASES])
     given = parser.parse_args(arguments)
@@ -160,7 +161,7 @@ def main(arguments: list[str] | None = None) -> None:
     for case in CASES:
         if given.only and case.name not in given.only:
             continue
-        shares = coverage(case, given.repeats, given.resamples, given.jobs)
+        shares = coverage(case, given.repeats, given.resamples, given.jobs, first=given.first_seed)
         cells = [f"{100 * shares[name]:.0f} %" if name in shares else "" for name in columns]
         print(f"| {case.name} | {case.n_rows} | " + " | ".join(cells) + " |", flush=True)
         if "each weight" in shares:

@@ -125,6 +125,8 @@ def test_rows_of_the_wanted_class_stay(band):
         ({"features": "a"}, r"use \['a'\]"),
         ({"features": ["weight"]}, "'weight', which is no feature of the model"),
         ({"features": [3]}, "contains 3, but the model has 3 features"),
+        ({"features": [True, False, False]}, "contains True, which is neither a name nor an index"),
+        ({"features": [1.7]}, "contains 1.7, which is neither a name nor an index"),
         ({"to": "beside"}, "to='beside' is not a class of the model"),
     ],
 )
@@ -216,3 +218,24 @@ def test_the_summary_shows_old_and_new_values(band):
     assert text.startswith(f"class {found.labels[4]} at a distance of {found.distance[4]:.3g}")
     assert f"{X[4, 1]:.6g} → {found.rows[4, 1]:.6g}" in text
     assert "arms" not in text
+
+
+@pytest.mark.parametrize("far", [10.0, 1e4])
+@pytest.mark.parametrize("kind", [MELC(n_init=2, random_state=0), AdditiveMELC(random_state=0)])
+def test_a_search_finds_the_class_from_far_away(kind, far):
+    """All classes lie among the training rows, so each can be reached from anywhere."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(8, size=400)
+    X = rng.normal(size=(400, 4)) + 3 * rng.normal(size=(8, 4))[y]
+    model = kind.fit(X, y)
+    for wanted in (None, 2):
+        found = nearest_change(model, far * X[:40], to=wanted)
+        assert found.found.all()
+        np.testing.assert_array_equal(model.predict(found.rows), found.labels)
+        assert np.all(found.distance < 3 * np.linalg.norm(far * X[:40] / X.std(axis=0), axis=1) + 5)
+
+
+def test_a_search_sees_what_narrow_kernels_show():
+    X, y = several_classes()
+    model = MELC(gamma=0.01, n_init=2, random_state=0).fit(X, y)
+    assert nearest_change(model, X[:60]).found.all()

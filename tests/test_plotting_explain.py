@@ -152,6 +152,19 @@ class TestIntervals:
             display = IntervalsDisplay.from_bootstrap(result, line=k)
             assert np.isfinite(display.ax_.get_xlim()).all()
             assert len(display.names) == len(lines.lines_[k].features)
+            if result is rare:  # from one edge to the other, so that it does not look like an interval
+                ends = [line[:, 0].tolist() for line in display.bars_[1].get_segments()]
+                assert ends == [list(display.ax_.get_xlim())] * len(display.names)
+
+    def test_an_infinite_limit_of_a_constant_feature_is_no_matter(self):
+        rows = np.column_stack([X.to_numpy(), np.full(len(X), 3.0)])
+        found = bootstrap(AdditiveMELC(random_state=0).fit(rows, TWO), rows, TWO, n=20, random_state=0)
+        unknown = np.full(found.coef.low.shape, np.inf)
+        rare = replace(found, coef=replace(found.coef, low=-unknown, high=unknown))
+        with np.errstate(invalid="raise"):
+            assert "x4" not in IntervalsDisplay.from_bootstrap(rare).names
+        assert "no interval" in rare.summary()
+        assert "inf" not in rare.summary()
 
     def test_a_line_that_is_not_there(self, model):
         found = bootstrap(model, X, TWO, n=20, random_state=0)

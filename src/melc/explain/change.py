@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.classifier import checked_projections
 from melc.explain.curves import curves_of, dense_rows, of_features
-from melc.explain.search import Field, shortest_changes
+from melc.explain.search import Field, places_among_rows, shortest_changes
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model, is_additive, nameless, without_search
 
@@ -124,7 +124,8 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     estimator, model = nameless(without_search(model)), fitted_model(model)
     rows = dense_rows(model, X)
     names, model, before = feature_names_of(model, feature_names), nameless(model), estimator.predict(rows)
-    spread = np.where(_chosen(names, features), of_features(model, "feature_spread_"), 0.0)
+    usual = of_features(model, "feature_spread_")
+    spread = np.where(_chosen(names, features), usual, 0.0)
     goal = None if to is None else _class_index(model, to)
     waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
     exact = not is_additive(model) and len(model.decisions_) == 1
@@ -135,7 +136,8 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
             steps[waiting] = _to_nearest_threshold(model, z[:, 0], spread)
         else:
             codes = np.searchsorted(model.classes_, before[waiting])
-            steps[waiting] = shortest_changes(Field(curves_of(model), spread), z, codes, goal) * spread
+            known = places_among_rows(of_features(model, "feature_mean_"), usual)
+            steps[waiting] = shortest_changes(Field(curves_of(model), spread, known, z), z, codes, goal) * spread
     changed, labels, found = _over_the_threshold(estimator, model, rows, before, steps, goal)
     changes = changed - rows
     standardised = np.divide(changes, spread, out=np.zeros_like(changes), where=spread > 0)
@@ -159,10 +161,14 @@ def _chosen(names: list[str], features: Any) -> NDArray[np.bool_]:
                     f"features contains {feature!r}, which is no feature of the model; it has {names[:10]}."
                 )
             chosen[names.index(feature)] = True
-        elif not -len(names) <= int(feature) < len(names):
+        elif not isinstance(feature, (int, np.integer)) or isinstance(feature, bool):
+            raise ValueError(
+                f"features contains {feature!r}, which is neither a name nor an index; pass a list such as [0, 2]."
+            )
+        elif not -len(names) <= feature < len(names):
             raise ValueError(f"features contains {feature!r}, but the model has {len(names)} features.")
         else:
-            chosen[int(feature)] = True
+            chosen[feature] = True
     return chosen
 
 

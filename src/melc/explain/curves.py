@@ -13,8 +13,10 @@ from melc.model.units import is_additive
 
 # Width of the difference from which a slope is computed, in units of the width of a curve's details.
 _SHORT_STEP = 1e-6
-# Places at which the curve of a decision is tabulated.
-_TABULATED = 3000
+# Places at which the curve of a decision is tabulated: so many, or on the support of narrow kernels more of them.
+_TABULATED, _PER_BANDWIDTH, _MOST_TABULATED = 3000, 4, 30_000
+# Places on either side as far as to the furthest row, if that is far away.
+_FAR_AWAY = 300
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,9 @@ class Curve:
     at: Callable[[Floats], Floats]
     thresholds: Floats
     width: float
-    table: Callable[[], tuple[Floats, Floats]]  # places and values, between which the curve is about linear
+    ends: tuple[float, float]  # beyond which the curve changes slowly, if at all
+    # Places and values, between which the curve is about linear, as far as to some projections.
+    table: Callable[[Floats], tuple[Floats, Floats]]
 
     def slope(self, z: Floats) -> Floats:
         """Return the derivative of the curve at projections z, of the shape of z."""
@@ -74,20 +78,26 @@ def curves_of(model: Any) -> Curves:
 
 
 def _of_line(line: Any) -> Curve:
-    width = float(line.knots[-1] - line.knots[0])
-    return Curve(line.at, line.thresholds, width or 1.0, lambda: (line.knots, line.log_odds))
+    ends = (float(line.knots[0]), float(line.knots[-1]))
+    width = (ends[1] - ends[0]) or 1.0
+    return Curve(line.at, line.thresholds, width, ends, lambda _: (line.knots, line.log_odds))
 
 
 def _of_decision(decision: Any) -> Curve:
-    def table() -> tuple[Floats, Floats]:
-        ends = [density.support[[0, -1]] for density in decision.densities]
-        low, high = float(np.min(ends)), float(np.max(ends))
-        beyond = high - low + width
-        places = np.unique(np.concatenate([np.linspace(low - beyond, high + beyond, _TABULATED), decision.thresholds]))
-        return places, decision.log_odds(places)
-
     width = min(density.bandwidth for density in decision.densities)
-    return Curve(decision.log_odds, decision.thresholds, width, table)
+    supports = [density.support[[0, -1]] for density in decision.densities]
+    low, high = float(np.min(supports)), float(np.max(supports))
+    length = high - low + width
+
+    def table(z: Floats) -> tuple[Floats, Floats]:
+        wide = np.linspace(low - length, high + length, _TABULATED)
+        fine = np.linspace(low, high, int(min(_PER_BANDWIDTH * (high - low) / width, _MOST_TABULATED)))
+        furthest = max(low - z.min(), z.max() - high)
+        outside = np.geomspace(length, 2 * furthest, _FAR_AWAY) if furthest > length else np.empty(0)
+        places = [wide, fine, decision.thresholds, low - outside, high + outside]
+        return (at := np.unique(np.concatenate(places))), decision.log_odds(at)
+
+    return Curve(decision.log_odds, decision.thresholds, width, (low - length, high + length), table)
 
 
 def dense_rows(model: Any, X: Any) -> Floats:

@@ -3,8 +3,9 @@
 A change c of the features, each in units of its standard deviation, moves the projections by ``U c``, where U has a row
 for each line. Only the part of c in the row space of U matters, so the search is among ``c = B y`` with an orthonormal
 basis B of that space, in at most as many dimensions as there are lines. It begins with rays from the row in many
-directions, up to the first change of class on each. The nearest points found are then improved: by the point of the
-tangent to the boundary that is nearest to the row, and by random turns.
+directions, up to the first change of class on each, and with places among the training rows, for the region of a class
+is easily missed from far away. The nearest points found are then improved: by the point of the tangent to the boundary
+that is nearest to the row, and by random turns.
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from melc.explain.curves import Curves
 _RANK = 1e-10
 # Rays: random directions besides those of lines and features, the most of the latter, and places on each ray.
 _RANDOM, _MOST_FEATURES, _PLACES = 24, 32, 48
+# Places among the training rows, besides their mean.
+_AMONG_ROWS = 48
 # Points of a row that are improved, rounds of improvement, parts of the way to the tangent's nearest point, and turns.
 _KEPT, _ROUNDS, _PARTS, _TURNS = 4, 16, (1.0, 0.5, 0.2, 0.05), 8
 # The widest and the narrowest of the turns.
@@ -31,14 +34,19 @@ _BLOCK = 4_000_000
 
 
 class Field:
-    """The log-odds over the changes y of a row. ``spread`` is zero for the features that may not change."""
+    """The log-odds over the changes y of a row. ``spread`` is zero for the features that may not change.
 
-    def __init__(self, curves: Curves, spread: Floats) -> None:
+    ``known``, of shape (m, n_features), are places among the training rows, and ``z`` the projections of all rows.
+    """
+
+    def __init__(self, curves: Curves, spread: Floats, known: Floats, z: Floats) -> None:
         left, sizes, right = np.linalg.svd(curves.coef * spread, full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         self.moves = left[:, kept] * sizes[kept]  # (n_lines, n_dimensions)
         self.basis = right[kept].T  # (n_features, n_dimensions)
-        self.tables = [curve.table() for curve in curves.curves]
+        self.known = known @ curves.coef.T  # (m, n_lines)
+        self.tables = [curve.table(z[:, k]) for k, curve in enumerate(curves.curves)]
+        self.ends = [curve.ends for curve in curves.curves]
         self.slopes = [_slopes(*table) for table in self.tables]
         # Of two classes, the log-odds of the first are zero.
         first = np.zeros((len(curves.coef), 1 if len(curves.intercept) == 1 else 0))
@@ -49,21 +57,23 @@ class Field:
         """Return the log-odds at projections z, of shape (..., n_lines); shape (..., n_classes)."""
         return _along(self.tables, z) @ self.membership + self.intercept
 
-    def towards_classes(self, z: Floats) -> Floats:
-        """Return changes of each row to where all lines speak for a class, one for each class, as nearly as they can.
+    def targets(self, z: Floats) -> Floats:
+        """Return changes of each row to places where other classes may be, as nearly as the features can reach them.
 
-        Shape (n_rows, n_classes, n_dimensions).
+        These are, for each class, the place where all lines speak for it, and those among the training rows. Shape
+        (n_rows, n_classes + m, n_dimensions).
         """
         highest = np.array([places[values.argmax()] for places, values in self.tables])
         lowest = np.array([places[values.argmin()] for places, values in self.tables])
         # Of two classes all lines are for the second.
         wanted = np.where(self.membership.T > 0, highest, lowest)
-        return np.asarray((wanted - z[:, None]) @ np.linalg.pinv(self.moves).T)
+        places = np.concatenate([wanted, self.known])
+        return np.asarray((places - z[:, None]) @ np.linalg.pinv(self.moves).T)
 
     def reach(self, z: Floats) -> Floats:
         """Return a distance beyond which hardly any curve changes, shape (n_rows,)."""
         lengths = np.linalg.norm(self.moves, axis=1)
-        far = [np.maximum(z[:, k] - at[0], at[-1] - z[:, k]) for k, (at, _) in enumerate(self.tables)]
+        far = [np.maximum(z[:, k] - low, high - z[:, k]) for k, (low, high) in enumerate(self.ends)]
         moving = np.flatnonzero(lengths > _RANK * lengths.max())
         return np.asarray(np.max([far[k] / lengths[k] for k in moving], axis=0))
 
@@ -137,6 +147,12 @@ def shortest_changes(field: Field, z: Floats, codes: NDArray[np.int64], goal: in
     return changes
 
 
+def places_among_rows(mean: Floats, spread: Floats) -> Floats:
+    """Return the mean of the training rows and random places around it, shape (m, n_features)."""
+    steps = np.random.default_rng(0).normal(size=(_AMONG_ROWS, len(mean)))
+    return np.asarray(mean + spread * np.concatenate([np.zeros((1, len(mean))), steps]))
+
+
 def _shared_rays(field: Field) -> Floats:
     """Directions of length one for every row: along lines, along features, and at random; shape (m, n_dimensions)."""
     features = np.argsort(-np.linalg.norm(field.basis, axis=1), kind="stable")[:_MOST_FEATURES]
@@ -149,10 +165,15 @@ def _shortest(rows: Rows, shared: Floats, rng: np.random.Generator) -> Floats:
     """The best change of each row, shape (n, n_dimensions); zero where none was found."""
     n = len(rows.z)
     uphill = rows.gradients(np.zeros((n, 1, shared.shape[1])))[1]
-    towards = rows.field.towards_classes(rows.z)
-    ends = np.maximum(rows.field.reach(rows.z), np.linalg.norm(towards, axis=2).max(axis=1))
-    rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), _unit(towards)], axis=1)
-    distances = rows.first_change(rays, ends)
+    targets = rows.field.targets(rows.z)
+    lengths, towards = np.linalg.norm(targets, axis=2), _unit(targets)
+    ends = np.maximum(rows.field.reach(rows.z), lengths.max(axis=1))
+    of_classes = towards[:, : len(rows.field.intercept)]
+    rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), of_classes], axis=1)
+    # Between the places on a ray a class may be missed; at a target it is seen.
+    seen = np.where(rows.leads(targets) > 0, rows.halved(towards, np.zeros_like(lengths), lengths), np.inf)
+    distances = np.concatenate([rows.first_change(rays, ends), seen], axis=1)
+    rays = np.concatenate([rays, towards], axis=1)
     best = np.argsort(distances, axis=1, kind="stable")[:, :_KEPT]
     rays, distances = _picked(rays, best), np.take_along_axis(distances, best, axis=1)
     found = np.isfinite(distances)

@@ -63,20 +63,13 @@ def unbiased(estimate: Floats, values: Floats) -> Floats:
     return 2 * estimate - np.median(values, axis=0)
 
 
-def accuracy_interval(left_out: Floats, apparent: Floats, numbers: Floats, confidence: float) -> Interval:
+def accuracy_interval(share: Floats, numbers: Floats, confidence: float) -> Interval:
     """Return the balanced accuracy on new rows and its interval.
 
-    ``left_out`` is the accuracy of each class on rows that were left out of resamples. It is too low, for a resample
-    has fewer different rows. ``apparent`` is that of the model on its own rows, which is too high. The estimate is the
-    *.632+* mean of both by Efron and Tibshirani, which leans to the first the more the model overfits. ``numbers`` of
-    rows of each class give Wilson's interval, which does not shrink to a point where all rows are predicted correctly;
-    the distances of the limits are added as those of independent estimates (*variance estimates recovery*). All
-    arrays have shape (n_classes,).
+    ``share`` is the accuracy of each class. ``numbers`` of rows of each class give Wilson's interval, which does not
+    shrink to a point where all rows are predicted correctly; the distances of the limits are added as those of
+    independent estimates (*variance estimates recovery*). Both have shape (n_classes,).
     """
-    gap, most = apparent.mean() - left_out.mean(), apparent.mean() - 1 / len(apparent)
-    overfit = min(1.0, gap / most) if gap > 0 and most > 0 else 0.0
-    weight = 0.632 / (1 - 0.368 * overfit)
-    share = weight * left_out + (1 - weight) * apparent
     square = float(ndtri(0.5 * (1 + confidence))) ** 2
     centre = (share * numbers + 0.5 * square) / (numbers + square)
     half = np.sqrt(square * (numbers * share * (1 - share) + 0.25 * square)) / (numbers + square)

@@ -52,12 +52,19 @@ class Refit:
         model = _unfitted(last, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the data are like was said when the model was fitted
-            model.fit(self.data.scaled, codes, sample_weight=weights)
+            model.fit(self.data.scaled, codes, sample_weight=_enough(codes, weights))
         if not isinstance(self.estimator, Pipeline):
             return model
         pipeline = copy.copy(self.estimator)
         pipeline.steps = [*self.estimator.steps[:-1], (self.estimator.steps[-1][0], model)]
         return fitted_model(pipeline)
+
+
+def _enough(codes: NDArray[np.int64], weights: Floats) -> Floats:
+    """Return weights of which that of a class is at least two, as a fit needs, if a single row of it is left."""
+    totals = np.bincount(codes, weights)
+    alone = (np.bincount(codes, weights > 0) == 1) & (totals < 2)
+    return np.asarray(weights * np.where(alone, 2 / totals, 1.0)[codes])
 
 
 def _unfitted(model: Any, seed: int) -> Any:

@@ -40,11 +40,11 @@ def _line(result: "Bootstrap", k: int) -> list[str]:
     shown = shown[:_MOST]
     width = max(len(result.feature_names[j]) for j in shown)
     text = [_head(result, k)]
-    text += [f"  {result.feature_names[j]:<{width}}  {weights[j]:.4g} ({low[j]:.4g} to {high[j]:.4g})" for j in shown]
+    text += [f"  {result.feature_names[j]:<{width}}  {weights[j]:.4g} ({_limits(low[j], high[j])})" for j in shown]
     if hidden:
         text.append(f"  and {hidden} more")
     for each in result.thresholds[k]:
-        text.append(f"  threshold {each.value:.4g} ({each.low:.4g} to {each.high:.4g}), in {each.share:.0%}")
+        text.append(f"  threshold {each.value:.4g} ({_limits(each.low, each.high)}), in {each.share:.0%}")
     return text
 
 
@@ -52,6 +52,11 @@ def _head(result: "Bootstrap", k: int) -> str:
     if result.line_shares is not None:
         return f"line {k + 1}, in {result.line_shares[k]:.0%} of the resamples"
     return "weights" if len(result.coef.estimate) == 1 else f"class {result.classes[k]} against the rest"
+
+
+def _limits(low: float, high: float) -> str:
+    """The limits of an interval; infinite ones are those of what too few resamples have."""
+    return f"{low:.4g} to {high:.4g}" if np.isfinite(high - low) else "no interval"
 
 
 def _numbers(interval: Any) -> str:

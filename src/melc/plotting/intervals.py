@@ -99,21 +99,17 @@ class IntervalsDisplay:
         if not -n_lines <= line < n_lines:
             raise ValueError(f"line={line}, but the model has {n_lines} directions.")
         names = intervals.feature_names if feature_names is None else [str(name) for name in feature_names]
+        contributions = intervals.coef.estimate[line] * intervals.feature_spread
+        order = np.argsort(-np.abs(contributions), kind="stable")
+        order = order[contributions[order] != 0]
+        shown = order[:max_features]
+        # Only of those shown: an infinite limit of a feature without spread would have no contribution.
         weights, low, high = (
-            each[line] * intervals.feature_spread
+            each[line, shown] * intervals.feature_spread[shown]
             for each in (intervals.coef.estimate, intervals.coef.low, intervals.coef.high)
         )
-        order = np.argsort(-np.abs(weights), kind="stable")
-        order = order[weights[order] != 0]
-        shown = order[:max_features]
-        display = cls(
-            [names[j] for j in shown],
-            weights[shown],
-            low[shown],
-            high[shown],
-            intervals.confidence,
-            len(order) - len(shown),
-        )
+        hidden = len(order) - len(shown)
+        display = cls([names[j] for j in shown], weights, low, high, intervals.confidence, hidden)
         return display.plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "IntervalsDisplay":
@@ -121,10 +117,9 @@ class IntervalsDisplay:
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         places = np.arange(len(self.names))
-        # An interval that is not known is drawn as wide as the others together.
-        reach = (
-            1.1 * np.abs([*self.weights, *self.low[np.isfinite(self.low)], *self.high[np.isfinite(self.high)]]).max()
-        )
+        ends = np.concatenate([self.weights, self.low, self.high])
+        known = np.isfinite(ends)
+        reach = 1.1 * np.abs(ends[known]).max()
         low, high = np.maximum(self.low, -reach), np.minimum(self.high, reach)
         sure = (self.low > 0) | (self.high < 0)
         self.bars_ = tuple(
@@ -136,6 +131,8 @@ class IntervalsDisplay:
             self.ax_.plot(self.weights[kind], places[kind], "o", **style)
         self.ax_.set_yticks(places, shortened(self.names), fontsize=8, **AS_WRITTEN)
         self.ax_.set_ylim(len(self.names) - 0.4, -0.6)
+        if not known.all():
+            self.ax_.set_xlim(-reach, reach)  # an infinite interval runs from one edge to the other
         self._finish(title)
         return self
 
