@@ -65,6 +65,7 @@ class DaskRows:
         self.together: Together | None = None
         self._partitions, self._places, self._classes = partitions, places, classes
         self._is_sparse, self._code = is_sparse, code
+        self._contents_table: Floats | None = None
 
     @property
     def n_rows(self) -> int:
@@ -124,11 +125,11 @@ class DaskRows:
         return rows.ending_with(self.together)
 
     def enter(self, seed: int, limits: Floats) -> Entries:
+        # No cached property: until Python 3.12 a lock for all instances guards it, and classes that wait for each
+        # other's rounds would wait for ever.
+        if self._contents_table is None:
+            self._contents_table = self._round("weigh_contents", self.n_rows)
         return self._round("entries", Lottery(seed, self._contents_table, limits))
-
-    @functools.cached_property
-    def _contents_table(self) -> Floats:
-        return self._round("weigh_contents", self.n_rows)
 
     def pick(self, numbers: NDArray[np.int64], weights: Floats) -> MemoryRows:
         order = np.argsort(numbers)
