@@ -153,7 +153,7 @@ def test_float32_is_not_copied():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 0.75 * X.nbytes
+    assert peak < 0.85 * X.nbytes  # samples, and a hash of eight bytes for each row
     assert np.mean(predicted == y) > 0.85
     wide = settle(n_init=1).fit(X.astype(np.float64), y)
     np.testing.assert_allclose(model.coef_, wide.coef_, atol=1e-6)

@@ -14,13 +14,13 @@ import ctypes, re, sys, threading, time
 import numpy as np
 from pathlib import Path
 from melc import MELC
-from melc.data import memory
+from melc.data import contents, memory
 
 def anonymous():
     return 1024 * int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
 
 X, y = np.load(sys.argv[1] + "/X.npy", mmap_mode="r"), np.load(sys.argv[1] + "/y.npy", mmap_mode="r")
-memory._MOST_KEPT = 1 << 17  # as if there were hundreds of millions
+memory._MOST_KEPT = contents._MOST_KEPT = 1 << 17  # as if there were hundreds of millions
 MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)  # what is compiled now need not be compiled later
 ctypes.CDLL(None).malloc_trim(0)
 before, peak, done = anonymous(), [0], []
