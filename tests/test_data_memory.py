@@ -52,5 +52,6 @@ def test_a_memory_map_is_trained_in_blocks(tmp_path):
         [sys.executable, "-c", OUT_OF_CORE, str(tmp_path)], capture_output=True, text=True, timeout=55, check=True
     )
     beyond, divergence = map(float, found.stdout.split())
-    assert beyond < 40e6, f"{beyond / 1e6:.0f} MB beside {X.nbytes / 1e6:.0f} MB"  # samples and some bytes a row
+    # Samples, a table of 4 MB that helps to draw them, and some bytes a row.
+    assert beyond < 45e6, f"{beyond / 1e6:.0f} MB beside {X.nbytes / 1e6:.0f} MB"
     assert 0.5 < divergence < 5
