@@ -1,5 +1,7 @@
 """Samples by contents: in proportion to weights, the same for any order, storage and repetition of the rows."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -152,3 +154,19 @@ def test_samples_of_classes_are_whole_classes_if_these_are_small():
         order, mine = np.lexsort(some.T), distinct[1] == code
         np.testing.assert_array_equal(some[order], distinct[0][mine][np.lexsort(distinct[0][mine].T)])
         assert mass.sum() == pytest.approx(weights[codes == code].sum())
+
+
+def test_copies_of_a_few_rows_take_little_memory():
+    """Nearly all rows are copies of a winner: they are joined block by block."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(1_000_000, 2)).astype(np.float32)
+    rows = MemoryRows(X, rng.integers(0, 2, size=len(X)).astype(np.int8))
+    draw_sample(rows, 100, np.random.RandomState(0))  # hashes and table, which are kept
+    tracemalloc.start()
+    try:
+        sample = draw_sample(rows, 100, np.random.RandomState(1))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sample.n_rows == 8
+    assert peak < 12e6

@@ -12,7 +12,7 @@ too large even for that weight cannot win, and only the others are sorted.
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -70,8 +70,12 @@ class Entries:
         return Entries(keys[first], self.codes[order[first]], weights, rows)
 
     def __iadd__(self, other: "Entries") -> "Entries":
-        fields = ("keys", "codes", "weights", "rows")
-        return Entries(*(np.concatenate([getattr(self, each), getattr(other, each)]) for each in fields)).joined()
+        return Entries.together([self, other]).joined()
+
+    @classmethod
+    def together(cls, parts: "list[Entries]") -> "Entries":
+        """Return the entries of all parts, one after the other."""
+        return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
 
 class Contents:
@@ -107,11 +111,13 @@ class Contents:
         for some, hashes in self._blocks():
             chosen, keys = np.empty(len(hashes), dtype=np.int64), np.empty(len(hashes), dtype=np.uint64)
             n = kernels.enter(hashes, codes[some], *self._weights_and_step(some), *terms, chosen, keys)
-            found.append((some.start + chosen[:n], keys[:n]))
-        rows, keys = (np.concatenate(each) for each in zip(*found, strict=True))
-        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
-        entries = Entries(keys, codes[rows], weights, first_row + rows)
-        return entries if self.distinct else entries.joined()
+            rows = some.start + chosen[:n]
+            weights = np.ones(n) if self.weights is None else self.weights[rows]
+            block = Entries(keys[:n].copy(), codes[rows], weights, first_row + rows)
+            # Block by block, for if few rows differ, the copies of a winner are nearly all of them.
+            found.append(block if self.distinct else block.joined())
+        together = Entries.together(found)
+        return together if self.distinct else together.joined()
 
     def _weights_and_step(self, some: slice) -> tuple[Floats, int]:
         return (_ONE, 0) if self.weights is None else (self.weights[some], 1)
