@@ -9,8 +9,10 @@ from numba import njit
 # no NaN or infinity, so isnan and isfinite still work.
 FAST = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
-# Kernels release the GIL, so Python threads can run them in parallel. The machine code is cached on disk.
-COMPILE = {"cache": True, "nogil": True, "fastmath": set(FAST)}
+# Kernels release the GIL, so Python threads can run them in parallel. The machine code is cached on disk. A kernel that
+# another one calls becomes part of it: otherwise the caller would use whichever copy was loaded first, its own or the
+# one for calls from Python, and as those round differently, the first fit on a machine would differ from the next.
+COMPILE = {"cache": True, "nogil": True, "forceinline": True, "fastmath": set(FAST)}
 
 # Without the checks for a division by zero.
 UNCHECKED = {**COMPILE, "error_model": "numpy"}
