@@ -159,6 +159,33 @@ class TestWords:
         assert "Raise --max-iter (now 1) or --tol (now 1e-05)" in done.stderr
         assert call(*fit, "--max-iter", 1, "--tol", 1e9, "-o", tmp_path / "m2").stderr == ""
 
+    def test_notes_of_folds_that_differ_in_numbers_alone_are_joined(self, folder, tmp_path):
+        fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1]
+        notes = call(*fit, "--max-iter", 1, "-o", tmp_path / "m").stderr.splitlines()
+        assert len(notes) == 2, notes  # one for the fit, one for its folds
+        assert "(5 such notes with other numbers; this is the first.)" in notes[1]
+
+    def test_a_long_name_does_not_move_the_numbers_of_others(self, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["n" * 3000, "dose"])
+        frame.assign(y=np.where(frame["dose"] > 0, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
+        model = tmp_path / "m"
+        texts = [
+            call("fit", tmp_path / "t.csv", "-t", "y", "--n-init", 1, "--no-cv", "-o", model).stdout,
+            call("explain", model).stdout,
+            call("explain", model, tmp_path / "t.csv", "--rows", "1").stdout,
+        ]
+        for text in texts:
+            assert max(len(line) for line in text.splitlines() if "nnn" not in line) < 120
+
+    def test_a_feature_with_the_name_of_a_result(self, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"prediction": rng.normal(size=60)})
+        frame.assign(y=np.where(frame["prediction"] > 0, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
+        call("fit", tmp_path / "t.csv", "-t", "y", "--n-init", 1, "--no-cv", "-o", tmp_path / "m")
+        done = call("explain", tmp_path / "m", "--format", "sql")
+        assert "'prediction' is also a feature; rename it in the training data." in done.stderr
+
     def test_priors(self, folder, tmp_path):
         fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--no-cv", "-f"]
         for given, expected in ("empirical", "empirical"), ("0.9,0.1", [0.9, 0.1]):

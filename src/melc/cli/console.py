@@ -5,6 +5,7 @@ Results go to standard output, everything else to standard error. An error is a 
 
 import functools
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from melc.cli.language import in_options
 
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
+# Numbers in which warnings of the same kind differ, such as the divergences of folds.
+_DECIMAL = re.compile(r"\d+\.\d+(e[+-]\d+)?")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -105,9 +108,13 @@ class Reporter:
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
-        """Print every different warning raised in this block once, as a note."""
+        """Print the warnings of this block as notes: of those that differ in decimal numbers alone, the first."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
+        alike: dict[str, list[str]] = {}
         for text in dict.fromkeys(str(warning.message) for warning in caught):
-            self.note(in_options(" ".join(text.split())))
+            alike.setdefault(_DECIMAL.sub("", text), []).append(text)
+        for first, *others in alike.values():
+            count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""
+            self.note(in_options(" ".join(first.split())) + count)

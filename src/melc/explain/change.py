@@ -10,7 +10,7 @@ from melc.arrays import Floats
 from melc.classifier import checked_projections
 from melc.explain.curves import curves_of, dense_rows, of_features
 from melc.explain.search import Field, places_among_rows, shortest_changes
-from melc.model.names import feature_names_of
+from melc.model.names import column_width, feature_names_of
 from melc.model.units import fitted_model, is_additive, nameless, without_search
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
@@ -71,7 +71,7 @@ class Change:
             return f"class {self.labels[row]} already"
         order = [j for j in np.argsort(-np.abs(self.standardised[row]), kind="stable") if self.changes[row, j] != 0]
         names = [self.feature_names[j] for j in order[:most]]
-        width = max(len(name) for name in names)
+        width = column_width(names)
         before, after = self.rows[row] - self.changes[row], self.rows[row]
         lines = [
             f"  {name:<{width}}  {before[j]:.6g} → {after[j]:.6g}" for name, j in zip(names, order[:most], strict=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.classifier import checked_projections
 from melc.explain.curves import Curves, curves_of, dense_rows, of_features
-from melc.model.names import feature_names_of
+from melc.model.names import column_width, feature_names_of
 from melc.model.units import fitted_model
 
 # Two projections are the same if they differ by less than this fraction of the parts that add up to the difference.
@@ -116,7 +116,7 @@ class Explanation:
         if rest:
             entries.append((f"{len(rest)} other features", parts[rest].sum()))
         entries.append(("log-odds", self.log_odds[row, column]))
-        width = max(len(text) for text, _ in entries)
+        width = column_width(text for text, _ in entries)
         who = self.classes[1] if len(self.base) == 1 else self.classes[column]
         head = f"class {self.labels[row]}; parts of the features in the log-odds of class {who}"
         return "\n".join([head, *(f"  {text:<{width}}  {value:+.4f}" for text, value in entries)])

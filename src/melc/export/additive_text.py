@@ -3,7 +3,7 @@
 from melc.additive import AdditiveMELC
 from melc.export.wording import counts_of, intervals_of, number, quoted
 from melc.model.line import Line
-from melc.model.names import by_contribution, terms_of
+from melc.model.names import by_contribution, column_width, terms_of
 
 # Features that are named in the sum of a line; of further ones their number is given.
 _MOST_NAMED = 4
@@ -71,7 +71,7 @@ def _interval_lines(line: Line, sides: list[str], digits: int | None) -> list[st
     classes = [sides[int(favoured)] for favoured in line.favours]
     counts = [counts_of(row, sides) for row in line.counts]
     columns = [intervals_of([number(t, digits) for t in line.thresholds]), ranges, classes]
-    widths = [max(len(text) for text in column) for column in columns]
+    widths = [column_width(column) for column in columns]
     return [
         f"  {interval:<{widths[0]}}   adds {added:<{widths[1]}}   for {label:<{widths[2]}}  ({count})"
         for interval, added, label, count in zip(*columns, counts, strict=True)

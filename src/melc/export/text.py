@@ -12,7 +12,7 @@ from melc.export import additive_text
 from melc.export.wording import counts_of, intervals_of, number, quoted
 from melc.model.decision import SMALLEST_DECISION, Decision
 from melc.model.density import Density
-from melc.model.names import contributions_of, feature_names_of
+from melc.model.names import column_width, contributions_of, feature_names_of
 from melc.model.units import fitted_model, is_additive
 
 _ALONE = "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide"
@@ -108,7 +108,7 @@ def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -
     """Return one line per interval: its limits, its class and its training rows."""
     intervals = intervals_of([number(t, digits) for t in decision.thresholds])
     interval_width = max(len(text) for text in intervals)
-    label_width = max(len(label) for label in labels)
+    label_width = column_width(labels)
     return [
         f"  {text:<{interval_width}}   {labels[code]:<{label_width}}{_support(decision, k, labels)}".rstrip()
         for k, (text, code) in enumerate(zip(intervals, decision.codes, strict=True))

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from melc.model.names import column_width
+
 if TYPE_CHECKING:
     from melc.inference.bootstrap import Bootstrap
 
@@ -38,7 +40,7 @@ def _line(result: "Bootstrap", k: int) -> list[str]:
     shown = np.flatnonzero(weights)
     hidden = max(0, len(shown) - _MOST)
     shown = shown[:_MOST]
-    width = max(len(result.feature_names[j]) for j in shown)
+    width = column_width(result.feature_names[j] for j in shown)
     text = [_head(result, k)]
     text += [f"  {result.feature_names[j]:<{width}}  {weights[j]:.4g} ({_limits(low[j], high[j])})" for j in shown]
     if hidden:

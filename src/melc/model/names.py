@@ -1,12 +1,15 @@
 """The names and contributions of features in outputs and warnings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from melc.arrays import Floats
 from melc.model.line import Line
+
+# Characters to which a column of names is filled up; longer names stand out.
+_WIDEST = 60
 
 
 def feature_names_of(model: Any, given: Any = None) -> list[str]:
@@ -20,6 +23,14 @@ def feature_names_of(model: Any, given: Any = None) -> list[str]:
             f"feature_names has {len(given)} names, but the model has {n_features} features: pass one name for each."
         )
     return [str(name) for name in given]
+
+
+def column_width(texts: Iterable[str]) -> int:
+    """Return the width of a column of texts that begin with names: the longest, within reason.
+
+    A single name of a thousand characters does not move the numbers beside all others out of sight.
+    """
+    return min(_WIDEST, max(len(text) for text in texts))
 
 
 def contributions_of(model: Any, index: int) -> Floats:

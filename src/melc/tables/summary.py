@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.model.names import by_contribution
+from melc.model.names import by_contribution, column_width
 from melc.model.units import is_additive
 from melc.tables.model import TableModel
 from melc.tables.problem import AnyProblem, mean_and_spread
@@ -137,7 +137,7 @@ def _projection_lines(projection: dict[str, Any]) -> list[str]:
 
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
     """Return rows of strings as aligned columns: the first flush left, the others flush right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    widths = [column_width(row[k] for row in rows) for k in range(len(rows[0]))]
     return "\n".join(indent + _aligned_row(row, widths) for row in rows)
 
 
