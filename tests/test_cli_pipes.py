@@ -59,6 +59,37 @@ def test_signals_end_a_command_that_waits_for_a_pipe(folder, tmp_path, command, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]  # no drafts, no temporary copies
 
 
+LOST = """
+import os, time
+import melc.cli
+
+class Dropped:
+    def __del__(self):  # Python ignores exceptions here
+        os.kill(os.getpid(), {number})
+
+def run():
+    try:
+        Dropped()
+        time.sleep({prompt})
+    finally:
+        time.sleep(2.5)  # tidying up is not interrupted by further answers
+        print("tidy", flush=True)
+
+melc.cli._run = run
+melc.cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_answered_although_python_drops_the_first_answer(number):
+    code = LOST.format(number=int(number), prompt=PROMPT)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PROMPT, preexec_fn=restore_interrupts)
+    assert done.stdout == "tidy\n"
+    assert done.returncode == (-number if number == signal.SIGINT else 128 + number)  # main leaves interrupts to run
+    assert "ignored" not in done.stderr
+
+
 def start(arguments, temporary):
     """Start the program as from a terminal: a test run in the background may have been told to ignore interrupts."""
     return subprocess.Popen(

@@ -4,23 +4,24 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 # Exit codes after SIGINT and SIGTERM.
 _AFTER_SIGNALS = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+# Seconds after which a signal is answered again, if the first answer was lost.
+_AGAIN = 1.0
 
 
 def main() -> None:
     """Run ``melc``. If typer or rich is not installed, exit with the pip command that installs them."""
-    before = signal.signal(signal.SIGTERM, _exit_tidily)
     try:
-        _run()
+        with _signals_answered():
+            _run()
     except SystemExit as ending:
         if ending.code in _AFTER_SIGNALS:
             _leave(ending.code)
         raise
-    finally:  # a program that calls this goes on with its own answer to signals
-        signal.signal(signal.SIGTERM, before)
 
 
 def _run() -> None:
@@ -43,6 +44,40 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _exit_tidily(number: int, frame: Any) -> None:
-    """Exit by an exception, so that drafts and temporary folders are removed on the way."""
-    raise SystemExit(128 + number)
+@contextlib.contextmanager
+def _signals_answered() -> Iterator[None]:
+    """Answer SIGINT and SIGTERM by exceptions, so that drafts and temporary folders are removed on the way.
+
+    Python drops an exception that is raised in some places, such as the callbacks with which an import ends. So it is
+    raised again every second, until one is on its way up, and nothing is printed about those that were dropped.
+    """
+    first, about_dropped = signal.SIGTERM, sys.unraisablehook
+
+    def answer(number: int, frame: Any) -> NoReturn:
+        nonlocal first
+        first = signal.Signals(number)
+        if hasattr(signal, "setitimer"):  # Windows has none
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    def answer_again(number: int, frame: Any) -> None:
+        if not isinstance(sys.exception(), (KeyboardInterrupt, SystemExit)):
+            answer(first, frame)
+
+    def unless_answer(dropped: Any) -> None:
+        if not issubclass(dropped.exc_type, (KeyboardInterrupt, SystemExit)):
+            about_dropped(dropped)
+
+    answers: dict[signal.Signals, Callable[[int, Any], None]] = {signal.SIGINT: answer, signal.SIGTERM: answer}
+    if hasattr(signal, "setitimer"):
+        answers[signal.SIGALRM] = answer_again
+    before = {number: signal.signal(number, handler) for number, handler in answers.items()}
+    sys.unraisablehook = unless_answer
+    try:
+        yield
+    finally:  # a program that calls this goes on with its own answers
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = about_dropped
