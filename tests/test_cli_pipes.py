@@ -1,10 +1,12 @@
 """Tables from pipes, as other programs write them: what is read, and that signals are heard while nothing comes."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -57,6 +59,25 @@ def test_signals_end_a_command_that_waits_for_a_pipe(folder, tmp_path, command, 
     assert child.returncode == 128 + number
     assert errors.strip() == ("melc: interrupted" if number == signal.SIGINT else "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]  # no drafts, no temporary copies
+
+
+def test_a_fault_ends_a_command_while_more_could_come(folder, tmp_path):
+    """Arrow reads ahead in a thread of its own, which must neither keep the program from ending nor abort it."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+    arguments = ["predict", folder / "model.json", tmp_path / "pipe", "-o", tmp_path / "p.csv"]
+    with start(arguments, tmp_path) as child:
+        try:
+            table = patients().assign(dose="faulty").to_csv(index=False).encode()
+            rows = table.split(b"\n", 1)[1]
+            # One block, and the beginning of the next.
+            offer(writer, table + rows * (11 * STALLED // 5 // len(table)), child)
+            _, errors = child.communicate(timeout=PROMPT)
+        finally:
+            child.kill()
+            os.close(writer)
+    assert (child.returncode, errors.count("\n")) == (1, 1), errors
+    assert "invalid value 'faulty'" in errors
 
 
 LOST = """
@@ -121,6 +142,17 @@ def feed(writer, amount):
 def write_all(writer, content):
     while content:
         content = content[os.write(writer, content) :]
+
+
+def offer(writer, content, child):
+    """Write until all is taken or the reader has ended, or hangs."""
+    os.set_blocking(writer, False)
+    latest = time.monotonic() + PROMPT
+    while content and child.poll() is None and time.monotonic() < latest:
+        with contextlib.suppress(BlockingIOError):
+            content = content[os.write(writer, content[:65_536]) :]
+            continue
+        time.sleep(0.01)
 
 
 def let_it_wait(child):

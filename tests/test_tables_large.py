@@ -97,6 +97,16 @@ class TestSameModels:
         stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"), decimal=",")
         assert stored.to_json() == read.to_json()
 
+    def test_numbers_in_base_16_are_texts(self, tmp_path):
+        frame = mixed()
+        frame["code"] = np.where(frame.index % 3 == 0, "0x1f", "31")
+        frame["sum"] = frame.index % 7
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"))
+        assert stored.to_json() == read.to_json()
+        code, total = (next(each for each in read.encoding.columns if each.name == name) for name in ("code", "sum"))
+        assert (set(code.categories), total.categories) == ({"0x1f", "31"}, None)
+
     def test_blocks(self, tmp_path, monkeypatch):
         monkeypatch.setattr("melc.tables.csv_files._BLOCK_BYTES", 10_000)
         mixed().to_csv(tmp_path / "t.csv", index=False)

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-# Exit codes after SIGINT and SIGTERM.
-_AFTER_SIGNALS = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 # Seconds after which a signal is answered again, if the first answer was lost.
 _AGAIN = 1.0
 
@@ -19,7 +17,7 @@ def main() -> None:
         with _signals_answered():
             _run()
     except SystemExit as ending:
-        if ending.code in _AFTER_SIGNALS:
+        if isinstance(ending.code, int) and ending.code != 0:
             _leave(ending.code)
         raise
 
@@ -37,7 +35,11 @@ def _run() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process at once: threads of Arrow that still read would abort it when Python takes itself down."""
+    """End the process at once after an error or a signal.
+
+    Arrow may still be reading ahead in its threads. When Python takes itself down, it would wait for them, for ever if
+    nothing more comes through a pipe, or they would abort the process.
+    """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

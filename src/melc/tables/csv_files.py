@@ -15,6 +15,7 @@ from melc.tables.source import HEADER_BYTES, Format, Peekable, Source, TableErro
 Kind = Literal["number", "text"]
 
 _BLOCK_BYTES = 4 * 2**20
+_BASE_16 = re.compile(rb"[+-]?0[xX]")
 _DELIMITERS = ",;\t|"
 # The delimiter is guessed from this many lines.
 _LINES_LOOKED_AT = 50
@@ -112,16 +113,32 @@ def check_names(names: list[str]) -> None:
 
 
 def read_csv(stream: Peekable, source: Source, format: Format) -> Any:
-    """Return the whole file. Columns that Arrow would parse as anything else, such as dates, are read as strings."""
+    """Return the whole file, with columns of numbers and strings.
+
+    Columns that Arrow would parse as anything else, such as dates, are read as strings; so are numbers in base 16, which
+    it knows in whole columns of integers alone.
+    """
     pa = arrow()
     layout = layout_of(stream, source, format)
     content = stream.read()
     table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, {}, None))
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_null)
     others = {field.name: pa.string() for field in table.schema if not any(test(field.type) for test in plain)}
+    if _BASE_16.search(content):
+        others |= {field.name: pa.string() for field in table.schema if _is_base_16(content, field, source, layout)}
     if others:
         table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, others, None))
     return table
+
+
+def _is_base_16(content: bytes, field: Any, source: Source, layout: Layout) -> bool:
+    """Whether a column that was read as integers has some in base 16."""
+    pa = arrow()
+    if not pa.types.is_integer(field.type):
+        return False
+    options = _options(source, layout, {field.name: pa.string()}, [field.name])
+    texts = pa.csv.read_csv(io.BytesIO(content), **options).column(0).drop_null()
+    return any(_BASE_16.match(text.as_py().encode()) for text in texts)
 
 
 def csv_blocks(
