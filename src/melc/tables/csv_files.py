@@ -115,8 +115,8 @@ def check_names(names: list[str]) -> None:
 def read_csv(stream: Peekable, source: Source, format: Format) -> Any:
     """Return the whole file, with columns of numbers and strings.
 
-    Columns that Arrow would parse as anything else, such as dates, are read as strings; so are numbers in base 16, which
-    it knows in whole columns of integers alone.
+    Columns that Arrow would parse as anything else, such as dates, are read as strings; so are numbers in base 16,
+    which it knows in whole columns of integers alone.
     """
     pa = arrow()
     layout = layout_of(stream, source, format)
