@@ -301,13 +301,13 @@ def test_values_that_are_no_numbers(value):
 
 def test_one_class():
     X, _ = make()
-    with pytest.raises(ValueError, match=r"one class only: .*'lonely'.*second class"):
+    with pytest.raises(ValueError, match=r"one class only: 'lonely'\. .*second class"):
         settle().fit(X, ["lonely"] * len(X))
 
 
 def test_one_class_left_by_the_weights():
     X, y = make()
-    with pytest.raises(ValueError, match=r"one class only: .*'inside'"):
+    with pytest.raises(ValueError, match="one class only: 'inside'"):
         settle().fit(X, y, sample_weight=(y == "inside") * 1.0)
 
 
@@ -315,7 +315,7 @@ def test_one_class_left_by_the_weights():
 def test_fewer_than_two_points_in_a_class(weights):
     X, _ = make()
     y = np.where(np.arange(150) == 17, "rare", "usual")
-    with pytest.raises(ValueError, match=r"Class .*'rare'.* has 1 row.*at least 2.*Add rows"):
+    with pytest.raises(ValueError, match=r"Class 'rare' has 1 row.*at least 2.*Add rows"):
         settle().fit(X, y, sample_weight=weights)
 
 

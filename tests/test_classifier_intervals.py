@@ -2,17 +2,25 @@
 
 import json
 
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
+from export_cases import onnx_session, run_sql
 from melc import MELC
 from melc.data.memory import MemoryRows
-from melc.export import export_text, from_json, to_json
+from melc.export import export_text, from_json, to_json, to_sql
 from melc.paper import solve
 from melc.paper.folds import Split
+from melc.plotting import ProjectionDisplay
 
 
 def moons():
@@ -89,6 +97,21 @@ def test_text_and_documents_show_the_joined_intervals():
     document = json.loads(to_json(model))
     assert all(sum(counts) > 0 for counts in document["decisions"][0]["counts"])
     np.testing.assert_array_equal(from_json(to_json(model)).predict(X), model.predict(X))
+
+
+def test_queries_graphs_and_pictures_show_the_joined_intervals():
+    """The rows of moons are on either side of one threshold, and there is no second one far away."""
+    X, y = moons()
+    model = MELC(n_init=2, random_state=0).fit(X, y)
+    far = np.concatenate([far_along(model, 0, -1e6), far_along(model, 0, 1e6)])
+    assert [row[-1] for row in run_sql(to_sql(model), pd.DataFrame(far, columns=["x0", "x1"]))] == [0, 1]
+    labels, decision, _ = onnx_session(model).run(None, {"X": far})
+    assert labels.tolist() == [0, 1]
+    assert decision[0] < 0 < decision[1]
+    shown = ProjectionDisplay.from_estimator(model, X, y)
+    plt.close(shown.figure_)
+    np.testing.assert_array_equal([line.get_xdata()[0] for line in shown.threshold_lines_], model.thresholds_)
+    assert [text.get_text() for text in shown.ax_.texts] == ["0", "1"]  # the bands, and no note of thresholds outside
 
 
 def test_the_evaluation_of_the_paper_compares_densities_everywhere():

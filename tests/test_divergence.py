@@ -158,7 +158,7 @@ def test_a_gradient_that_overflows_is_refused(data):
         ({"v": [0.0, 0.0, 0.0]}, "no direction"),
         ({"v": [1.0, math.nan, 0.0]}, "no direction"),
         ({"v": [1.0, 2.0]}, r"shape \(2,\).*3 features"),
-        ({"y": ["one"] * 60}, "two different labels; found 1"),
+        ({"y": ["one"] * 60}, r"two different labels; found 1: \['one'\]"),
         ({"y": list(range(60))}, "two different labels; found 60"),
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
         ({"sample_weight": [-1.0] * 60}, "[Nn]egative"),

@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import re
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -18,6 +19,8 @@ from sklearn.exceptions import NotFittedError
 from export_cases import AWKWARD_NAMES, apply_text_rule, bands, fitted_bands, random_rows, two_thresholds
 from melc import MELC
 from melc.export import export_text, from_json, to_json
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +113,26 @@ class TestJson:
         again = from_json(to_json(fitted))
         assert again.classes_.dtype == fitted.classes_.dtype
         np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+
+    def test_of_the_rows_there_are_projections_as_the_pages_say(self):
+        """With a single feature these are its values. Of a class with many, only the outermost are there."""
+        X, y = bands(300, d=1)
+        (decision,) = json.loads(to_json(MELC(n_init=1, random_state=0).fit(X, y)))["decisions"]
+        for label, density in zip(("inner", "outer"), decision["densities"], strict=True):
+            assert set(np.abs(density["support"])) == set(np.abs(X[y == label, 0]))
+        X, y = bands(6_000)
+        fitted = MELC(n_init=1, random_state=0).fit(X, y)
+        document = json.loads(to_json(fitted))
+        numbers = {float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", json.dumps(document))}
+        assert not numbers.intersection(X.ravel())
+        for label, density in zip(("inner", "outer"), document["decisions"][0]["densities"], strict=True):
+            z = np.sort(fitted.transform(X[y == label])[:, 0])
+            assert len(density["support"]) < len(z) / 2
+            assert [density["support"][0], density["support"][-1]] == [z[0], z[-1]]
+        page = " ".join((DOCS / "user_guide" / "exports.md").read_text(encoding="utf-8").split())
+        for text in (page, " ".join(to_json.__doc__.split())):
+            assert re.search(r"projections\*? of the training rows if a class has (at most|no more than) 2,?048", text)
+            assert re.search(r"[Ww]ith a single feature, these are its values", text)
 
     def test_a_generator_as_random_state_is_left_out(self):
         X, y = bands(100)

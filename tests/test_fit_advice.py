@@ -101,7 +101,8 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
         str(warning.message)
         for warning in caught_in(lambda: MELC(selection="divergence", n_init=1, random_state=0).fit(*data))
     ]
-    (message,) = caught
+    assert len(caught) == 1
+    message = caught[0]
     assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
     assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
     assert message.endswith(f"scale the weights: sample_weight * {60 / total:.6g}.")

@@ -142,6 +142,14 @@ def test_of_several_crossings_between_two_classes_the_highest_remains():
     middle = decision.with_counts(np.array([[9.0, 0.0], [0.0, 0.0], [1.0, 2.0], [0.0, 9.0]]))
     np.testing.assert_array_equal(middle.thresholds, decision.thresholds[2:])
     np.testing.assert_array_equal(middle.counts, [[10, 2], [0, 9]])
+    mirrored = decide(
+        (
+            Density(6 - second.support[::-1], second.weights[::-1], 0.1),
+            Density(np.array([2.0, 6.0]), np.array([0.1, 0.9]), 0.1),
+        )
+    )
+    joined = mirrored.with_counts(np.array([[9.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 9.0]]))
+    np.testing.assert_allclose(joined.thresholds, 6 - decision.thresholds[:1])
 
 
 def bisect(a, b, sign_at):

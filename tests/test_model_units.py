@@ -48,6 +48,7 @@ def test_scalers_are_folded_into_the_weights(name, n_classes):
     np.testing.assert_allclose(model.predict_proba(X), pipeline.predict_proba(X), atol=1e-9)
     np.testing.assert_allclose(np.linalg.norm(model.coef_, axis=1), 1)
     np.testing.assert_allclose(model.feature_spread_, X.std(ddof=0), rtol=1e-9)
+    np.testing.assert_allclose(model.feature_mean_, X.mean(), rtol=1e-9)
     np.testing.assert_array_equal(model.feature_names_in_, X.columns)
     np.testing.assert_array_equal(pipeline[-1].coef_, before)
 

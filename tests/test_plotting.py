@@ -25,7 +25,7 @@ from melc.model.decision import Decision
 from melc.model.density import Density
 from melc.model.units import fitted_model
 from melc.plotting import ConvergenceDisplay, ProjectionDisplay, WeightsDisplay
-from melc.plotting.common import shortened
+from melc.plotting.common import CLASS_COLOURS, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -213,7 +213,10 @@ class TestProjectionDisplay:
         [
             ({"y": ["inside"]}, "y was given without X"),
             ({"X": np.zeros((2, 3)), "y": ["inside"]}, r"y has shape \(1,\), but X has 2 rows"),
-            ({"X": np.zeros((1, 3)), "y": ["elsewhere"]}, "'elsewhere'.* is not one of the model's classes"),
+            (
+                {"X": np.zeros((1, 3)), "y": ["elsewhere"]},
+                r"y contains 'elsewhere', .* the model's classes \['inside', 'outside'\]",
+            ),
             ({"X": np.zeros((1, 2))}, "X has 2 features, but MELC is expecting 3"),
             ({"data": "violin"}, "data must be .*got 'violin'"),
         ],
@@ -282,6 +285,35 @@ class TestWeightsDisplay:
         other = WeightsDisplay.from_estimator(_fitted_like(swapped, classes=["low", "high"]))
         assert other.ax_.get_xlabel() == "← high     weight in v     low →"
 
+    def test_bars_have_colours_of_classes_only_if_one_threshold_decides(self, model):
+        grey = {bar.get_facecolor() for bar in WeightsDisplay.from_estimator(model).bars_}
+        assert grey == {matplotlib.colors.to_rgba("#6E6E6E")}
+        one = WeightsDisplay(["down", "up"], np.array([-1.0, 1.0]), labels=("low", "high")).plot()
+        assert [bar.get_facecolor() for bar in one.bars_] == [matplotlib.colors.to_rgba(c) for c in CLASS_COLOURS]
+
+    def test_long_names_are_told_apart_below_their_bars(self, model):
+        names = ["mean of the measurements of the " + end for end in ("first year", "second year", "third year")]
+        display = WeightsDisplay.from_estimator(model, feature_names=names)
+        shown = [label.get_text() for label in display.ax_.get_yticklabels()]
+        assert shown == shortened(display.names)
+        assert [name.split()[-2] for name in shown] == [name.split()[-2] for name in display.names]
+
+    def test_a_search_has_the_names_and_contributions_of_its_best_estimator(self, data):
+        X, y = data
+        search = GridSearchCV(make_pipeline(PCA(2), MELC(n_init=1, random_state=0)), {"melc__gamma": [1.0]}, cv=2)
+        found = WeightsDisplay.from_estimator(search.fit(X, y), X)
+        expected = WeightsDisplay.from_estimator(search.best_estimator_, X)
+        assert found.names == expected.names
+        assert set(found.names) == {"pca0", "pca1"}
+        np.testing.assert_array_equal(found.weights, expected.weights)
+
+    def test_scalers_of_a_pipeline_change_no_contribution(self, data):
+        X, y = data
+        pipeline = make_pipeline(StandardScaler(), MELC(n_init=1, random_state=0)).fit(X * [1, 10, 100], y)
+        display = WeightsDisplay.from_estimator(pipeline)
+        expected = fitted_model(pipeline).coef_[0] * (X * [1, 10, 100]).std(axis=0)
+        np.testing.assert_allclose(display.weights, expected[np.argsort(-np.abs(expected))])
+
     def test_sparse_rows_have_the_same_standard_deviations(self, model, data):
         dense = WeightsDisplay.from_estimator(model, data[0])
         sparse = WeightsDisplay.from_estimator(model, scipy.sparse.csr_array(data[0]))
@@ -338,6 +370,15 @@ class TestConvergenceDisplay:
         texts = legend_of(ConvergenceDisplay.from_estimator(model))
         assert sum("best start" in text for text in texts) == 1
         assert sum("1 other start" in text for text in texts) == 1
+
+    def test_pipelines_and_searches_have_the_runs_of_their_model(self, data):
+        pipeline = make_pipeline(StandardScaler(), MELC(n_init=2, random_state=0))
+        search = GridSearchCV(pipeline, {"melc__gamma": [1.0]}, cv=2).fit(*data)
+        for fitted in (search, search.best_estimator_):
+            lines = ConvergenceDisplay.from_estimator(fitted).lines_
+            assert [line.get_ydata()[-1] for line in lines] == [
+                run.history[-1] for run in search.best_estimator_[-1].results_
+            ]
 
     def test_a_model_without_runs_says_so(self):
         with pytest.raises(ValueError, match="no record of its runs"):
