@@ -172,6 +172,20 @@ def test_read_only_memory_maps(tmp_path, order, dtype):
     np.testing.assert_array_equal(model.predict(mapped), plain.predict(X))
 
 
+@pytest.mark.parametrize("gamma", [1.0, 8.0])
+@pytest.mark.parametrize("order", ["row by row", "as given"])
+def test_rows_stored_feature_by_feature_where_the_optimum_is_flat(gamma, order, monkeypatch):
+    """Noise, and densities so wide that D hardly depends on the direction; large data are not copied row by row."""
+    if order == "as given":
+        monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30_000, 8)), rng.integers(2, size=30_000)
+    flat = settle(gamma=gamma, selection="divergence")
+    plain, model = clone(flat).fit(X, y), clone(flat).fit(np.asfortranarray(X), y)
+    assert model.result_.converged
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=0, atol=1e-8 if order == "as given" else 0)
+
+
 @pytest.mark.parametrize("view", ["strided", "reversed", "integers", "list", "objects"])
 def test_features_however_they_lie_in_memory(view):
     X, y = make()
