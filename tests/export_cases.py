@@ -164,9 +164,14 @@ def _unquote(text):
     return json.loads(text) if text.startswith('"') else text
 
 
-def run_sql(query, frame, table="data"):
-    """Return the rows that SQLite gives for a query on a table with the rows of the frame."""
+def run_sql(query, frame, table="data", functions=None):
+    """Return the rows that SQLite gives for a query on a table with the rows of the frame.
+
+    ``functions`` replace those of SQLite that take one argument, by name.
+    """
     with sqlite3.connect(":memory:") as connection:
+        for name, function in (functions or {}).items():
+            connection.create_function(name, 1, function)
         columns = ", ".join('"' + name.replace('"', '""') + '"' for name in frame.columns)
         marks = ", ".join("?" * frame.shape[1])
         quoted = '"' + table.replace('"', '""') + '"'

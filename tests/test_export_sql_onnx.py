@@ -1,6 +1,7 @@
 """SQL and ONNX, and all exports with more than two classes: they predict exactly as the model does."""
 
 import json
+import math
 import pickle
 import re
 import sqlite3
@@ -295,6 +296,16 @@ class TestMoreFeaturesAndClasses:
         assert [row[-1] for row in run_sql(to_sql(fitted), rows[:n])] == expected.tolist()
 
 
+def after_subqueries(query):
+    """Yield what comes after the closing bracket of every ``FROM (...)``."""
+    for start in re.finditer(r"FROM \(", query):
+        end, depth = start.end(), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(query[end], 0)
+            end += 1
+        yield query[end:]
+
+
 @needs_sqlite_mathematics
 class TestSqlOfSeveralClasses:
     def fit(self, labels, columns=("a", "b", "c")):
@@ -308,6 +319,27 @@ class TestSqlOfSeveralClasses:
         fitted, X = self.fit(["low", "middle", "high"])
         rows = pd.DataFrame(around(X.to_numpy(), 100_000), columns=X.columns)
         np.testing.assert_array_equal([row[-1] for row in run_sql(to_sql(fitted), rows)], fitted.predict(rows))
+
+    def test_functions_and_names_are_those_of_postgresql_too(self):
+        """It has no max of two numbers and no atanh, and before version 16 it asks for a name of every subquery."""
+        fitted, _ = self.fit(["low", "middle", "high"])
+        query = to_sql(fitted)
+        called = set(re.findall(r"\b([a-z]+)\(", query))
+        assert called == {"abs", "exp", "ln", "min", "sum"}
+        assert all(name.startswith(" AS ") for name in after_subqueries(query))
+
+    def test_no_function_is_called_where_postgresql_reports_an_error(self):
+        """It does so if a result is zero only by rounding, or too large."""
+        fitted, X = self.fit(["low", "middle", "high"])
+        rows = pd.DataFrame(around(X.to_numpy(), 400), columns=X.columns)
+
+        def exp(x):
+            if math.exp(x) == 0:
+                raise ArithmeticError("underflow")
+            return math.exp(x)
+
+        found = run_sql(to_sql(fitted), rows, functions={"exp": exp, "ln": math.log})
+        assert [row[-1] for row in found] == fitted.predict(rows).tolist()
 
     @pytest.mark.parametrize("labels", [[3, 5, 11], [1.0, 2.0, 3.0], ["'; DROP TABLE data; --", "O\"Neil's", ""]])
     def test_labels(self, labels):
