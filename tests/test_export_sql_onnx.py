@@ -6,6 +6,8 @@ import pickle
 import re
 import sqlite3
 import sys
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -375,6 +377,30 @@ class TestSqlOfSeveralClasses:
         fitted, _ = self.fit(["a", "b", "c"])
         with pytest.raises(ValueError, match=message):
             to_sql(fitted, **arguments)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
+def test_exports_differ_only_at_a_threshold_to_the_last_digits_as_the_page_says(model):
+    rng = np.random.default_rng(0)
+    rows, v = rng.normal(size=(4000, 3), scale=10), model.coef_[0]
+    steps = rng.integers(-30, 31, size=len(rows))
+    towards = rng.choice(model.thresholds_, size=len(rows))
+    rows[:, 2] = (towards - rows[:, :2] @ v[:2]) / v[2]
+    rows[:, 2] += steps * np.spacing(rows[:, 2])
+    frame = pd.DataFrame(rows, columns=["a", "b", "c d"])
+    found = {
+        "text": apply_text_rule(export_text(model), frame),
+        "SQL": [row[-1] for row in run_sql(to_sql(model), frame)],
+        "ONNX": onnx_session(model).run(["label"], {"X": rows})[0],
+    }
+    away = [abs(sum(map(Fraction, row)) - Fraction(t)) for row, t in zip(rows * v, towards, strict=True)]
+    rounding = 4 * np.spacing(np.abs(rows * v).sum(axis=1))
+    clear = np.array(away, dtype=float) > rounding
+    assert 0.2 < clear.mean() < 0.98
+    for labels in found.values():
+        np.testing.assert_array_equal(np.asarray(labels)[clear], model.predict(frame)[clear])
+    page = " ".join((Path(__file__).parents[1] / "docs/user_guide/exports.md").read_text(encoding="utf-8").split())
+    assert "lies on a threshold to the last digit may fall on either side" in page
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
