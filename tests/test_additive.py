@@ -216,6 +216,7 @@ def test_a_larger_gamma_makes_smoother_curves():
         ({"gamma": 0.0}, "'gamma'.*Got 0.0"),
         ({"gamma": 1e-100}, "'gamma'.*Got 1e-100"),
         ({"gamma": 1e50}, "'gamma'.*Got 1e\\+50"),
+        ({"n_jobs": 0}, "'n_jobs'.*Got 0"),
         ({"priors": [0.5, 0.6]}, "add up to 1.1"),
     ],
 )

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from melc._sklearn import CallbackSupportMixin, FittedHTMLMixin, Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
-from melc.classifier import GAMMAS, as_it_was_if_refused, checked_projections, probabilities
+from melc.classifier import GAMMAS, N_JOBS, as_it_was_if_refused, checked_projections, probabilities
 from melc.data.dask.door import lazy_on_dask
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
@@ -105,7 +105,7 @@ class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, ClassifierMixin, BaseE
         "full_lines": [StrOptions({"auto", "first", "never"})],
         "gamma": [Interval(Real, *GAMMAS, closed="both")],
         "priors": [None, StrOptions({"empirical"}), "array-like"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

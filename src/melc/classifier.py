@@ -38,6 +38,8 @@ from melc.objective import METHODS
 
 # Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
 GAMMAS = 1e-15, 1e15
+# What ``n_jobs`` may be: zero threads are none.
+N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 
 class MELC(
@@ -185,7 +187,7 @@ class MELC(
         "selection": [StrOptions({"likelihood", "divergence"})],
         "bandwidth": [StrOptions({"robust", "silverman", "pooled"}), Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

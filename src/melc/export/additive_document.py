@@ -8,6 +8,7 @@ from melc.additive import AdditiveMELC
 from melc.arrays import Floats
 from melc.export.fields import (
     FEATURES,
+    check_weights_of_direction,
     counts_in,
     features_out,
     labels_in,
@@ -102,6 +103,7 @@ def _line_in(reader: Reader, n_features: int, class_indices: range) -> Line:
     weights = fields["weights"].numbers(len(features))
     if not np.all(weights):
         fields["weights"].fail("weights other than zero")
+    check_weights_of_direction(weights, fields["weights"])
     knots, log_odds = _curve_in(fields["knots"], fields["log_odds"])
     places = fields["places"].ascending()
     shares = _not_negative(fields["feature_importances"], len(features))

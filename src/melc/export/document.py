@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from melc.additive import AdditiveMELC
 from melc.arrays import Floats
-from melc.classifier import MELC
+from melc.classifier import GAMMAS, MELC
 from melc.export import additive_document
 from melc.export.fields import (
     FEATURES,
+    check_weights_of_direction,
     counts_in,
     features_out,
     labels_in,
@@ -150,6 +151,8 @@ def from_document(reader: Reader) -> Any:
     gamma = fields["gamma"].optional() if "gamma" in fields else None
     if gamma is not None:
         model.gamma_ = gamma.number()
+        if not GAMMAS[0] <= model.gamma_ <= GAMMAS[1]:
+            gamma.fail(f"a number from {GAMMAS[0]:g} to {GAMMAS[1]:g}")
     _restore(model, classes, coef, decisions, divergence, n_iter)
     return model
 
@@ -217,6 +220,7 @@ def _matrix_in(reader: Reader, n_rows: int) -> Floats:
     matrix = np.array([row.numbers(width) for row in rows])
     if not np.all(np.any(matrix, axis=1)):
         reader.fail("weights that are not all zero")
+    check_weights_of_direction(matrix, reader)
     return matrix
 
 

@@ -29,6 +29,9 @@ _LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
 # What a document tells of the features, under the names of the fitted attributes without their underscore.
 FEATURES = ("feature_mean", "feature_spread")
 
+# Directions have length one, up to rounding. The square of a standard deviation is a float.
+_LARGEST_WEIGHT, _LARGEST_SPREAD = 1 + 1e-9, 1e154
+
 Model = TypeVar("Model", bound=BaseEstimator)
 
 
@@ -145,9 +148,15 @@ def set_features(model: Any, fields: dict[str, Reader], n_features: int) -> None
         if reader is None:
             continue
         values = reader.numbers(n_features)
-        if name == "feature_spread" and np.any(values < 0):
-            reader.fail("standard deviations that are not negative")
+        if name == "feature_spread" and not np.all((values >= 0) & (values <= _LARGEST_SPREAD)):
+            reader.fail(f"standard deviations from 0 to {_LARGEST_SPREAD:g}")
         setattr(model, f"{name}_", values)
+
+
+def check_weights_of_direction(weights: Floats, reader: Reader) -> None:
+    """Raise ``ValueError`` if a weight is larger than a direction of length one has."""
+    if np.abs(weights).max() > _LARGEST_WEIGHT:
+        reader.fail("weights from -1 to 1")
 
 
 def counts_in(reader: Reader, n_intervals: int) -> Floats:
