@@ -195,13 +195,14 @@ def test_weights_are_copies_on_data_too_large_to_be_sorted():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-3)
 
 
-def test_neither_copies_nor_another_order_lead_to_another_optimum(monkeypatch):
+@pytest.mark.parametrize("selection", ["divergence", "likelihood"])
+def test_neither_copies_nor_another_order_lead_to_another_optimum(selection, monkeypatch):
     """Noise has many optima. The rows are not joined, as if they had more than four million numbers."""
     monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30_000, 8)), rng.integers(2, size=30_000)
     copies, order = rng.integers(1, 4, size=30_000), rng.permutation(30_000)
-    noisy = settle(gamma=0.3, selection="divergence")
+    noisy = settle(gamma=0.3, selection=selection)
     expected = clone(noisy).fit(X, y, copies.astype(float))
     repeated = clone(noisy).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
     shuffled = clone(noisy).fit(X[order], y[order], copies[order].astype(float))

@@ -1,6 +1,7 @@
 """Samples by contents: in proportion to weights, the same for any order, storage and repetition of the rows."""
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from melc.data import contents
 from melc.data.contents import Contents, hashes_of, without_repetitions
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample, samples_of_classes
+from melc.fit import intake
 
 FORMS = {
     "rows": np.ascontiguousarray,
@@ -86,6 +88,12 @@ def test_rows_that_are_distinct_already_stay_as_they_are():
     assert weights is None
     assert np.array_equal(np.sort(ordered, axis=0), np.sort(X, axis=0))
     assert not np.array_equal(ordered, X)
+
+
+def test_the_page_has_the_limits_up_to_which_rows_are_joined_and_ordered():
+    page = " ".join((Path(__file__).parents[1] / "docs/theory.md").read_text(encoding="utf-8").split())
+    assert f"Up to {intake._WORTH_DENSE:,} numbers* (of the data as given, copies included), equal rows" in page
+    assert f"up to {intake.WORTH_SAMPLES:,} different rows, these are also put in an order" in page
 
 
 def test_another_seed_draws_other_rows():

@@ -3,6 +3,8 @@
 These tests run on Dask's threads; those on worker processes are in test_data_dask_workers.py.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -50,6 +52,15 @@ def test_the_fit_is_that_of_memory_where_the_optimum_is_flat(gamma, selection):
     found = learn(*in_chunks(CHUNKS["many"], X, y), **options)
     assert found.result_.converged
     assert_same(found, learn(X, y, **options))
+
+
+def test_the_pages_say_which_searches_may_end_elsewhere_where_the_optimum_is_flat():
+    docs = Path(__file__).parents[1] / "docs"
+    scaling, theory = (
+        " ".join((docs / f"{name}.md").read_text(encoding="utf-8").split()) for name in ("scaling", "theory")
+    )
+    assert "to about 1e-8 in the coefficients with the default solver. With other solvers and with shrinkage" in scaling
+    assert "The general solver stops where the gradient is below `tol`. If the optimum is flat" in theory
 
 
 def test_partitions_that_do_not_fit_are_read_again_to_the_same_bits(data, monkeypatch):
