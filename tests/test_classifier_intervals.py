@@ -99,6 +99,7 @@ def test_text_and_documents_show_the_joined_intervals():
     np.testing.assert_array_equal(from_json(to_json(model)).predict(X), model.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")
 def test_queries_and_graphs_have_the_joined_intervals():
     """The rows of moons are on either side of one threshold, and there is no second one far away."""
     X, y = moons()
