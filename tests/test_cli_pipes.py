@@ -70,8 +70,8 @@ def test_a_fault_ends_a_command_while_more_could_come(folder, tmp_path):
         try:
             table = patients().assign(dose="faulty").to_csv(index=False).encode()
             rows = table.split(b"\n", 1)[1]
-            # One block, and the beginning of the next.
-            offer(writer, table + rows * (11 * STALLED // 5 // len(table)), child)
+            # Two blocks, so that the fault shows, and the beginning of another.
+            offer(writer, table + rows * (5 * STALLED // len(table)), child)
             _, errors = child.communicate(timeout=PROMPT)
         finally:
             child.kill()
