@@ -1,6 +1,8 @@
 """A table, a model of it and calls of the command line, shared by the tests of melc.cli."""
 
+import queue
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +39,16 @@ def call(*arguments):
 def fit_patients(folder, *options):
     """Run ``melc fit`` on the table in the folder."""
     return call("fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", *options)
+
+
+def reading(pipe):
+    """Read a named pipe in a thread; return the queue that will hold its content.
+
+    If nothing is ever written to the pipe, the thread does not keep the tests from ending.
+    """
+    content: queue.Queue[bytes] = queue.Queue()
+    threading.Thread(target=lambda: content.put(pipe.read_bytes()), daemon=True).start()
+    return content
 
 
 def folder_with_model(folder):

@@ -5,11 +5,10 @@ import os
 import signal
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cli_cases import PROGRAM, call, fit_patients, folder_with_model
+from cli_cases import PROGRAM, call, fit_patients, folder_with_model, reading
 from melc.tables import table_model_from_json
 
 
@@ -28,20 +27,20 @@ class TestPipesAndDevices:
     def test_predictions_go_through_a_pipe(self, folder, tmp_path, force):
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        with ThreadPoolExecutor() as pool:
-            read = pool.submit(pipe.read_text)
-            done = call("predict", folder / "model.json", folder / "patients.csv", "-o", pipe, *force)
-            assert done.exit_code == 0, done.output
-            assert read.result(timeout=10) == call("predict", folder / "model.json", folder / "patients.csv").stdout
+        read = reading(pipe)
+        done = call("predict", folder / "model.json", folder / "patients.csv", "-o", pipe, *force)
+        assert done.exit_code == 0, done.output
         assert pipe.is_fifo()
+        expected = call("predict", folder / "model.json", folder / "patients.csv").stdout
+        assert read.get(timeout=10).decode() == expected
 
     def test_a_picture_goes_through_a_pipe(self, folder, tmp_path):
         pipe = tmp_path / "pipe.png"
         os.mkfifo(pipe)
-        with ThreadPoolExecutor() as pool:
-            read = pool.submit(pipe.read_bytes)
-            assert call("plot", folder / "model.json", "-o", pipe).exit_code == 0
-            assert read.result(timeout=10).startswith(b"\x89PNG")
+        read = reading(pipe)
+        done = call("plot", folder / "model.json", "-o", pipe)
+        assert done.exit_code == 0, done.output
+        assert read.get(timeout=10).startswith(b"\x89PNG")
 
 
 class TestStandardOutput:
@@ -85,7 +84,8 @@ class TestStopped:
         told = tmp_path / "told"
         lines = ["import pathlib, time", f"pathlib.Path({str(told)!r}).touch()", "time.sleep(60)"]
         (tmp_path / f"{imported}.py").write_text("\n".join(lines))
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, others)])}
         process = start("predict", folder / "model.json", folder / "patients.csv", env=environment)
         wait_until(told.exists)
         process.send_signal(signal.SIGINT)

@@ -2,10 +2,10 @@
 
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cli_cases import reading
 from melc.export.files import replacing
 
 
@@ -64,13 +64,12 @@ def test_a_link_stays_a_link(tmp_path, exists):
 def test_a_pipe_is_written_to_and_stays(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with ThreadPoolExecutor() as pool:
-        read = pool.submit(pipe.read_bytes)
-        with replacing(pipe) as draft:
-            assert draft.parent != tmp_path
-            draft.write_text("through")
-        assert read.result(timeout=10) == b"through"
+    read = reading(pipe)
+    with replacing(pipe) as draft:
+        draft.write_text("through")
     assert (pipe.is_fifo(), draft.exists()) == (True, False)
+    assert draft.parent != tmp_path
+    assert read.get(timeout=10) == b"through"
 
 
 def test_a_device_is_written_to_and_stays(tmp_path):
