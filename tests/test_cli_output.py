@@ -42,6 +42,13 @@ class TestPipesAndDevices:
         assert done.exit_code == 0, done.output
         assert read.get(timeout=10).startswith(b"\x89PNG")
 
+    def test_a_link_into_a_missing_folder_is_refused_before_any_work(self, folder, tmp_path):
+        link = tmp_path / "model.json"
+        link.symlink_to(tmp_path / "missing" / "model.json")
+        done = fit_patients(folder, "-o", link)
+        assert done.exit_code == 1
+        assert f"the folder {tmp_path / 'missing'} does not exist; create it first" in done.stderr
+
 
 class TestStandardOutput:
     def test_model(self, folder):
@@ -75,23 +82,35 @@ class TestStopped:
             wait_until(lambda: list((tmp_path / "out").iterdir()))  # the draft
             process.send_signal(signal.SIGTERM)
             _, complaint = process.communicate(timeout=60)
-        assert (process.returncode, complaint) == (128 + signal.SIGTERM, b"")
         assert list((tmp_path / "out").iterdir()) == []
+        assert (process.returncode, complaint) == (128 + signal.SIGTERM, b"")
 
     @pytest.mark.parametrize("imported", ["sklearn", "numba", "typer", "pyarrow"])
     def test_interrupt_during_imports_is_no_traceback(self, folder, tmp_path, imported):
-        # A module of that name, found first, that tells when it is being imported and then takes its time.
-        told = tmp_path / "told"
-        lines = ["import pathlib, time", f"pathlib.Path({str(told)!r}).touch()", "time.sleep(60)"]
-        (tmp_path / f"{imported}.py").write_text("\n".join(lines))
-        others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, others)])}
-        process = start("predict", folder / "model.json", folder / "patients.csv", env=environment)
-        wait_until(told.exists)
-        process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=60)
-        assert process.returncode == 130
-        assert complaint in (b"", b"melc: interrupted\n")
+        interrupt_import(folder, tmp_path, imported, "time.sleep(60)")
+
+    def test_interrupt_that_an_import_turns_into_an_error_is_no_error(self, folder, tmp_path):
+        """Some modules say that they cannot be imported, whatever the cause."""
+        lines = ["try:", "    time.sleep(60)", "except BaseException:", "    raise ImportError('broken') from None"]
+        interrupt_import(folder, tmp_path, "sklearn", *lines)
+
+
+def interrupt_import(folder, tmp_path, imported, *lines):
+    """Interrupt a command in an import, and check that it says no more than that it was interrupted.
+
+    A module of that name, found first, tells when it is being imported and then runs the lines.
+    """
+    told = tmp_path / "told"
+    tell = ["import pathlib, time", f"pathlib.Path({str(told)!r}).touch()"]
+    (tmp_path / f"{imported}.py").write_text("\n".join([*tell, *lines]))
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, others)])}
+    process = start("predict", folder / "model.json", folder / "patients.csv", env=environment)
+    wait_until(told.exists)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert complaint in (b"", b"melc: interrupted\n")
 
 
 def wait_until(happened, seconds=60):

@@ -48,6 +48,16 @@ def test_the_mode_of_the_old_file_is_kept(tmp_path):
     assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", 0o640)
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+def test_the_owner_of_the_old_file_is_kept(tmp_path):
+    target = tmp_path / "model.json"
+    target.touch()
+    os.chown(target, 12345, 23456)
+    with replacing(target) as draft:
+        draft.write_text("new")
+    assert (target.stat().st_uid, target.stat().st_gid) == (12345, 23456)
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_link_stays_a_link(tmp_path, exists):
     (tmp_path / "elsewhere").mkdir()

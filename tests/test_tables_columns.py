@@ -42,6 +42,13 @@ class TestMisreadNumbers:
         with pytest.raises(TableError, match=r"98 numbers and 2 text values: 'unknown', 'n. a.'.*--na-values"):
             learn_encoding(table, ["bmi"])
 
+    def test_nine_of_ten_are_nearly_all(self):
+        numbers = [str(k % 10) for k in range(90)]
+        with pytest.raises(TableError, match="90 numbers and 10 text values: 'low', 'high'"):
+            learn_encoding(pa.table({"grade": [*numbers, *["low", "high"] * 5]}), ["grade"])
+        grades = learn_encoding(pa.table({"grade": [*numbers[1:], *["low", "high"] * 5, "low"]}), ["grade"])
+        assert grades.feature_names[-2:] == ["grade=high", "grade=low"]
+
     def test_decimal_commas(self):
         table = pa.table({"bmi": [f"{k},5" for k in range(30)]})
         with pytest.raises(TableError, match=r"'bmi' has numbers with decimal commas, such as '0,5'.*--decimal ,"):
