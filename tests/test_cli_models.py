@@ -231,6 +231,17 @@ class TestPictures:
         page = draw("html", "a" * 10**6, ("i" * 10**6, "w" * 10**6))
         assert len(page) < 400_000
 
+    @pytest.mark.parametrize("options", [["--n-init", 1], ["--lines", 1]])
+    def test_long_names_of_several_classes_are_cut(self, tmp_path, options):
+        frame = load_iris(as_frame=True).frame
+        frame = frame.assign(target=frame["target"].map(lambda k: "abc"[k] * 20_000))
+        frame.rename(columns=lambda name: name * 1000 if name != "target" else name).to_csv(tmp_path / "t", index=False)
+        fitted = call("fit", tmp_path / "t", "-t", "target", *options, "--no-cv", "-o", tmp_path / "m")
+        assert fitted.exit_code == 0, fitted.output[:500]
+        done = call("plot", tmp_path / "m", "-o", tmp_path / "p.html")
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "p.html").stat().st_size < 1_000_000
+
     def test_very_many_thresholds(self, draw):
         page = draw("html", n_thresholds=20_000).decode()
         assert len(page) < 2_000_000

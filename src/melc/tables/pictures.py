@@ -12,7 +12,7 @@ import numpy as np
 
 from melc.model.units import is_additive
 from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
-from melc.plotting.common import new_figure
+from melc.plotting.common import bounded, new_figure
 from melc.plotting.lines import figure_size, lines_of
 from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
@@ -122,7 +122,7 @@ def _lines(fitted: TableModel, X: Any, y: Any, class_label: Any, most: int = _LI
 def _weights(fitted: TableModel, X: Any, class_label: Any) -> Any:
     names = fitted.encoding.feature_names
     figure = new_figure(7, 1 + 0.28 * min(len(names), 15))
-    title = None if len(fitted.model.decisions_) == 1 else f"{class_label} against the rest"
+    title = None if len(fitted.model.decisions_) == 1 else f"{bounded(class_label)} against the rest"
     options = {"feature_names": names, "class_label": class_label, "title": title}
     WeightsDisplay.from_estimator(fitted.model, X, **options, ax=figure.subplots())
     return figure
