@@ -169,6 +169,14 @@ def test_a_tap_on_a_square_tells_its_numbers(open_page):
     assert page.locator("#words").is_hidden()
 
 
+def test_a_touch_that_moves_no_focus_tells_the_numbers(open_page):
+    """Some browsers do not give the focus to what is tapped."""
+    page = open_page(has_touch=True)
+    square = page.locator("#figure2 rect[data-words]").first
+    square.dispatch_event("pointerdown", {"pointerType": "touch"})
+    assert page.locator("#words").inner_text() == square.get_attribute("data-words")
+
+
 def test_squares_are_reached_by_the_keyboard(open_page):
     page = open_page()
     squares = page.locator("#figure2 svg").nth(1).locator("rect[data-words]")
