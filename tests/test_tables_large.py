@@ -3,14 +3,18 @@
 import gzip
 import io
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -245,3 +249,54 @@ def test_parquet_is_not_kept_in_memory(tmp_path):
     tracemalloc.stop()
     assert len(held) == 8
     assert max(held) < 8 * values.nbytes / 2
+
+
+FIT = """
+import ctypes, re, sys, threading, time
+from pathlib import Path
+from cli_cases import call
+
+def anonymous():
+    return 1024 * int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
+
+def fit(table):
+    quick = ["--n-init", 1, "--max-iter", 3, "--no-cv", "-q"]
+    done = call("fit", table, "-t", "y", *quick, "-f", "-o", sys.argv[1] + "/m")
+    assert done.exit_code == 0, done.output
+
+fit(sys.argv[1] + "/small")  # what is compiled now need not be compiled later
+ctypes.CDLL(None).malloc_trim(0)
+before, peak, done = anonymous(), [0], []
+
+def watch():
+    while not done:
+        peak[0] = max(peak[0], anonymous())
+        time.sleep(0.002)
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+fit(sys.argv[1] + "/large")
+done.append(1)
+watcher.join()
+print(peak[0] - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="anonymous memory is read from /proc")
+@pytest.mark.parametrize(("ending", "n"), [("csv", 1_500_000), ("parquet", 5_000_000)])
+def test_melc_fit_holds_a_part_of_a_large_file(tmp_path, temporary_folders, ending, n):
+    """Beyond the mapped file of the rows, which the system may drop from memory, there are samples and blocks."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=n)
+    columns = {f"x{k}": np.roll(values, 1000 * k) for k in range(10)}
+    table = pa.table(columns | {"y": np.where(np.abs(values) > 1, "out", "in")})
+    write = pyarrow.parquet.write_table if ending == "parquet" else pyarrow.csv.write_csv
+    write(table, tmp_path / "large")
+    write(table.slice(0, 30_000), tmp_path / "small")
+    paths = os.pathsep.join(path for path in [*sys.path, str(Path(__file__).parent)] if path)
+    environment = os.environ | {"PYTHONPATH": paths, "TMPDIR": str(temporary_folders)}
+    command = [sys.executable, "-c", FIT, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment)
+    beyond, size = float(found.stdout), (tmp_path / "large").stat().st_size
+    assert beyond < size, f"{beyond / 1e6:.0f} MB for a file of {size / 1e6:.0f} MB"
