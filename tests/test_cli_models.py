@@ -205,6 +205,15 @@ class TestWords:
         assert lines[-2:] == ["categories without a weight of their own, which count as zero:", f"  sex={reference}"]
 
 
+    def test_a_table_with_decimal_commas_is_explained(self, folder, tmp_path):
+        patients().to_csv(tmp_path / "commas.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+        patients().to_csv(tmp_path / "points.csv", index=False)
+        explain = ["explain", folder / "model.json", "--rows", 2]
+        expected = call(*explain, tmp_path / "points.csv").stdout
+        assert expected.startswith("row 1: class")
+        assert call(*explain, tmp_path / "commas.csv", "--decimal", ",", "--encoding", "utf-16").stdout == expected
+
+
 class TestPictures:
     @pytest.fixture
     def draw(self, document, tmp_path):

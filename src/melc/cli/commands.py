@@ -209,6 +209,10 @@ def explain(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
     ] = STANDARD_OUTPUT,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+    na_values: MissingValues = None,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -223,7 +227,8 @@ def explain(
     fitted = load_model(model)
     check_output(output, force)
     if data is not None:
-        write_text(output, explained(fitted, data, rows, format))
+        source = table_source(data, TableFormat.auto, delimiter, encoding, decimal, na_values)
+        write_text(output, explained(fitted, source, rows, format))
         return
     content = FORMATS[format.value](fitted, Details(digits, odds, table))
     if isinstance(content, bytes):

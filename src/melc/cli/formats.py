@@ -33,11 +33,10 @@ RuleFormat = StrEnum("RuleFormat", list(FORMATS))  # type: ignore[misc]  # membe
 AS_TEXT = RuleFormat("text")
 
 
-def explained(fitted: Any, data: str, rows: int, format: RuleFormat) -> str:
+def explained(fitted: Any, source: Any, rows: int, format: RuleFormat) -> str:
     """Return the explanations of the first rows of a table as text."""
     from melc.tables.rows import explained_rows
-    from melc.tables.source import Source
 
     if format != AS_TEXT:
-        raise ValueError(f"Rows are explained as text. Leave out --format {format.value}, or the table {data!r}.")
-    return explained_rows(fitted, Source(data), rows)
+        raise ValueError(f"Rows are explained as text: leave out --format {format.value} or the table {source.name!r}.")
+    return explained_rows(fitted, source, rows)
