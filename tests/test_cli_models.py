@@ -204,7 +204,6 @@ class TestWords:
         lines = call("explain", folder / "model.json").stdout.splitlines()
         assert lines[-2:] == ["categories without a weight of their own, which count as zero:", f"  sex={reference}"]
 
-
     def test_a_table_with_decimal_commas_is_explained(self, folder, tmp_path):
         patients().to_csv(tmp_path / "commas.csv", index=False, sep=";", decimal=",", encoding="utf-16")
         patients().to_csv(tmp_path / "points.csv", index=False)
