@@ -22,6 +22,7 @@ from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
 from melc.tables import Roles, Source, TableError, fit_table, pictures, problem_of, read_blocks, read_table
 from melc.tables import large as large_module
+from melc.tables.csv_files import check_names, check_present
 from melc.tables.large import open_problem
 from melc.tables.problem import StoredProblem, mean_and_spread
 
@@ -300,3 +301,19 @@ def test_melc_fit_holds_a_part_of_a_large_file(tmp_path, temporary_folders, endi
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment)
     beyond, size = float(found.stdout), (tmp_path / "large").stat().st_size
     assert beyond < size, f"{beyond / 1e6:.0f} MB for a file of {size / 1e6:.0f} MB"
+
+
+def test_names_of_columns_are_checked_in_one_pass():
+    class Name(str):
+        n_comparisons = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.n_comparisons += 1
+            return str.__eq__(self, other)
+
+    names = [Name(f"f{k % 2999}") for k in range(3000)]
+    with pytest.raises(TableError, match="'f0' occurs 2 times"):
+        check_names(names)
+    check_present(names, dict.fromkeys(map(Name, names[:-1]), "number"))
+    assert Name.n_comparisons < 20 * len(names)

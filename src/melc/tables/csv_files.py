@@ -5,6 +5,7 @@ import csv
 import io
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -104,9 +105,9 @@ def _named(names: list[str], n_lines: int, delimiter: str) -> Layout:
 
 def check_names(names: list[str]) -> None:
     """Raise ``TableError`` if a column name is empty or occurs twice."""
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    twice = sorted((name, count) for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise TableError(f"the column name {twice[0]!r} occurs {names.count(twice[0])} times; rename the columns.")
+        raise TableError(f"the column name {twice[0][0]!r} occurs {twice[0][1]} times; rename the columns.")
     if any(not name.strip() for name in names):
         nameless = [not name.strip() for name in names].index(True) + 1
         raise TableError(f"column {nameless} has no name; name it in the first line.")
@@ -189,7 +190,8 @@ def _with_column_name(message: str, names: list[str]) -> str:
 
 def check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
     """Raise ``TableError`` if a wanted column is missing."""
-    missing = [name for name in wanted if name not in set(names)]
+    present = set(names)
+    missing = [name for name in wanted if name not in present]
     if missing:
         shown = ", ".join(repr(name) for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
