@@ -30,6 +30,8 @@ BAD_INPUT = {
         ["fit", "DATA", "-t", "outcome", "-o", "no/such/folder/m.json"],
         "no/such/folder does not exist",
     ),
+    "output below a file": (["fit", "DATA", "-t", "outcome", "-o", "HEADER/m.json"], "is a file, not a folder"),
+    "output is a loop of links": (["fit", "DATA", "-t", "outcome", "-o", "LOOP"], "leads back to itself"),
     "output is a folder": (["fit", "DATA", "-t", "outcome", "--force", "-o", "."], "is a folder"),
     "output is nothing": (["fit", "DATA", "-t", "outcome", "-o", ""], "is a folder"),
     "header only": (["predict", "MODEL", "HEADER"], "no rows"),
@@ -60,11 +62,13 @@ def stand_ins(folder):
     document = json.loads((folder / "model.json").read_text())
     (folder / "newer.json").write_text(json.dumps(document | {"version": 99}))
     (folder / "empty.csv").touch()
+    (folder / "loop.json").symlink_to(folder / "loop.json")
     (folder / "header.csv").write_text("id,dose,age,sex\n")
     pd.DataFrame({"dose": [1, 2, 3], "age": [4, 5, 7], "outcome": "same"}).to_csv(folder / "one.csv", index=False)
     patients(1200).to_csv(folder / "many.csv", index=False)
     names = {"MODEL": "model.json", "DATA": "patients.csv", "NEWER": "newer.json", "EMPTY": "empty.csv"}
     names |= {"HEADER": "header.csv", "ONE": "one.csv", "MANY": "many.csv", "NEW": "new", "NEW.png": "new.png"}
+    names |= {"HEADER/m.json": "header.csv/m.json", "LOOP": "loop.json"}
     return {role: folder / name for role, name in names.items()}
 
 
@@ -123,3 +127,10 @@ class TestFaults:
         monkeypatch.setitem(sys.modules, "typer", None)
         with pytest.raises(SystemExit, match=r"needs typer: pip install 'melc\[cli\]'"):
             main()
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error_before_any_work(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    result = call("fit", folder / "nowhere.csv", "-t", "outcome", "-o", tmp_path / "model.json")
+    assert result.exit_code == 1
+    assert "cannot be written to" in result.stderr

@@ -367,3 +367,12 @@ class TestOtherRoundTrips:
         untrusted = skops.io.get_untrusted_types(data=content)
         assert all(name.startswith("melc.") for name in untrusted)
         self.same(skops.io.loads(content, trusted=untrusted), model, many_rows)
+
+
+def test_text_has_no_characters_that_a_terminal_obeys():
+    names = ["a\x7f\x9b31m", "b\u202etxt", "c\u2028d", "e\U000e0001f"]
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = MELC(n_init=1, random_state=0).fit(X, X[:, 0] > 0)
+    text = export_text(model, feature_names=names)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert r"b\u202etxt" in text

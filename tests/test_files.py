@@ -1,5 +1,6 @@
 """Files are written completely or not at all; pipes and devices are never replaced."""
 
+import errno
 import os
 import stat
 
@@ -94,3 +95,10 @@ def test_a_device_is_written_to_and_stays(tmp_path):
         draft.write_text("gone")
     assert device.is_char_device()
     assert [path.name for path in tmp_path.iterdir()] == ["null"]
+
+
+def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path):
+    target = tmp_path / "model.json"
+    with pytest.raises(OSError, match="No space") as caught, replacing(target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as write does
+    assert (caught.value.filename, list(tmp_path.iterdir())) == (str(target), [])

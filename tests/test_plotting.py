@@ -57,6 +57,17 @@ def pixels(figure):
 
 
 class TestProjectionDisplay:
+    def test_legend_with_long_names_stays_inside_the_figure(self, data):
+        X, y = data
+        long = np.char.add("a class with a very long name that is cut: ", y)
+        display = ProjectionDisplay.from_estimator(MELC(n_init=1, random_state=0).fit(X, long), X, long, title="title")
+        display.figure_.canvas.draw()
+        legend = display.ax_.get_legend().get_window_extent()
+        figure = display.figure_.bbox
+        assert legend.x0 >= figure.x0
+        assert legend.x1 <= figure.x1
+        assert display.ax_.title.get_window_extent().y0 >= legend.y1 - 5  # a legend has an invisible margin
+
     def test_curves_are_the_densities_of_the_model(self, model):
         display = ProjectionDisplay.from_estimator(model)
         for line, density in zip(display.lines_, model.decisions_[0].densities, strict=True):

@@ -61,9 +61,16 @@ def check_output(path: Path, force: bool) -> None:
         raise ValueError(f"{path} is a folder; give the name of a file.")
     if path.exists() and not force:
         raise ValueError(f"{path} already exists; use --force to overwrite it.")
-    folder = Path(os.path.realpath(path)).parent
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise ValueError(f"{path} is a symbolic link that leads back to itself; give the name of a file.")
+    folder = target.parent
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{path}: {folder} is a file, not a folder; choose another place.")
     if not folder.is_dir():
         raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{path}: the folder {folder} cannot be written to; choose another one.")
 
 
 def is_standard_output(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """Write files atomically: completely or not at all."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -44,6 +45,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             _take_permissions(draft, target)
             yield draft
             draft.replace(target)
+    except OSError as error:
+        if error.errno == errno.ENOSPC and not error.filename:  # raised by a write, which does not know the name
+            error.filename = os.fspath(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

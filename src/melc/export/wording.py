@@ -24,7 +24,10 @@ def quoted(name: str) -> str:
     """Return the name, in quotes if it could be confused with other parts of the text."""
     calm = name.isprintable() and name == name.strip() and "  " not in name
     plain = name and calm and not set(name) & set('"()<>,')
-    return name if plain else json.dumps(name, ensure_ascii=False)
+    if plain:
+        return name
+    # JSON escapes only some of the characters that a terminal would obey, and no marks of direction.
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(name, ensure_ascii=False))
 
 
 def counts_of(counts: Floats, labels: Sequence[str]) -> str:

@@ -37,6 +37,8 @@ _MASS_LEFT_OUT = 5e-4
 
 # Most characters of a class name above the plot, and the least distance of upright names, as a share of the width.
 _MOST_IN_BAND, _NAMES_APART = 24, 0.03
+# Most characters of a legend in one line.
+_MOST_IN_LINE = 60
 
 Data = Literal["auto", "rug", "histogram"]
 
@@ -314,10 +316,11 @@ class ProjectionDisplay:
         self.ax_.set_yticks([t for t in self.ax_.get_yticks() if 0 <= t < 1.1 * highest])
         equal = self.priors[0] == self.priors[1]
         self.ax_.set(xlabel="projection z = x · v", ylabel="density" if equal else "prior × density")
+        n_lines = 1 if sum(map(len, self.ax_.get_legend_handles_labels()[1])) <= _MOST_IN_LINE else 2
         if title:
-            self.ax_.set_title(title, pad=22, **AS_WRITTEN)  # above the legend
+            self.ax_.set_title(title, pad=8 + 14 * n_lines, **AS_WRITTEN)  # above the legend
         self.ax_.spines[["top", "right"]].set_visible(False)
-        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": 4}
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": 4 // n_lines}
         legend = self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
         with_names_as_written(legend)
 
