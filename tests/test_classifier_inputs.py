@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
 
 
 def make(n=200, d=4, seed=0):
@@ -262,3 +262,15 @@ def test_a_quantity_as_target_is_refused_for_what_it_is():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=r"y holds 400 classes in 400 rows: fewer than 4 rows .* use a regressor"):
         MELC().fit(rng.normal(size=(400, 3)), rng.permutation(400))
+
+
+@pytest.mark.parametrize("kind", [MELC, AdditiveMELC])
+def test_truth_values_and_texts_are_no_numbers(kind):
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    for name in sorted(set(kind().get_params()) - {"priors", "verbose", "warm_start"}):
+        for value in (True, False):
+            with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must"):
+                kind(**{name: value}).fit(X, y)
+    for priors in (["0.5", "0.5"], np.array([True, True]), np.array(["0.5", "0.5"])):
+        with pytest.raises(ValueError, match="must be positive numbers"):
+            kind(priors=priors).fit(X, y)

@@ -261,6 +261,16 @@ def test_several_classes_as_fitted():
 
 
 class TestWeightsDisplay:
+    def test_long_class_names_stay_inside_the_figure(self):
+        X = np.random.default_rng(0).normal(size=(80, 2))
+        y = np.where(X[:, 0] > 0, "CLASS " + "A" * 60, "CLASS " + "B" * 60)
+        display = WeightsDisplay.from_estimator(MELC(n_init=1, random_state=0).fit(X, y))
+        display.figure_.canvas.draw()
+        label, figure = display.ax_.xaxis.label.get_window_extent(), display.figure_.bbox
+        assert any(display.labels)
+        assert label.x0 >= figure.x0
+        assert label.x1 <= figure.x1
+
     def test_strongest_first_with_names(self, model):
         display = WeightsDisplay.from_estimator(model, feature_names=["a", "b", "c"])
         contributions = model.coef_[0] * model.feature_spread_
@@ -440,3 +450,7 @@ def _fitted_like(*decisions, classes=(0, 1)):
     model.coef_ = np.ones((len(decisions), 1))
     model.n_features_in_ = 1
     return model
+
+
+def test_names_in_pictures_have_no_control_characters():
+    assert shortened(["a\nb", "c\x1b[31m", "d\u202ee"]) == [r"a\nb", r"c\x1b[31m", r"d\u202ee"]

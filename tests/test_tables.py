@@ -378,3 +378,18 @@ def test_without_pyarrow_the_error_has_the_remedy(monkeypatch):
 
 def test_table_model_is_what_the_command_line_writes(fitted):
     assert isinstance(table_model_from_json(fitted.to_json().encode()), TableModel)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sql_of_columns_named_as_those_that_the_query_adds(n_classes):
+    duckdb = pytest.importorskip("duckdb")
+    names = ["Prediction", "prediction_", "projection1", "log_odds"]
+    y = np.arange(120) % n_classes
+    X = np.random.default_rng(0).normal(size=(120, 4)) + 2 * y[:, None]
+    table = pa.table({**dict(zip(names, X.T, strict=True)), "y": [f"class {k}" for k in y]})
+    problem, target = problem_of(table, Roles(target="y"))
+    fitted = fit_table(problem, target, MELC(n_init=1, random_state=0))
+    with duckdb.connect() as connection:
+        connection.register("data", table)
+        found = connection.execute(fitted.to_sql("data")).fetchdf()
+    assert found["prediction__"].tolist() == fitted.model.predict(X).tolist()

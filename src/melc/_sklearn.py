@@ -3,6 +3,8 @@
 ``_fit_context``, ``Interval`` and ``StrOptions``
     Check the parameters of an estimator before ``fit`` (private since 1.2, the same in every release). When they go:
     check the parameters at the top of ``fit``.
+``_validate_params``
+    Called by ``_fit_context``; :class:`StrictParametersMixin` adds a check. When it goes: as above.
 ``_openmp_effective_n_threads``
     The number of threads that ``n_jobs`` stands for, by the rules of OpenMP, threadpoolctl and joblib. When it goes:
     ``joblib.effective_n_jobs``, which does not know OMP_NUM_THREADS.
@@ -27,7 +29,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from threadpoolctl import ThreadpoolController
 
 from melc.arrays import Floats
@@ -52,6 +54,7 @@ __all__ = [
     "FittedHTMLMixin",
     "Interval",
     "StrOptions",
+    "StrictParametersMixin",
     "callback_context",
     "check_weights",
     "fit_context",
@@ -66,6 +69,24 @@ fit_context = _fit_context
 def n_threads_for(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` stands for."""
     return int(_openmp_effective_n_threads(n_jobs))
+
+
+class StrictParametersMixin:
+    """Refuses True and False for numbers, which scikit-learn takes for one and zero.
+
+    It stands before ``BaseEstimator`` in the list of classes.
+    """
+
+    _parameter_constraints: dict[str, list[Any]]
+
+    def _validate_params(self) -> None:
+        super()._validate_params()  # type: ignore[misc]
+        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
+            words = {allowed for allowed in self._parameter_constraints[name] if isinstance(allowed, str)}
+            if isinstance(value, bool) and not words & {"boolean", "verbose"}:
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} must not be a truth value. Got {value} instead."
+                )
 
 
 class FittedHTMLMixin:

@@ -9,7 +9,15 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from melc._sklearn import CallbackSupportMixin, FittedHTMLMixin, Interval, StrOptions, fit_context, with_callbacks
+from melc._sklearn import (
+    CallbackSupportMixin,
+    FittedHTMLMixin,
+    Interval,
+    StrictParametersMixin,
+    StrOptions,
+    fit_context,
+    with_callbacks,
+)
 from melc.arrays import Floats
 from melc.classifier import GAMMAS, N_JOBS, as_it_was_if_refused, checked_projections, probabilities
 from melc.data.dask.door import lazy_on_dask
@@ -21,7 +29,7 @@ from melc.model.html import fitted_html
 from melc.model.line import Line
 
 
-class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, ClassifierMixin, BaseEstimator):
+class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixin, ClassifierMixin, BaseEstimator):
     """Additive Multithreshold Entropy Linear Classifier: a few readable lines instead of one.
 
     The log-odds of a row x are a sum of curves along directions,

@@ -17,6 +17,7 @@ from melc._sklearn import (
     CallbackSupportMixin,
     FittedHTMLMixin,
     Interval,
+    StrictParametersMixin,
     StrOptions,
     fit_context,
     n_threads_for,
@@ -47,6 +48,7 @@ class MELC(
     TransformerMixin,
     CallbackSupportMixin,
     FittedHTMLMixin,
+    StrictParametersMixin,
     ClassifierMixin,
     BaseEstimator,
 ):

@@ -43,9 +43,6 @@ def parameters_out(model: BaseEstimator) -> dict[str, Any]:
 def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) -> Model:
     """Return an unfitted model of the given class with the parameters in the document."""
     entries = reader.fields([], kind().get_params())
-    for name, entry in entries.items():
-        if isinstance(entry.value, bool) and not {"boolean", "verbose"}.intersection(_words(kind, name)):
-            entry.fail("no truth value")  # which would pass for the number 1 or 0
     model = kind(**{name: _parameter_in(entry) for name, entry in entries.items()})
     try:
         model._validate_params()
@@ -53,11 +50,6 @@ def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) ->
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{reader.place}: {error}") from None
     return model
-
-
-def _words(kind: type[Any], name: str) -> list[str]:
-    """Return the kinds of values of a parameter for which scikit-learn has a word."""
-    return [allowed for allowed in kind._parameter_constraints[name] if isinstance(allowed, str)]
 
 
 def _parameter_in(reader: Reader) -> Any:

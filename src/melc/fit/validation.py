@@ -190,7 +190,8 @@ def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> list
 def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
     try:
         shares = np.asarray(priors, dtype=np.float64)
-        good = shares.shape == classes.shape and bool(np.all(np.isfinite(shares) & (shares > 0)))
+        numbers = np.asarray(priors).dtype.kind in "iuf"  # texts and truth values could be read as numbers
+        good = numbers and shares.shape == classes.shape and bool(np.all(np.isfinite(shares) & (shares > 0)))
     except (TypeError, ValueError):
         good = False
     if not good:

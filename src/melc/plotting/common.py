@@ -118,17 +118,22 @@ def side_labels(model: Any, index: int) -> tuple[str, str]:
 def bounded(label: Any, most: int = 40) -> str:
     """Return the name of a class, cut in the middle if it is too long to be drawn."""
     name = str(label)
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
+    return on_one_line(name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}")
+
+
+def on_one_line(name: str) -> str:
+    """Return a name with line breaks, control characters and marks of direction escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 def shortened(names: list[str], most: int = 32) -> list[str]:
     """Return the names, cut in the middle to about ``most`` characters so that those which differ still do."""
     # The cut is as near to the middle as the differences allow; without any such place, names are numbered.
     for head in sorted(range(most), key=lambda head: abs(2 * head + 1 - most)):
-        cut = [_cut(name, head, most) for name in names]
+        cut = [on_one_line(_cut(name, head, most)) for name in names]
         if len(set(cut)) == len(set(names)):
             return cut
-    return [f"{_cut(name, most // 2, most)} ({k})" for k, name in enumerate(names, 1)]
+    return [f"{on_one_line(_cut(name, most // 2, most))} ({k})" for k, name in enumerate(names, 1)]
 
 
 def _cut(name: str, head: int, most: int) -> str:

@@ -24,6 +24,9 @@ from melc.plotting.common import (
     side_labels,
 )
 
+# Most characters of a class name under the axis; names that together have more get a line of their own.
+_MOST_IN_LABEL = 24
+
 
 @dataclass(eq=False)
 class WeightsDisplay:
@@ -145,7 +148,9 @@ class WeightsDisplay:
         """Add axis label, grid, title and the note on features that are not shown."""
         what = "weight × standard deviation" if self.scaled else "weight in v"
         if any(self.labels):
-            what = f"← {self.labels[0]}     {what}     {self.labels[1]} →"
+            below, above = shortened(list(self.labels), _MOST_IN_LABEL)
+            long = len(below) + len(above) > _MOST_IN_LABEL
+            what = f"{what}\n← {below}     {above} →" if long else f"← {below}     {what}     {above} →"
         self.ax_.set_xlabel(what, **AS_WRITTEN)
         self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
         self.ax_.set_axisbelow(True)

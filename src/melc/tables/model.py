@@ -76,9 +76,14 @@ class TableModel:
         return "\n".join([rule, "categories without a weight of their own, which count as zero:", *references])
 
     def to_sql(self, table: str = "data") -> str:
-        """Return the query of :func:`melc.export.to_sql`, with missing values filled and text columns encoded in it."""
+        """Return the query of :func:`melc.export.to_sql`, with missing values filled and text columns encoded in it.
+
+        An added column whose name a column of the table has already, such as ``prediction``, ends with an underscore.
+        """
         features = [expression for c in self.encoding.columns for expression in _expressions(c)]
-        return query(self.model, features, [c.name for c in self.encoding.columns], table)
+        names = [c.name for c in self.encoding.columns]
+        added = {name: _unused(name, names) for name in ("prediction", "projection", "log_odds")}
+        return query(self.model, features, names, table, **added)
 
     def predictions(self, source: Source, *, proba: bool = False, keep: Sequence[str] = ()) -> Iterator["Predictions"]:
         """Yield the predictions for a file block by block, in the order of its rows.
@@ -95,6 +100,13 @@ class TableModel:
             encoded = self.encoding.encode(block)
             probabilities = self.model.predict_proba(encoded.X) if proba else None
             yield Predictions(self.model.predict(encoded.X), probabilities, encoded.n_unseen, kept)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    """Return the name, with underscores at its end until it differs from those taken, also if a number follows."""
+    while any(other.casefold().rstrip("0123456789") == name for other in taken):  # SQL ignores case
+        name += "_"
+    return name
 
 
 @dataclass(frozen=True)
