@@ -202,7 +202,7 @@ FAULTS = {
     "unknown parameter": (change(["parameters", "fast"], 1), "the key 'fast' is not known"),
     "wrong parameter": (change(["parameters", "gamma"], -1), "'gamma' parameter of MELC"),
     "parameter type": (change(["parameters", "n_init"], "many"), "'n_init' parameter of MELC"),
-    "truth for a number": (change(["parameters", "max_iter"], True), "'max_iter' parameter of MELC must not be a truth value"),
+    "truth for a number": (change(["parameters", "max_iter"], True), "'max_iter' parameter of MELC must not be"),
     "no threads": (change(["parameters", "n_jobs"], 0), "parameters: .*'n_jobs' parameter of MELC"),
     "parameter object": (change(["parameters", "priors"], {"a": 0.5, "b": 0.5}), "priors: expected a finite number"),
     "parameter in a list": (

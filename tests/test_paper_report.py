@@ -54,6 +54,15 @@ def test_a_missing_data_set_is_named_with_its_remedy(reproduction):
     assert re.search(r"\| fourclass \| — \| 0\.19 \|", reproduction.markdown.read_text(encoding="utf-8"))
 
 
+def test_one_fold_and_one_gamma_give_no_spread_and_no_nan(reproduction):
+    assert "nan" not in reproduction.markdown.read_text(encoding="utf-8")
+    assert "nan%" not in reproduction.html.read_text(encoding="utf-8")
+    assert "-0.0%" not in reproduction.html.read_text(encoding="utf-8")
+    rows = (reproduction.html.parent / "tables" / "off.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert rows
+    assert all(row.endswith(",–") for row in rows)
+
+
 def test_the_page_asks_for_nothing_from_outside(reproduction):
     html = reproduction.html.read_text(encoding="utf-8")
     linked = re.findall(r'(?:src|href|xlink:href)="([^"]*)"', html)
@@ -75,6 +84,7 @@ def test_figure_1_takes_the_ink_of_the_page():
     svg = figures.as_inline_svg()
     assert "currentColor" in svg
     assert "#123456" not in svg
+    assert svg.startswith('<svg role="img" aria-label="The two bounds')
 
 
 def test_figure_2_has_twenty_panels_for_ten_data_sets():
@@ -175,6 +185,14 @@ def test_a_touch_that_moves_no_focus_tells_the_numbers(open_page):
     square = page.locator("#figure2 rect[data-words]").first
     square.dispatch_event("pointerdown", {"pointerType": "touch"})
     assert page.locator("#words").inner_text() == square.get_attribute("data-words")
+
+
+def test_escape_hides_the_numbers(open_page):
+    page = open_page()
+    page.locator("#figure2 rect[data-words]").first.focus()
+    assert page.locator("#words").is_visible()
+    page.keyboard.press("Escape")
+    assert page.locator("#words").is_hidden()
 
 
 def test_squares_are_reached_by_the_keyboard(open_page):

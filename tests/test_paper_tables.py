@@ -267,3 +267,10 @@ def test_norm_verdicts_say_so_when_nothing_was_run():
     results = made_results(profile=dataclasses.replace(PROFILE, data_sets=("heart",)))
     assert verdicts.penalty_keeps_norm(results).verdict == verdicts.NOT_RUN
     assert verdicts.penalty_saves_evaluations(results).verdict == verdicts.NOT_RUN
+
+
+def test_no_verdict_on_what_one_gamma_or_one_data_set_cannot_tell():
+    results = made_results(with_paper_ratios, tiny_with(data_sets=("heart",), gammas=(1.0,), norm_gammas=()))
+    made = verdicts.all_verdicts(results)
+    assert not any("nan" in each.measured for each in made)
+    assert sum("only one" in each.measured and each.verdict == verdicts.NOT_RUN for each in made) == 3

@@ -97,7 +97,8 @@ def as_inline_svg() -> str:
     _save(figure, stream, "svg", transparent=True)
     _pyplot().close(figure)
     svg = stream.getvalue()
-    return svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    said = '<svg role="img" aria-label="The two bounds against ε, one curve for each variance V"'
+    return said + svg[svg.index("<svg") + 4 :].replace(_INK, "currentColor")
 
 
 def _style(ink: str) -> dict[str, Any]:

@@ -187,7 +187,8 @@ def _square(losses: pd.DataFrame, place: tuple[str, str, float, float], x: int, 
         return f'<rect class="empty" {box}/>'
     loss, bac = losses.at[place, "loss"], losses.at[place, "bac"]
     _, data_set, gamma, eps = place
-    words = f"{data_set}, γ = {gamma:g}, ε = {eps:g}: BAC {bac:.3f} (exact {bac + loss:.3f}), {-loss:+.1%}"
+    change = round(-loss, 3) + 0.0  # zero is added because -0.0 would be shown with its sign
+    words = f"{data_set}, γ = {gamma:g}, ε = {eps:g}: BAC {bac:.3f} (exact {bac + loss:.3f}), {change:+.1%}"
     opacity = min(1.0, abs(loss) / COLOUR_LIMIT)
     kind = "loss" if loss > 0 else "gain"
     said = f'role="img" aria-label="{escape(words)}" tabindex="-1" data-words="{escape(words)}"'

@@ -349,7 +349,8 @@ def _off_row(runs: pd.DataFrame, place: tuple[str, str, str], measured: float, p
     data_set, solver, method = place
     own = runs[(runs["data_set"] == data_set) & (runs["solver"] == solver) & (runs["method"] == method)]
     by_gamma = own.groupby("gamma")["ratio"].mean()
-    between = own.groupby(["fold", "start"])["ratio"].mean().std(ddof=0)
+    by_start = own.groupby(["fold", "start"])["ratio"].mean()
+    between = float(by_start.std(ddof=0)) if len(by_start) > 1 else "–"
     gammas = [_lookup(by_gamma, gamma) for gamma in (0.5, 1.0, 2.0)]
     return (
         data_set,
