@@ -317,3 +317,27 @@ def test_names_of_columns_are_checked_in_one_pass():
         check_names(names)
     check_present(names, dict.fromkeys(map(Name, names[:-1]), "number"))
     assert Name.n_comparisons < 20 * len(names)
+
+
+def test_a_first_line_of_several_megabytes_is_read_whole(tmp_path):
+    names = [f"measurement number {k:06d}" for k in range(60_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    (block,) = read_blocks(Source(str(path)), {names[-1]: "number"})
+    assert block.column(names[-1]).to_pylist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a," * 10**7, "the first line, .*, is longer than 16 MiB"),
+        (b'a,y\n1,"' + b"x" * 10**7, "a row is longer than 4 MiB; perhaps a quotation mark is not closed"),
+        (gzip.compress(b"a,y\n1,x\n"), "compressed more than once"),
+    ],
+    ids=["first line", "row", "twice compressed"],
+)
+def test_what_is_too_long_or_packed_twice_is_named(tmp_path, content, message):
+    path = tmp_path / "odd.csv.gz"
+    path.write_bytes(gzip.compress(content, 1))
+    with pytest.raises(TableError, match=message):
+        list(read_blocks(Source(str(path)), {"a": "number"}))

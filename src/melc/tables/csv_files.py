@@ -16,6 +16,7 @@ from melc.tables.source import HEADER_BYTES, Format, Peekable, Source, TableErro
 Kind = Literal["number", "text"]
 
 _BLOCK_BYTES = 4 * 2**20
+_LONGEST_HEADER = 16 * 2**20
 _BASE_16 = re.compile(rb"[+-]?0[xX]")
 _DELIMITERS = ",;\t|"
 # The delimiter is guessed from this many lines.
@@ -54,7 +55,7 @@ def names_in(stream: Peekable, source: Source, format: Format) -> list[str]:
 
 def _beginning(stream: Peekable, encoding: str) -> str:
     """Return the first complete lines of a file."""
-    head = stream.peek(HEADER_BYTES)
+    head = _with_first_line(stream)
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
         text = decoder.decode(head, final=len(head) < HEADER_BYTES)
@@ -64,6 +65,19 @@ def _beginning(stream: Peekable, encoding: str) -> str:
             "example --encoding latin-1."
         ) from None
     return text[: text.rfind("\n") + 1] or text
+
+
+def _with_first_line(stream: Peekable) -> bytes:
+    """Return the first bytes of a file, with the whole of its first line."""
+    size = HEADER_BYTES
+    while len(head := stream.peek(size)) >= size and b"\n" not in head and b"\r" not in head:
+        size *= 2
+        if size > _LONGEST_HEADER:
+            raise TableError(
+                f"the first line, with the names of the columns, is longer than {_LONGEST_HEADER >> 20} MiB; shorten "
+                "the names, or convert the table to Parquet."
+            )
+    return head
 
 
 def _guessed_delimiter(text: str) -> str:
@@ -183,7 +197,12 @@ def _options(source: Source, layout: Layout, types: dict[str, Any], include: lis
 
 
 def _with_column_name(message: str, names: list[str]) -> str:
-    """Return Arrow's message with column numbers replaced by names, on one line."""
+    """Return Arrow's message with column numbers replaced by names, on one line; or a better one."""
+    if "straddling object" in message:
+        return (
+            f"a row is longer than {_BLOCK_BYTES >> 20} MiB; perhaps a quotation mark is not closed, or the file is no "
+            "CSV file."
+        )
     named = re.sub(r"CSV column #(\d+)", lambda match: f"column {names[int(match[1])]!r}", message)
     return " ".join(named.split())[:300]
 

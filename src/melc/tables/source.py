@@ -107,8 +107,11 @@ def opened(source: Source) -> Iterator[tuple["Peekable", Format]]:
     raw = sys.stdin.buffer if source.path == "-" else open(source.path, "rb")  # noqa: SIM115
     try:
         with interruptible(raw) as bytes_of_source:
-            stream = _unpacked(Peekable(bytes_of_source))
+            packed = Peekable(bytes_of_source)
+            stream = _unpacked(packed)
             head = stream.peek(HEADER_BYTES)
+            if stream is not packed and head.startswith((_ZIP, _ZSTD, *_PACKINGS)):
+                raise TableError("it is compressed more than once; unpack it first.")
             if not head.strip():
                 raise TableError("the file is empty.")
             yield stream, _format_of(source, head)
