@@ -57,6 +57,13 @@ def pixels(figure):
 
 
 class TestProjectionDisplay:
+    def test_very_many_classes_are_plotted_one_at_a_time(self):
+        X, y = np.arange(306.0)[:, None], np.repeat(np.arange(51), 6)
+        many = MELC(n_init=1, random_state=0, max_iter=1).fit(X, y)
+        with pytest.raises(ValueError, match="51 projections, and at most 50 .* set class_label"):
+            ProjectionDisplay.from_estimator(many)
+        assert ProjectionDisplay.from_estimator(many, class_label=7).labels == ("rest", "7")
+
     def test_legend_with_long_names_stays_inside_the_figure(self, data):
         X, y = data
         long = np.char.add("a class with a very long name that is cut: ", y)
@@ -454,3 +461,8 @@ def _fitted_like(*decisions, classes=(0, 1)):
 
 def test_names_in_pictures_have_no_control_characters():
     assert shortened(["a\nb", "c\x1b[31m", "d\u202ee"]) == [r"a\nb", r"c\x1b[31m", r"d\u202ee"]
+
+
+def test_only_names_that_are_cut_are_numbered():
+    long = ["a" * 40 + middle + "b" * 40 for middle in "xy"]
+    assert shortened([*long, "short"]) == ["a" * 16 + "…" + "b" * 15 + f" ({k})" for k in (1, 2)] + ["short"]

@@ -128,12 +128,16 @@ def on_one_line(name: str) -> str:
 
 def shortened(names: list[str], most: int = 32) -> list[str]:
     """Return the names, cut in the middle to about ``most`` characters so that those which differ still do."""
-    # The cut is as near to the middle as the differences allow; without any such place, names are numbered.
+    # The cut is as near to the middle as the differences allow; where they allow none, cut names are numbered.
     for head in sorted(range(most), key=lambda head: abs(2 * head + 1 - most)):
         cut = [on_one_line(_cut(name, head, most)) for name in names]
         if len(set(cut)) == len(set(names)):
             return cut
-    return [f"{on_one_line(_cut(name, most // 2, most))} ({k})" for k, name in enumerate(names, 1)]
+    cut = [on_one_line(_cut(name, most // 2, most)) for name in names]
+    return [
+        f"{short} ({k})" if len(name) > most else short
+        for k, (name, short) in enumerate(zip(names, cut, strict=True), 1)
+    ]
 
 
 def _cut(name: str, head: int, most: int) -> str:

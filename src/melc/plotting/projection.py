@@ -37,6 +37,8 @@ _MASS_LEFT_OUT = 5e-4
 
 # Most characters of a class name above the plot, and the least distance of upright names, as a share of the width.
 _MOST_IN_BAND, _NAMES_APART = 24, 0.03
+# Most projections in one figure: more would take minutes, and gigabytes.
+_MOST_PANELS = 50
 # Most characters of a legend in one line.
 _MOST_IN_LINE = 60
 
@@ -126,7 +128,7 @@ class ProjectionDisplay:
             Labels of these rows. Misclassified rows are marked.
         class_label : default=None
             Class whose projection is plotted. By default, with more than two classes, all projections are plotted, one
-            below the other.
+            below the other; with more than 50 classes one has to be chosen.
         data : {"auto", "rug", "histogram"}, default="auto"
             Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows.
         title : str, default=None
@@ -142,6 +144,11 @@ class ProjectionDisplay:
         """
         model, X = final_step(estimator, X)
         if class_label is None and len(model.decisions_) > 1:
+            if len(model.decisions_) > _MOST_PANELS:
+                raise ValueError(
+                    f"The model has {len(model.decisions_)} projections, and at most {_MOST_PANELS} are plotted "
+                    f"together; set class_label to one class, such as {model.classes_.tolist()[0]!r:.60}."
+                )
             displays = [cls._of_projection(model, index, X, y) for index in range(len(model.decisions_))]
             return ProjectionDisplays(displays).plot(ax=ax, data=data, title=title)
         display = cls._of_projection(model, projection_index(model, class_label), X, y)
