@@ -60,7 +60,7 @@ class TestProjectionDisplay:
     def test_very_many_classes_are_plotted_one_at_a_time(self):
         X, y = np.arange(306.0)[:, None], np.repeat(np.arange(51), 6)
         many = MELC(n_init=1, random_state=0, max_iter=1).fit(X, y)
-        with pytest.raises(ValueError, match="51 projections, and at most 50 .* set class_label"):
+        with pytest.raises(ValueError, match=r"51 projections, and at most 50 .* set class_label"):
             ProjectionDisplay.from_estimator(many)
         assert ProjectionDisplay.from_estimator(many, class_label=7).labels == ("rest", "7")
 
