@@ -178,14 +178,6 @@ class TestWords:
         for text in texts:
             assert max(len(line) for line in text.splitlines() if "nnn" not in line) < 120
 
-    def test_a_feature_with_the_name_of_a_result(self, tmp_path):
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame({"prediction": rng.normal(size=60)})
-        frame.assign(y=np.where(frame["prediction"] > 0, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
-        call("fit", tmp_path / "t.csv", "-t", "y", "--n-init", 1, "--no-cv", "-o", tmp_path / "m")
-        done = call("explain", tmp_path / "m", "--format", "sql")
-        assert "'prediction' is also a feature; rename it in the training data." in done.stderr
-
     def test_priors(self, folder, tmp_path):
         fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--no-cv", "-f"]
         for given, expected in ("empirical", "empirical"), ("0.9,0.1", [0.9, 0.1]):

@@ -82,8 +82,8 @@ class StrictParametersMixin:
     def _validate_params(self) -> None:
         super()._validate_params()  # type: ignore[misc]
         for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
-            words = {allowed for allowed in self._parameter_constraints[name] if isinstance(allowed, str)}
-            if isinstance(value, bool) and not words & {"boolean", "verbose"}:
+            allowed = self._parameter_constraints.get(name, ["boolean"])  # subclasses may have others
+            if isinstance(value, bool) and "boolean" not in allowed and "verbose" not in allowed:
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must not be a truth value. Got {value} instead."
                 )

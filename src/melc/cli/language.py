@@ -20,7 +20,6 @@ _OPTIONS = {
     "sample_weight": "--weights",
     "random_state": "--seed",
     "class_label": "--class",
-    "choose another name with prediction=, projection= or log_odds=": "rename it in the training data",
     "odds=True (--odds on the command line)": "--odds",
 }
 # Names of columns and other values are quoted; they are left as they are.
