@@ -61,23 +61,24 @@ def test_signals_end_a_command_that_waits_for_a_pipe(folder, tmp_path, command, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]  # no drafts, no temporary copies
 
 
-def test_a_fault_ends_a_command_while_more_could_come(folder, tmp_path):
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_a_command_ends_while_more_could_come(folder, tmp_path, command):
     """Arrow reads ahead in a thread of its own, which must neither keep the program from ending nor abort it."""
     os.mkfifo(tmp_path / "pipe")
     writer = os.open(tmp_path / "pipe", os.O_RDWR)
-    arguments = ["predict", folder / "model.json", tmp_path / "pipe", "-o", tmp_path / "p.csv"]
-    with start(arguments, tmp_path) as child:
+    values, output, code = {"predict": ("faulty", "p.csv", 1), "explain": (1.0, "e.txt", 0)}[command]
+    table = patients().assign(dose=values).to_csv(index=False).encode()
+    with start([command, folder / "model.json", tmp_path / "pipe", "-o", tmp_path / output], tmp_path) as child:
         try:
-            table = patients().assign(dose="faulty").to_csv(index=False).encode()
-            rows = table.split(b"\n", 1)[1]
-            # Two blocks, so that the fault shows, and the beginning of another.
-            offer(writer, table + rows * (5 * STALLED // len(table)), child)
+            # Two blocks, so that a fault shows, and the beginning of another.
+            offer(writer, table + table.split(b"\n", 1)[1] * (5 * STALLED // len(table)), child)
             _, errors = child.communicate(timeout=PROMPT)
         finally:
             child.kill()
             os.close(writer)
-    assert (child.returncode, errors.count("\n")) == (1, 1), errors
-    assert "invalid value 'faulty'" in errors
+    assert child.returncode == code, errors
+    assert errors.count("\n") == code
+    assert (tmp_path / output).exists() == (code == 0)
 
 
 LOST = """

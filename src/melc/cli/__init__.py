@@ -1,9 +1,11 @@
 """The command line ``melc``. The commands are in :mod:`melc.cli.commands`."""
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -17,7 +19,7 @@ def main() -> None:
         with _signals_answered():
             _run()
     except SystemExit as ending:
-        if isinstance(ending.code, int) and ending.code != 0:
+        if isinstance(ending.code, int):
             _leave(ending.code)
         raise
 
@@ -35,11 +37,13 @@ def _run() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process at once after an error or a signal.
+    """End the process as Python does, but without taking the interpreter down.
 
-    Arrow may still be reading ahead in its threads. When Python takes itself down, it would wait for them, for ever if
-    nothing more comes through a pipe, or they would abort the process.
+    Arrow may still be reading ahead in its threads, if not all of a table was needed. They would abort the process, or
+    keep it waiting, for ever if nothing more comes through a pipe.
     """
+    threading._shutdown()  # type: ignore[attr-defined]  # lets the processes of joblib end
+    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
