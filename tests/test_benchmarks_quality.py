@@ -258,8 +258,15 @@ def test_one_command_measures_and_writes_the_page(tiny_sets, tmp_path, capsys):
 def test_without_records_there_is_no_page(tmp_path, capsys):
     files = ["--records", str(tmp_path / "quality.jsonl"), "--page", str(tmp_path / "quality.md")]
     assert command.main(["--page-only", *files]) == 0
-    assert "nothing to show" in capsys.readouterr().out
+    assert "No page is written" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_additive_model_there_is_no_page(tiny_sets, tmp_path, capsys):
+    files = ["--records", str(tmp_path / "quality.jsonl"), "--page", str(tmp_path / "quality.md")]
+    assert command.main(["--sets", "heart", "--models", "logistic", "--repeats", "1", "--jobs", "1", *files]) == 0
+    assert "No page is written, for there is no record of an additive model" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["quality.jsonl"]
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ def _write_page(path: Path, target: Path) -> None:
     found = records.read(path)
     current = records.current(found)
     print(f"{len(found)} records, of which {len(found) - len(current)} of other settings or versions are left aside")
-    if current:
+    if any(record.cell.model.startswith("AdditiveMELC") for record in current):
         page.write(summarise(current), target, target.parent / "images")
         print(f"Written to {target}")
         if target == PAGE:
             excerpts.main()
     else:
-        print("No page is written, for there is nothing to show")
+        print("No page is written, for there is no record of an additive model")
 
 
 def _installed(models: list[Model]) -> list[Model]:
