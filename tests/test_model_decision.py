@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from melc.model import crossings
 from melc.model.decision import decide
 from melc.model.density import Density, estimate_density
 
@@ -326,3 +327,13 @@ def test_thresholds_of_condensed_densities_are_those_of_the_full_ones():
     found, expected = decide(condensed), decide(full)
     np.testing.assert_array_equal(found.codes, expected.codes)
     np.testing.assert_allclose(found.thresholds, expected.thresholds, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e155])
+def test_a_pair_of_crossings_is_found_at_any_scale(scale):
+    def ratio(t):
+        return 1e10 * ((np.asarray(t) / scale - 0.4) ** 2 - 1e-12)
+
+    [(a, t), (same, b)] = crossings._split_at_extremum(ratio, 0.0, scale, 1.0)
+    assert (a, b, same) == (0.0, scale, t)
+    assert t == pytest.approx(0.4 * scale, rel=1e-6)

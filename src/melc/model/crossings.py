@@ -87,14 +87,17 @@ def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tu
     """Return two brackets of roots, [a, t] and [t, b] with t the extremum, if the ratio changes its sign there."""
     fine = np.linspace(a, b, 65)
     lowest = int(np.clip(np.argmin(sign * ratio(fine)), 1, len(fine) - 2))
-    # The part beyond zero may be far narrower than these steps, so the minimum itself is computed.
+    # The part beyond zero may be far narrower than these steps, so the minimum itself is computed; its place as a share
+    # of two steps, for the squares of distances such as 1e155 overflow.
+    start, width = fine[lowest - 1], fine[lowest + 1] - fine[lowest - 1]
     found = minimize_scalar(
-        lambda t: sign * float(ratio(np.array([t]))[0]),
-        bounds=(fine[lowest - 1], fine[lowest + 1]),
+        lambda share: sign * float(ratio(np.array([start + share * width]))[0]),
+        bounds=(0.0, 1.0),
         method="bounded",
-        options={"xatol": 1e-9 * (b - a)},
+        options={"xatol": 3e-8},
     )
-    return [(a, found.x), (found.x, b)] if found.fun < 0 else []
+    middle = start + found.x * width
+    return [(a, middle), (middle, b)] if found.fun < 0 else []
 
 
 def _root(ratio: Ratio, a: float, b: float) -> float:
