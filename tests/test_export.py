@@ -186,6 +186,7 @@ DENSITY = ("decisions", 0, "densities", 0)
 
 FAULTS = {
     "foreign format": (change(["format"], "other"), "Not a melc model"),
+    "file of melc fit": (change(["format"], "melc-table-model"), "Read it with melc.tables.table_model_from_json"),
     "no format": (change(["format"], DELETE), "Not a melc model"),
     "no version": (change(["version"], DELETE), "the key 'version' is missing"),
     "newer version": (change(["version"], 99), "version 99.*Upgrade melc"),

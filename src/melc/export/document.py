@@ -72,7 +72,8 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
 def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC | AdditiveMELC:
     """Return the model written by :func:`to_json`.
 
-    Safe for text from untrusted sources: nothing in it is executed.
+    Safe for text from untrusted sources: nothing in it is executed. Files that ``melc fit`` has written are read by
+    :func:`melc.tables.table_model_from_json`.
 
     Parameters
     ----------
@@ -130,7 +131,8 @@ def from_document(reader: Reader) -> Any:
     format = format_of(reader)
     if format not in FORMATS:
         known = " or ".join(repr(name) for name in FORMATS)
-        raise ValueError(f"Not a melc model: its 'format' should be {known}, found {format!r:.60}.")
+        remedy = " Read it with melc.tables.table_model_from_json." if format == "melc-table-model" else ""
+        raise ValueError(f"Not a melc model: its 'format' should be {known}, found {format!r:.60}.{remedy}")
     if format == additive_document.FORMAT:
         check_version(reader, additive_document.VERSION)
         return additive_document.from_document(reader)
