@@ -106,9 +106,9 @@ class MELC(
     selection : {"likelihood", "divergence"}, default="likelihood"
         How the direction is chosen among the optima that the starts lead to. "divergence": the one of the highest
         divergence, as in the paper. "likelihood": the one along which the classes are predicted best when every row is
-        left out of its own density, less a penalty for directions with little variance; linear discriminants take part
-        as well. The highest divergence may be due to outliers, or to one of very many optima. With ``shrinkage`` the
-        divergence chooses in either case.
+        left out of its own density, less a penalty for directions with little variance; two directions of logistic
+        regression (with more than 200 features, linear discriminants) take part as well. The highest divergence may be
+        due to outliers, or to one of very many optima. With ``shrinkage`` the divergence chooses in either case.
     bandwidth : {"robust", "silverman", "pooled"} or float, default="robust"
         Width of the kernels of the class densities along the direction, before the factor gamma. "silverman":
         Silverman's, for each class its own, as in the paper. "robust": the same, but if the rows between the 10 % and

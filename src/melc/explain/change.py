@@ -64,7 +64,10 @@ class Change:
     feature_names: list[str] = field(repr=False)
 
     def summary(self, row: int = 0, *, most: int = 10) -> str:
-        """Return the change of one row as text, the features that change most, by their own measure, first."""
+        """Return the change of one row, counted from 0, as text.
+
+        The ``most`` features that change by most standard deviations are listed, the largest change first.
+        """
         if not self.found[row]:
             return "no change of these features was found that leads to another class"
         if self.distance[row] == 0:

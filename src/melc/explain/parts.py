@@ -104,7 +104,10 @@ class Explanation:
         return 0 if len(self.base) == 1 else int(np.flatnonzero(self.classes == self.labels[row])[0])
 
     def summary(self, row: int = 0, *, most: int = 10) -> str:
-        """Return the parts of the features in the log-odds of one row as text, the ``most`` largest first."""
+        """Return the parts of the features in the log-odds of one row, counted from 0, as text.
+
+        The ``most`` largest parts are listed, the largest first, and then the sum of the others.
+        """
         column = self.column_of(row)
         parts = self.log_odds_parts[row, column]
         order = [j for j in np.argsort(-np.abs(parts), kind="stable") if parts[j] != 0]
