@@ -79,4 +79,5 @@ sphinx_gallery_conf = {
     "reference_url": {"melc": None},
     "inspect_global_variables": False,
     "image_srcset": ["2x"],
+    "capture_repr": ("_repr_html_",),  # reports, but not the names of matplotlib's objects
 }

@@ -31,7 +31,7 @@ print("chosen:", model.gamma_, "thresholds:", model.thresholds_.round(2))
 # Too narrow, about right, too wide:
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-for ax, gamma in zip(axes, (0.1, 1.0, 4.0), strict=True):
+for ax, gamma in zip(axes, (0.05, 1.0, 4.0), strict=True):
     model = MELC(gamma=gamma, random_state=0).fit(X, y)
-    title = f"gamma={gamma:g}: {len(model.thresholds_)} thresholds, accuracy {model.score(new, truth):.2f}"
+    title = f"gamma={gamma:g}, thresholds: {len(model.thresholds_)}, accuracy {model.score(new, truth):.2f}"
     ProjectionDisplay.from_estimator(model, X, y, title=title, ax=ax)

@@ -24,7 +24,7 @@ print(X.iloc[flower].to_dict(), "→", model.predict(X.iloc[[flower]])[0])
 # The smallest change of the measurements that gives the other class:
 
 change = nearest_change(model, X.iloc[[flower]])
-print("changed by", np.asarray(change.changes)[0].round(2), "→", change.labels[0])
+print(change.summary())
 
 # %%
 # The parts of the features add up to the log-odds; and the change as a picture.
