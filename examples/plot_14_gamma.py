@@ -30,7 +30,7 @@ print("chosen:", model.gamma_, "thresholds:", model.thresholds_.round(2))
 # %%
 # Too narrow, about right, too wide:
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+figure, axes = plt.subplots(3, 1, figsize=(8, 10), layout="constrained")
 for ax, gamma in zip(axes, (0.05, 1.0, 4.0), strict=True):
     model = MELC(gamma=gamma, random_state=0).fit(X, y)
     title = f"gamma={gamma:g}, thresholds: {len(model.thresholds_)}, accuracy {model.score(new, truth):.2f}"
