@@ -320,7 +320,7 @@ def test_fewer_than_two_points_in_a_class(weights):
 
 
 def test_a_matrix_without_variance():
-    with pytest.raises(ValueError, match=r"None of the 3 features varies over the 20 rows.*Check how X"):
+    with pytest.raises(ValueError, match=r"None of the 3 features varies over the 20 rows.*Check how the data"):
         settle().fit(np.full((20, 3), 4.2), np.arange(20) % 2)
 
 

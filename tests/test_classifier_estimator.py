@@ -265,7 +265,7 @@ def test_bad_priors_are_refused(priors):
 
 def test_priors_that_do_not_add_up_to_one_are_refused():
     X, y = make(n_classes=2)
-    with pytest.raises(ValueError, match=r"priors=\[1, 3\] add up to 4, .* by their sum: \[0.25, 0.75\]"):
+    with pytest.raises(ValueError, match=r"priors=\[1, 3\] add up to 4, .* by their sum: priors=\[0.25, 0.75\]"):
         settle(priors=[1, 3]).fit(X, y)
     settle(priors=[0.3333333, 0.6666667]).fit(X, y)
 

@@ -260,7 +260,7 @@ def test_nan_and_overflow_in_a_named_frame_give_no_warning_about_names(method):
 
 def test_a_quantity_as_target_is_refused_for_what_it_is():
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"y holds 400 classes in 400 rows: fewer than 4 rows .* use a regressor"):
+    with pytest.raises(ValueError, match=r"There are 400 classes in 400 rows: fewer than 4 rows .* use a regressor"):
         MELC().fit(rng.normal(size=(400, 3)), rng.permutation(400))
 
 

@@ -42,6 +42,24 @@ BAD_INPUT = {
         ["plot", "MODEL", "--class", "dead", "-o", "NEW.png"],
         "--class dead is not a class",
     ),
+    "units whose squares overflow": (
+        ["fit", "FAR", "-t", "outcome", "-o", "NEW"],
+        "Feature 'gross' has a standard dev",
+    ),
+    "such units, standardised": (
+        ["fit", "FAR", "-t", "outcome", "--standardize", "--no-cv", "-o", "NEW"],
+        "Feature 'gross' has a standard deviation",
+    ),
+    "such units, in folds": (["evaluate", "FAR", "-t", "outcome"], "Feature 'gross' has a standard deviation"),
+    "priors without their sum": (
+        ["fit", "DATA", "-t", "outcome", "--drop", "id", "--priors", "1,2", "-o", "NEW"],
+        "--priors 1.0,2.0 add up to 3, but the probabilities of the classes must add up to one. Divide them by their "
+        "sum: --priors 0.333333333,0.666666667.",
+    ),
+    "a class the picture does not know": (
+        ["plot", "MODEL", "OTHER", "-o", "NEW.png"],
+        "The target 'outcome' contains 'dead', which is not a class of the model",
+    ),
     "too many folds": (["evaluate", "DATA", "-t", "outcome", "--drop", "id", "--cv", "150"], "too few for 150 folds"),
 }
 
@@ -52,6 +70,7 @@ WRONG_USE = {
     "unknown method": ["fit", "DATA", "-t", "outcome", "--method", "magic", "-o", "NEW"],
     "senseless shrinkage": ["fit", "DATA", "-t", "outcome", "--shrinkage", "much", "-o", "NEW"],
     "no number": ["fit", "DATA", "-t", "outcome", "--gamma", "wide", "-o", "NEW"],
+    "seed beyond the range": ["fit", "DATA", "-t", "outcome", "--seed", str(2**32), "-o", "NEW"],
     "long delimiter": ["fit", "DATA", "-t", "outcome", "--delimiter", "ab", "-o", "NEW"],
 }
 
@@ -66,9 +85,13 @@ def stand_ins(folder):
     (folder / "header.csv").write_text("id,dose,age,sex\n")
     pd.DataFrame({"dose": [1, 2, 3], "age": [4, 5, 7], "outcome": "same"}).to_csv(folder / "one.csv", index=False)
     patients(1200).to_csv(folder / "many.csv", index=False)
+    patients().rename(columns={"age": "gross"}).drop(columns="id").assign(
+        gross=lambda frame: 1e200 * frame["gross"]
+    ).to_csv(folder / "far.csv", index=False)
+    patients().replace({"outcome": {"ill": "dead"}}).to_csv(folder / "other.csv", index=False)
     names = {"MODEL": "model.json", "DATA": "patients.csv", "NEWER": "newer.json", "EMPTY": "empty.csv"}
     names |= {"HEADER": "header.csv", "ONE": "one.csv", "MANY": "many.csv", "NEW": "new", "NEW.png": "new.png"}
-    names |= {"HEADER/m.json": "header.csv/m.json", "LOOP": "loop.json"}
+    names |= {"HEADER/m.json": "header.csv/m.json", "LOOP": "loop.json", "FAR": "far.csv", "OTHER": "other.csv"}
     return {role: folder / name for role, name in names.items()}
 
 

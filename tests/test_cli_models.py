@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
 
 from cli_cases import call, folder_with_model, patients
+from melc.cli.console import Reporter
 from melc.cli.language import in_options
 from melc.tables import table_model_from_json
 
@@ -190,6 +192,15 @@ class TestWords:
 
     def test_quoted_words_are_left_alone(self):
         assert in_options("'max_iter' and max_iter, n_init2") == "'max_iter' and --max-iter, n_init2"
+        assert in_options("the model's tol, \"Ann's tol\" and tol") == "the model's --tol, \"Ann's tol\" and --tol"
+
+    def test_notes_about_different_columns_are_not_joined(self, capsys):
+        with Reporter(quiet=False).warnings_as_notes():
+            for text in ("'v1.5' holds dates", "'v1.6' holds dates", "'v1.6' has D = 0.5", "'v1.6' has D = 0.25"):
+                warnings.warn(text, stacklevel=1)
+        first, second, third = capsys.readouterr().err.splitlines()
+        assert (first, second) == ("note: 'v1.5' holds dates", "note: 'v1.6' holds dates")
+        assert third == "note: 'v1.6' has D = 0.5 (2 such notes with other numbers; this is the first.)"
 
     def test_the_reference_category_is_named(self, folder):
         reference = table_model_from_json((folder / "model.json").read_text()).encoding.columns[2].categories[0]

@@ -105,7 +105,7 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
     message = caught[0]
     assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
     assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
-    assert message.endswith(f"scale the weights: sample_weight * {60 / total:.6g}.")
+    assert message.endswith(f"multiply the weights by {60 / total:.6g}.")
 
 
 @pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 1000.0])

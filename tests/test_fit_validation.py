@@ -56,5 +56,5 @@ def test_as_many_classes_as_the_data_can_bear():
     with pytest.raises(ValueError, match="60 classes in 239 rows"):
         validation.check_number_of_classes(60, 239, 100)
     validation.check_number_of_classes(1000, 2**24, 2**30)
-    with pytest.raises(ValueError, match=r"takes 16000.0 MiB, while X has 512.0 MiB"):
+    with pytest.raises(ValueError, match=r"takes 16000.0 MiB, while the features take 512.0 MiB"):
         validation.check_number_of_classes(1000, 2**24, 2**29)

@@ -124,6 +124,17 @@ class TestSameModels:
         mean, spread = mean_and_spread(X)
         np.testing.assert_allclose(mean, X.mean(axis=0))
         np.testing.assert_allclose(spread, X.std(axis=0))
+        for unit in (2.0**1000, 2.0**-1000):
+            assert np.array_equal(mean_and_spread(unit * X), (unit * mean, unit * spread))
+
+    def test_a_feature_may_be_named_like_a_class(self, tmp_path):
+        y = np.repeat(["a", "b"], 50)
+        pd.DataFrame({"class 99": 1.0 * (y == "a"), "y": y}).to_csv(tmp_path / "t.csv", index=False)
+        with open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), easy_bytes=0) as (problem, target):
+            with pytest.warns(UserWarning, match="rests on feature 'class 99'"):
+                fit_table(problem, target, MELC(n_init=1))
+            with pytest.raises(ValueError, match=r"the 2 labels \['a', 'b'\]"):
+                fit_table(problem, target, MELC(priors=[0.2, 0.3, 0.5]))
 
 
 class TestRefusals:

@@ -27,6 +27,7 @@ from melc.arrays import Floats
 from melc.data.dask.door import lazy_on_dask
 from melc.data.products import project_on
 from melc.fit.advice import warn_of
+from melc.fit.coordinates import UnitsError
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, Settings, learn_projections
@@ -432,12 +433,15 @@ def probabilities(odds: Floats) -> Floats:
 
 @contextlib.contextmanager
 def as_it_was_if_refused(model: Any) -> Iterator[None]:
-    """Restore the fitted attributes of the model if the block raises an error or is interrupted."""
+    """Restore the fitted attributes of the model if the block raises an error or is interrupted; name the feature."""
     before = {name: value for name, value in vars(model).items() if name.endswith("_")}
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        names = getattr(model, "feature_names_in_", None)
         for name in [name for name in vars(model) if name.endswith("_")]:
             delattr(model, name)
         model.__dict__.update(before)
+        if isinstance(error, UnitsError) and names is not None:
+            raise UnitsError(error.feature, error.deviation, names[error.feature]) from None
         raise

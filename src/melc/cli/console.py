@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from melc.cli.language import in_options
+from melc.model.names import QUOTED
 
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
-# Numbers in which warnings of the same kind differ, such as the divergences of folds.
-_DECIMAL = re.compile(r"\d+\.\d+(e[+-]\d+)?")
+# Numbers in which warnings of the same kind differ, such as the divergences of folds; in a name they are no numbers.
+_DECIMAL = re.compile(rf"(?P<name>{QUOTED})|\d+\.\d+(e[+-]\d+)?")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -114,7 +115,7 @@ class Reporter:
             yield
         alike: dict[str, list[str]] = {}
         for text in dict.fromkeys(str(warning.message) for warning in caught):
-            alike.setdefault(_DECIMAL.sub("", text), []).append(text)
+            alike.setdefault(_DECIMAL.sub(lambda found: found["name"] or "", text), []).append(text)
         for first, *others in alike.values():
             count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""
             self.note(in_options(" ".join(first.split())) + count)

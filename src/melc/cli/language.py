@@ -2,6 +2,8 @@
 
 import re
 
+from melc.model.names import QUOTED
+
 _OPTIONS = {
     'shrinkage="auto"': "--shrinkage auto",
     'priors="empirical"': "--priors empirical",
@@ -22,10 +24,9 @@ _OPTIONS = {
     "class_label": "--class",
     "odds=True (--odds on the command line)": "--odds",
 }
-# Names of columns and other values are quoted; they are left as they are.
-_QUOTED = r"'(?:[^'\\]|\\.)*'"
 _WORDS = "|".join(re.escape(word) for word in sorted(_OPTIONS, key=len, reverse=True))
-_PATTERN = re.compile(rf"{_QUOTED}|(?<![\w-])(?:{_WORDS})(?!\w)")
+_LISTS = r"(?<![\w-])priors=\[(?P<priors>[^\]]*)\]"
+_PATTERN = re.compile(rf"{QUOTED}|{_LISTS}|(?<![\w-])(?:{_WORDS})(?!\w)")
 
 
 def in_options(message: str) -> str:
@@ -36,4 +37,11 @@ def in_options(message: str) -> str:
     >>> in_options("Class 'tol' hardly varies. Raise max_iter (now 200) or tol (now 1e-05).")
     "Class 'tol' hardly varies. Raise --max-iter (now 200) or --tol (now 1e-05)."
     """
-    return _PATTERN.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
+    return _PATTERN.sub(_in_options, message)
+
+
+def _in_options(found: re.Match[str]) -> str:
+    """Return the option for a parameter; names of columns and other quoted values stay as they are."""
+    if found["priors"] is not None:
+        return f"--priors {found['priors'].replace(' ', '')}"
+    return _OPTIONS.get(found[0], found[0])

@@ -100,7 +100,7 @@ Resamples = Annotated[
         min=0, help="Resamples for intervals, 20 or more, 0 for none; default: 100, with over 500 features none."
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

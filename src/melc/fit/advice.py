@@ -35,7 +35,7 @@ def warn_of_weights(counts: NDArray[np.int64], totals: Floats) -> None:
     _warn(
         f"The weights of {n_rows} rows add up to {total:.3g}. A weight counts as that many rows, and their number sets "
         f"the width of the densities, which are now {(n_rows / total) ** 0.2:.2g} times as wide as without weights. "
-        f"Unless this is meant, scale the weights: sample_weight * {n_rows / total:.6g}.",
+        f"Unless this is meant, multiply the weights by {n_rows / total:.6g}.",
         UserWarning,
     )
 

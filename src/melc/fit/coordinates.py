@@ -4,7 +4,7 @@ They are estimated from one sample of the rows and computed once.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,18 @@ _MOST_DENSE_FEATURES = 500
 _FEW_NUMBERS = 200_000
 
 
+class UnitsError(ValueError):
+    """The square of a feature's standard deviation is beyond the range of floats."""
+
+    def __init__(self, feature: int, deviation: float, name: str | None = None) -> None:
+        self.feature, self.deviation = feature, deviation
+        super().__init__(
+            f"Feature {feature if name is None else repr(name)} has a standard deviation of {deviation:.3g}; above "
+            f"1e{_LARGEST_EXPONENT} or below 1e-{_LARGEST_EXPONENT} its square overflows or underflows. Choose other "
+            "units for it."
+        )
+
+
 class Coordinates:
     """Scales and covariance of the features, estimated from a sample of the rows.
 
@@ -61,7 +73,7 @@ class Coordinates:
         size = np.abs(self.mean)
         unknown = np.inf if is_all else np.where(size > 0, size, 1.0)
         self.scale = np.where(deviation > _ROUNDING * size, deviation, unknown)
-        _check_scale(self.scale)
+        check_scale(self.scale)
 
     def scaled(self, X: Any) -> Floats:
         """Return dense rows around the mean, in units of the scale; shape (n, d)."""
@@ -218,7 +230,8 @@ def _or_any(difference: Floats) -> Floats:
     return difference if np.any(difference) else np.random.RandomState(0).normal(size=len(difference))
 
 
-def _check_scale(scale: Floats) -> None:
+def check_scale(scale: Floats, names: Sequence[str] | None = None) -> None:
+    """Raise an error unless a feature varies and the squares of all scales, shape (d,), are floats."""
     finite = scale[np.isfinite(scale)]
     if not len(finite):
         raise ValueError(
@@ -227,10 +240,7 @@ def _check_scale(scale: Floats) -> None:
         )
     if finite.min() < 1 / _LARGEST_SCALE or finite.max() > _LARGEST_SCALE:
         j = int(np.argmax(np.where(np.isfinite(scale), np.abs(np.log(scale)), 0)))
-        raise ValueError(
-            f"Feature {j} has a standard deviation of {scale[j]:.3g}; above 1e{_LARGEST_EXPONENT} or below "
-            f"1e-{_LARGEST_EXPONENT} its square overflows or underflows. Choose other units for it."
-        )
+        raise UnitsError(j, float(scale[j]), None if names is None else names[j])
 
 
 def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:

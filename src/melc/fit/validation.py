@@ -128,7 +128,7 @@ def check_varies(varies: bool, n_rows: int, n_features: int) -> None:
     if not varies:
         raise ValueError(
             f"None of the {n_features} features varies over the {n_rows} rows, so no direction separates the "
-            "classes. Check how X was read."
+            "classes. Check how the data were read."
         )
 
 
@@ -142,11 +142,11 @@ def check_number_of_classes(n_classes: int, n_rows: int, n_bytes: int) -> None:
     if n_classes > _MANY_CLASSES and n_rows < _ROWS_PER_CLASS * n_classes:
         problem = f"fewer than {_ROWS_PER_CLASS} rows for each class"
     elif needed > max(_SMALL_CODES, _CODES_PER_BYTE * n_bytes):
-        problem = f"coding them takes {needed / 2**20:.1f} MiB, while X has {n_bytes / 2**20:.1f} MiB"
+        problem = f"coding them takes {needed / 2**20:.1f} MiB, while the features take {n_bytes / 2**20:.1f} MiB"
     if problem:
         raise ValueError(
-            f"y holds {n_classes} classes in {n_rows} rows: {problem}. If y is a quantity, use a regressor. If it is a "
-            "row number, choose another column. If it is a class, join the rare ones."
+            f"There are {n_classes} classes in {n_rows} rows: {problem}. If they are values of a quantity, use a "
+            "regressor. If they are row numbers, choose another column. If they are classes, join the rare ones."
         )
 
 
@@ -154,7 +154,7 @@ def check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floa
     """Raise an error for a single class, for classes of one row, and for weights that cannot be numbers of rows."""
     if len(classes) == 1:
         raise ValueError(
-            f"MELC needs at least two classes, but y holds one class only: {classes.tolist()[0]!r}. Add rows of a "
+            f"At least two classes are needed, but there is one class only: {classes.tolist()[0]!r}. Add rows of a "
             "second class."
         )
     _check_totals(classes, totals)
@@ -202,6 +202,6 @@ def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
     if abs(shares.sum() - 1) > _PRIORS_ROUNDING:
         raise ValueError(
             f"priors={priors!r} add up to {shares.sum():.6g}, but the probabilities of the classes must add up to one. "
-            f"Divide them by their sum: {(shares / shares.sum()).round(6).tolist()}."
+            f"Divide them by their sum: priors={(shares / shares.sum()).round(9).tolist()}."
         )
     return shares

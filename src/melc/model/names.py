@@ -8,6 +8,8 @@ import numpy as np
 from melc.arrays import Floats
 from melc.model.line import Line
 
+# A pattern for names of columns and other values in a message, as repr writes them; an apostrophe begins none.
+QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 # Characters to which a column of names is filled up; longer names stand out.
 _WIDEST = 60
 

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.fit.coordinates import check_scale
+from melc.fit.validation import log_prior_ratios
+from melc.model.names import QUOTED
 from melc.model.units import in_units_of, is_additive
 from melc.tables.arrow import arrow
 from melc.tables.model import Model, TableModel, nameless
@@ -19,6 +22,8 @@ from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError
 
 _BLOCK_ROWS = 65_536
+# The number of a class in a message, but not in a quoted name.
+_CLASS = re.compile(rf"{QUOTED}|\b([Cc]lass) (\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,10 @@ def fit_table(problem: AnyProblem, target: str, model: Model, *, standardize: bo
         return TableModel(_fitted(model, encoding.framed(X), problem), encoding, target)
     mean, spread = mean_and_spread(X)
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
-    scale = np.where(spread > 1e-12 * largest, spread, 1.0)  # constant features are left as they are
+    varies = spread > 1e-12 * largest
+    if varies.any():  # a model in units whose squares overflow could be fitted, but not written and read
+        check_scale(np.where(varies, spread, np.inf), encoding.feature_names)
+    scale = np.where(varies, spread, 1.0)  # constant features are left as they are
     model = _fitted(model, encoding.framed(_standardized(X, mean, scale)), problem)
     return TableModel(in_units_of(model, mean, scale), encoding, target)
 
@@ -152,6 +160,7 @@ def _fitted(model: Model, X: Any, problem: AnyProblem) -> Model:
     if isinstance(problem, Problem):
         return nameless(model.fit(X, problem.labels, sample_weight=problem.weights))
     classes = problem.classes
+    log_prior_ratios(model.priors, classes, np.bincount(problem.codes).astype(float))  # if refused, by label
     with _naming(classes.tolist()):
         model.fit(X, problem.codes, sample_weight=problem.weights)
     model.classes_ = classes
@@ -165,7 +174,7 @@ def _naming(classes: list[Any]) -> Iterator[None]:
     """Replace numbers of classes by labels in the warnings and errors of this block."""
 
     def named(text: object) -> str:
-        return re.sub(r"\b([Cc]lass) (\d+)\b", lambda found: f"{found[1]} {classes[int(found[2])]!r}", str(text))
+        return _CLASS.sub(lambda found: f"{found[1]} {classes[int(found[2])]!r}" if found[1] else found[0], str(text))
 
     try:
         with warnings.catch_warnings(record=True) as caught:

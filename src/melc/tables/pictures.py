@@ -14,10 +14,9 @@ from melc.model.units import is_additive
 from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
 from melc.plotting.common import bounded, new_figure
 from melc.plotting.lines import figure_size, lines_of
-from melc.tables.fit import labels_of
 from melc.tables.model import TableModel
 from melc.tables.read import column_names, read_blocks
-from melc.tables.scoring import known_labels
+from melc.tables.scoring import codes_in
 from melc.tables.source import Source, TableError, as_plain_file
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
@@ -71,8 +70,8 @@ def _blocks(fitted: TableModel, source: Source) -> Iterator[tuple[Any, Any]]:
     if has_target:
         kinds[target] = "text" if is_text else "number"
     for block in read_blocks(source, kinds):
-        labels = labels_of(block.column(target), target) if has_target else None
-        yield fitted.encoding.encode(block).X, known_labels(fitted, labels) if has_target and is_text else labels
+        labels = fitted.model.classes_[codes_in(fitted, block.column(target), target)] if has_target else None
+        yield fitted.encoding.encode(block).X, labels
 
 
 def _sample(blocks: Iterable[tuple[Any, Any]]) -> tuple[Any, Any, int]:

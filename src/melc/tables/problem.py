@@ -98,6 +98,9 @@ AnyProblem = Problem | StoredProblem
 
 def mean_and_spread(X: Floats) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the features, both of shape (n_features,), block by block."""
-    mean = X.mean(axis=0)
-    squares = sum(np.square(X[a : a + _BLOCK_ROWS] - mean).sum(axis=0) for a in range(0, len(X), _BLOCK_ROWS))
-    return mean, np.sqrt(squares / len(X))
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    unit = np.ldexp(0.5, np.frexp(largest)[1])  # so that no square overflows; dividing by a power of two is exact
+    starts = range(0, len(X), _BLOCK_ROWS)
+    mean = sum((X[a : a + _BLOCK_ROWS] / unit).sum(axis=0) for a in starts) / len(X)
+    squares = sum(np.square(X[a : a + _BLOCK_ROWS] / unit - mean).sum(axis=0) for a in starts)
+    return unit * mean, unit * np.sqrt(squares / len(X))
