@@ -125,6 +125,25 @@ class TestAsProgram:
         assert len(done.stderr.strip().splitlines()) == 1
         assert [path.name for path in tmp_path.iterdir()] == ["big.csv"]
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a shell, and a device that is always full")
+    @pytest.mark.parametrize(
+        ("streams", "arguments", "code", "message"),
+        [
+            (">&-", ["predict", "model.json", "patients.csv"], 1, "melc: Bad file descriptor"),
+            (">&-", ["--version"], 1, "melc: Bad file descriptor"),
+            ("<&-", ["predict", "model.json", "-"], 1, "melc: standard input: the file is empty."),
+            ("<&- >&- 2>&-", ["predict", "model.json", "patients.csv", "-f", "-o", "out.csv"], 0, ""),
+            (">/dev/full", ["--version"], 1, "melc: No space left on device"),
+            (">/dev/full", ["--help"], 1, "melc: No space left on device"),
+        ],
+    )
+    def test_standard_streams_that_are_closed_or_full(self, folder, streams, arguments, code, message):
+        command = ["sh", "-c", f'exec "$@" {streams}', "sh", *PROGRAM, *arguments]
+        done = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True, timeout=120)
+        assert (done.returncode, done.stderr.strip()) == (code, message)
+        if "out.csv" in arguments:
+            assert len((folder / "out.csv").read_text().splitlines()) == 201
+
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device that is always full")
     def test_full_standard_output(self, folder):
         with open("/dev/full", "w") as full:

@@ -120,12 +120,37 @@ class TestSameModels:
 
     def test_mean_and_spread_by_blocks(self, monkeypatch):
         X = np.random.default_rng(0).normal(3, 2, size=(1000, 3))
-        monkeypatch.setattr("melc.tables.problem._BLOCK_ROWS", 64)
+        monkeypatch.setattr("melc.tables.read._BLOCK_NUMBERS", 64 * 64)
         mean, spread = mean_and_spread(X)
         np.testing.assert_allclose(mean, X.mean(axis=0))
         np.testing.assert_allclose(spread, X.std(axis=0))
         for unit in (2.0**1000, 2.0**-1000):
             assert np.array_equal(mean_and_spread(unit * X), (unit * mean, unit * spread))
+
+    def test_blocks_of_many_features_have_few_rows(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("melc.tables.read._BLOCK_NUMBERS", 64 * 100)
+        frame = pd.DataFrame(np.ones((300, 200)), columns=[f"c{k}" for k in range(200)])
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        frame.to_parquet(tmp_path / "t.parquet")
+        for name in ("t.csv", "t.parquet"):
+            source, kinds = Source(str(tmp_path / name)), dict.fromkeys(frame, "number")
+            for n_features, most in ((200, 32), (640, 10), (10**6, 1)):
+                sizes = [block.num_rows for block in read_blocks(source, kinds, n_features)]
+                assert (max(sizes), sum(sizes)) == (most, 300)
+        assert (
+            max(block.num_rows for block, _ in large_module.written_blocks(Source(str(tmp_path / "t.parquet")))) == 32
+        )
+
+    def test_small_files_of_many_categories_are_encoded_into_a_file(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(large_module, "EASY_FEATURE_BYTES", 100_000)
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"size": rng.normal(size=900), "town": [f"t{k}" for k in rng.integers(0, 200, 900)]})
+        frame["outcome"] = np.where(np.abs(frame["size"]) < 0.7, "well", "ill")
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        with open_problem(Source(str(tmp_path / "t.csv")), Roles("outcome")) as (problem, _):
+            assert isinstance(problem, StoredProblem)
+        with open_problem(Source(str(tmp_path / "t.csv")), Roles("outcome", drop=("town",))) as (problem, _):
+            assert not isinstance(problem, StoredProblem)
 
     def test_a_feature_may_be_named_like_a_class(self, tmp_path):
         y = np.repeat(["a", "b"], 50)

@@ -15,6 +15,7 @@ _AGAIN = 1.0
 
 def main() -> None:
     """Run ``melc``. If typer or rich is not installed, exit with the pip command that installs them."""
+    _open_closed_streams()
     try:
         with _signals_answered():
             _run()
@@ -22,6 +23,16 @@ def main() -> None:
         if isinstance(ending.code, int):
             _leave(ending.code)
         raise
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams that were closed, so that no file gets their numbers, and what prints there.
+
+    The input is then empty, the output refuses what is written, and messages go nowhere.
+    """
+    for name, access, mode in (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, access), mode))  # noqa: SIM115
 
 
 def _run() -> None:
@@ -33,7 +44,13 @@ def _run() -> None:
         sys.exit(f"melc: the command line needs {error.name}: pip install 'melc[cli]'")
     except KeyboardInterrupt:
         sys.exit(130)
-    app(prog_name="melc")
+    try:
+        app(prog_name="melc")
+    except OSError as error:  # not of a command: the help or the version cannot be written
+        if "--debug" in sys.argv:
+            raise
+        print(f"melc: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
 
 
 def _leave(code: int) -> NoReturn:

@@ -6,7 +6,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -162,7 +162,7 @@ def csv_blocks(
     format: Format,
     kinds: Mapping[str, Kind] | None,
     drop: Collection[str] = (),
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Yield blocks of rows with the columns named in ``kinds``, each read as numbers or text.
 
     Without ``kinds``, all columns except those to drop are read as texts, as they are written in the file.

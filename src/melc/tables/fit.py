@@ -17,11 +17,10 @@ from melc.model.names import QUOTED
 from melc.model.units import in_units_of, is_additive
 from melc.tables.arrow import arrow
 from melc.tables.model import Model, TableModel, nameless
-from melc.tables.problem import AnyProblem, Problem, mean_and_spread
+from melc.tables.problem import AnyProblem, Problem, blocks_of, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError
 
-_BLOCK_ROWS = 65_536
 # The number of a class in a message, but not in a quoted name.
 _CLASS = re.compile(rf"{QUOTED}|\b([Cc]lass) (\d+)\b")
 
@@ -192,6 +191,6 @@ def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:
         return (X - mean) / scale
     path = f"{X.filename}-standardized"
     with open(path, "wb") as stream:
-        for a in range(0, len(X), _BLOCK_ROWS):
-            stream.write(((X[a : a + _BLOCK_ROWS] - mean) / scale).tobytes())
+        for block in blocks_of(X):
+            stream.write(((block - mean) / scale).tobytes())
     return np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)

@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from melc.tables.arrow import arrow
 from melc.tables.encoding import Encoding, column_of, encoding_of, refuse_missing
 from melc.tables.fit import Roles, against_rest, check_roles, labels_of, problem_of, weights_of
-from melc.tables.problem import AnyProblem, StoredProblem
+from melc.tables.problem import AnyProblem, Problem, StoredProblem
 from melc.tables.read import column_names, parquet_file, plain_columns, read_blocks, read_table, written_blocks
 from melc.tables.source import Source, TableError, as_plain_file, errors_of, opened
 from melc.tables.survey import Survey
 
 # Files up to this size, or Parquet files with up to this many bytes of numbers, are read into memory.
 EASY_BYTES = 256 * 2**20
+# Features up to this size are kept in memory.
+EASY_FEATURE_BYTES = 2**30
 # More classes than this are taken for a mistake in the choice of the target.
 _MOST_CLASSES = 10_000
 _BLOCK_ROWS = 65_536
@@ -36,10 +38,14 @@ def open_problem(source: Source, roles: Roles, easy_bytes: int = EASY_BYTES) -> 
     Temporary files, for rows that do not fit in memory easily, are removed at the end of the block.
     """
     with tempfile.TemporaryDirectory(prefix="melc-") as name, as_plain_file(source, Path(name)) as plain:
-        if _size(plain) <= easy_bytes:
-            yield problem_of(read_table(plain), roles)
-        else:
-            yield _stored_problem(plain, roles, Path(name))
+        easy = problem_of(read_table(plain), roles) if _size(plain) <= easy_bytes else None
+        yield easy if easy and _fits_easily(easy[0]) else _stored_problem(plain, roles, Path(name))
+
+
+def _fits_easily(problem: Problem) -> bool:
+    """Whether the features take little memory, or no more than the table; texts of many categories take far more."""
+    n_bytes = 8 * len(problem.labels) * len(problem.encoding.feature_names)
+    return n_bytes <= max(EASY_FEATURE_BYTES, problem.table.nbytes)
 
 
 def _size(source: Source) -> int:
@@ -62,7 +68,7 @@ def _stored_problem(source: Source, roles: Roles, folder: Path) -> tuple[StoredP
     kinds = {target: surveys[target].kind, **encoding.kinds}
     kinds |= {} if roles.weights is None else {roles.weights: surveys[roles.weights].kind}
     with _Rows(encoding, target, roles, folder) as rows:
-        for block in read_blocks(source, kinds):
+        for block in read_blocks(source, kinds, len(encoding.feature_names)):
             rows.write(block)
     arrow().default_memory_pool().release_unused()
     X = np.memmap(folder / "rows", dtype=np.float64, mode="r+", shape=(rows.n_rows, len(encoding.feature_names)))

@@ -91,9 +91,7 @@ class TableModel:
         The columns named in ``keep`` are returned with them, as they are written in the file.
         """
         kinds: dict[str, Kind] = {**self.encoding.kinds, **dict.fromkeys(keep, "text")}
-        for block in read_blocks(source, kinds):
-            if block.num_rows == 0:
-                continue
+        for block in read_blocks(source, kinds, len(self.encoding.feature_names)):
             kept = tuple(_one_piece(block.column(name)) for name in keep)
             for name in set(keep) & {name for name, kind in self.encoding.kinds.items() if kind == "number"}:
                 block = with_numbers(block, name, source)

@@ -69,7 +69,7 @@ def _blocks(fitted: TableModel, source: Source) -> Iterator[tuple[Any, Any]]:
     has_target = target in column_names(source)
     if has_target:
         kinds[target] = "text" if is_text else "number"
-    for block in read_blocks(source, kinds):
+    for block in read_blocks(source, kinds, len(fitted.encoding.feature_names)):
         labels = fitted.model.classes_[codes_in(fitted, block.column(target), target)] if has_target else None
         yield fitted.encoding.encode(block).X, labels
 

@@ -1,6 +1,7 @@
 """Classification problems in tables: rows in memory, and rows in a memory-mapped file."""
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.tables.encoding import Encoding, learn_encoding
-
-_BLOCK_ROWS = 65_536
+from melc.tables.read import rows_in_block
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,14 @@ class Problem:
     impute: bool = False
 
     @functools.cached_property
+    def encoding(self) -> Encoding:
+        """The encoding of the columns."""
+        return learn_encoding(self.table, self.columns, impute=self.impute)
+
+    @functools.cached_property
     def encoded(self) -> tuple[Encoding, Floats]:
         """The encoding of the columns, and the features, shape (n_rows, n_features)."""
-        encoding = learn_encoding(self.table, self.columns, impute=self.impute)
-        return encoding, encoding.encode(self.table).X
+        return self.encoding, self.encoding.encode(self.table).X
 
     @functools.cached_property
     def class_counts(self) -> dict[Any, int]:
@@ -96,11 +100,16 @@ def _some(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> ND
 AnyProblem = Problem | StoredProblem
 
 
+def blocks_of(X: Floats) -> Iterator[Floats]:
+    """Yield the rows of X in blocks of bounded size."""
+    n = rows_in_block(X.shape[1])
+    return (X[a : a + n] for a in range(0, len(X), n))
+
+
 def mean_and_spread(X: Floats) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the features, both of shape (n_features,), block by block."""
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     unit = np.ldexp(0.5, np.frexp(largest)[1])  # so that no square overflows; dividing by a power of two is exact
-    starts = range(0, len(X), _BLOCK_ROWS)
-    mean = sum((X[a : a + _BLOCK_ROWS] / unit).sum(axis=0) for a in starts) / len(X)
-    squares = sum(np.square(X[a : a + _BLOCK_ROWS] / unit - mean).sum(axis=0) for a in starts)
+    mean = sum((block / unit).sum(axis=0) for block in blocks_of(X)) / len(X)
+    squares = sum(np.square(block / unit - mean).sum(axis=0) for block in blocks_of(X))
     return unit * mean, unit * np.sqrt(squares / len(X))

@@ -4,9 +4,10 @@
 files larger than memory. Both return Arrow columns of either numbers (doubles) or text (strings).
 """
 
+import contextlib
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from melc.tables.source import Peekable, Source, TableError, errors_of, opened
 LIBSVM_TARGET = "label"
 
 _BLOCK_BYTES = 4 * 2**20
-_BLOCK_ROWS = 65_536
+# Blocks of rows have at most this many numbers, which take 32 MiB.
+_BLOCK_NUMBERS = 2**22
 # Bounds of libSVM files: their text if read whole, and the table of all their features.
 _MOST_LIBSVM_BYTES, _MOST_LIBSVM_FEATURES, _MOST_DENSE_BYTES = 2**30, 100_000, 4 * 2**30
 
@@ -53,8 +55,10 @@ def read_table(source: Source) -> Any:
         return arrow().table(plain_columns(table))
 
 
-def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
+def read_blocks(source: Source, kinds: Mapping[str, Kind], n_features: int = 1) -> Iterator[Any]:
     """Yield blocks of rows with the named columns, each read as numbers or text. Other columns are skipped.
+
+    With ``n_features``, the number of features as which they will be encoded, these take bounded memory too.
 
     Examples
     --------
@@ -68,11 +72,20 @@ def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
     """
     with errors_of(source), opened(source) as (stream, format):
         if format == "parquet":
-            yield from _parquet_blocks(stream, kinds)
+            blocks = _parquet_blocks(stream, kinds)
         elif format == "libsvm":
-            yield from _libsvm_blocks(stream, kinds)
+            blocks = _libsvm_blocks(stream, kinds)
         else:
-            yield from csv_blocks(stream, source, format, kinds)
+            blocks = csv_blocks(stream, source, format, kinds)
+        n = rows_in_block(n_features)
+        with contextlib.closing(blocks):  # what reads ahead ends with them
+            for block in blocks:
+                yield from (block.slice(a, n) for a in range(0, block.num_rows, n))
+
+
+def rows_in_block(n_columns: int) -> int:
+    """Return the number of rows whose numbers take bounded memory."""
+    return max(1, _BLOCK_NUMBERS // max(n_columns, 64))
 
 
 def written_blocks(source: Source, drop: Collection[str] = ()) -> Iterator[tuple[Any, bool]]:
@@ -84,7 +97,8 @@ def written_blocks(source: Source, drop: Collection[str] = ()) -> Iterator[tuple
     with errors_of(source), opened(source) as (stream, format):
         if format == "parquet":
             file = parquet_file(stream)
-            for batch in file.iter_batches(_BLOCK_ROWS, columns=[n for n in file.schema_arrow.names if n not in drop]):
+            names = [name for name in file.schema_arrow.names if name not in drop]
+            for batch in file.iter_batches(rows_in_block(len(names)), columns=names):
                 yield batch, False
         else:
             for batch in csv_blocks(stream, source, format, None, drop):
@@ -122,10 +136,10 @@ def with_numbers(block: Any, name: str, source: Source) -> Any:
 # Parquet
 
 
-def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
+def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Generator[Any, None, None]:
     file = parquet_file(stream)
     check_present(file.schema_arrow.names, kinds)
-    for batch in file.iter_batches(_BLOCK_ROWS, columns=list(kinds)):
+    for batch in file.iter_batches(rows_in_block(len(kinds)), columns=list(kinds)):
         yield _cast(batch, kinds)
 
 
@@ -177,7 +191,7 @@ def _libsvm_table(stream: Peekable) -> Any:
     return _dense_columns(X, y, range(0 if _counts_from_zero(X) else 1, X.shape[1]))
 
 
-def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Iterator[Any]:
+def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Generator[Any, None, None]:
     features = [name for name in kinds if name != LIBSVM_TARGET]
     foreign = [name for name in features if not re.fullmatch(r"f(0|[1-9]\d{0,8})", name)]
     if foreign:

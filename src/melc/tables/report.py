@@ -47,11 +47,12 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
     """
     target = target or fitted.target
     kind: Kind = "number" if fitted.model.classes_.dtype.kind in "iu" else "text"
+    n_features = len(fitted.encoding.feature_names)
     missing, unseen, codes = Counter[str](), Counter[str](), []
     with tempfile.TemporaryDirectory(prefix="melc-") as folder:
         path = Path(folder) / "rows"
         with open(path, "wb") as stream:
-            for block in read_blocks(source, fitted.encoding.kinds | {target: kind}):
+            for block in read_blocks(source, fitted.encoding.kinds | {target: kind}, n_features):
                 missing.update({name: block.column(name).null_count for name in fitted.encoding.kinds})
                 encoded = fitted.encoding.encode(block)
                 unseen.update(encoded.n_unseen)
@@ -60,7 +61,7 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
         if not sum(map(len, codes)):
             raise TableError(f"{source.name}: there are no rows to report on.")
         all_codes = np.concatenate(codes)
-        X = np.memmap(path, dtype=np.float64, mode="r", shape=(len(all_codes), len(fitted.encoding.feature_names)))
+        X = np.memmap(path, dtype=np.float64, mode="r", shape=(len(all_codes), n_features))
         yield TableRows(X, all_codes, dict(missing), dict(unseen), source)
 
 

@@ -16,7 +16,7 @@ def explained_rows(fitted: TableModel, source: Source, n: int, most: int = 10) -
     columns, names = fitted.encoding.columns, fitted.encoding.feature_names
     changeable = [name for c in columns if c.categories is None for name in c.feature_names]
     blocks, found = [], 0
-    for block in read_blocks(source, fitted.encoding.kinds):
+    for block in read_blocks(source, fitted.encoding.kinds, len(names)):
         blocks.append(fitted.encoding.encode(block.slice(0, n - found)).X)
         found += len(blocks[-1])
         if found >= n:

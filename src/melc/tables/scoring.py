@@ -55,7 +55,7 @@ def score_file(fitted: TableModel, source: Source, target: str | None = None, we
     kinds = fitted.encoding.kinds | {target: kind} | ({} if weights is None else {weights: "number"})
     confusion, loss, n_rows = np.zeros((len(classes), len(classes))), 0.0, 0
     unseen: Counter[str] = Counter()
-    for block in read_blocks(source, kinds):
+    for block in read_blocks(source, kinds, len(fitted.encoding.feature_names)):
         encoded = fitted.encoding.encode(block)
         X = encoded.X
         unseen.update(encoded.n_unseen)
