@@ -1,5 +1,6 @@
 """Files that do not fit in memory easily give the same models as those that do."""
 
+import errno
 import gzip
 import io
 import json
@@ -188,6 +189,21 @@ class TestRefusals:
                 open_problem(Source(str(tmp_path / "t.csv")), roles, easy_bytes) as (problem, _),
             ):
                 problem.encoded  # noqa: B018  # learned when it is first needed
+
+    @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+    def test_no_room_for_temporary_files(self, tmp_path, monkeypatch, name):
+        def refuse(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patients().drop(columns="id").to_csv(tmp_path / name, index=False)
+        monkeypatch.setattr("melc.tables.large._fits_easily", lambda problem: False)
+        monkeypatch.setattr("shutil.copyfileobj" if name.endswith("gz") else "melc.tables.large._Rows.write", refuse)
+        done = call("fit", tmp_path / name, "-t", "outcome", "-o", tmp_path / "model.json")
+        folder = tempfile.gettempdir()
+        assert done.exit_code == 1
+        assert done.stderr.startswith(
+            f"melc: {folder}: no space left for temporary files; set the environment variable"
+        )
 
     def test_one_class_and_no_rows(self, tmp_path):
         (tmp_path / "one.csv").write_text("x,y\n1,a\n2,a\n")

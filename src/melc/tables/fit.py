@@ -19,7 +19,7 @@ from melc.tables.arrow import arrow
 from melc.tables.model import Model, TableModel, nameless
 from melc.tables.problem import AnyProblem, Problem, blocks_of, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
-from melc.tables.source import TableError
+from melc.tables.source import TableError, writing_temporary_file
 
 # The number of a class in a message, but not in a quoted name.
 _CLASS = re.compile(rf"{QUOTED}|\b([Cc]lass) (\d+)\b")
@@ -190,7 +190,7 @@ def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:
     if not isinstance(X, np.memmap):
         return (X - mean) / scale
     path = f"{X.filename}-standardized"
-    with open(path, "wb") as stream:
+    with writing_temporary_file(), open(path, "wb") as stream:
         for block in blocks_of(X):
             stream.write(((block - mean) / scale).tobytes())
     return np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)

@@ -19,7 +19,7 @@ from melc.tables.encoding import Encoding, column_of, encoding_of, refuse_missin
 from melc.tables.fit import Roles, against_rest, check_roles, labels_of, problem_of, weights_of
 from melc.tables.problem import AnyProblem, Problem, StoredProblem
 from melc.tables.read import column_names, parquet_file, plain_columns, read_blocks, read_table, written_blocks
-from melc.tables.source import Source, TableError, as_plain_file, errors_of, opened
+from melc.tables.source import Source, TableError, as_plain_file, errors_of, opened, writing_temporary_file
 from melc.tables.survey import Survey
 
 # Files up to this size, or Parquet files with up to this many bytes of numbers, are read into memory.
@@ -67,7 +67,7 @@ def _stored_problem(source: Source, roles: Roles, folder: Path) -> tuple[StoredP
     encoding = _encoding(used, roles.impute)
     kinds = {target: surveys[target].kind, **encoding.kinds}
     kinds |= {} if roles.weights is None else {roles.weights: surveys[roles.weights].kind}
-    with _Rows(encoding, target, roles, folder) as rows:
+    with writing_temporary_file(), _Rows(encoding, target, roles, folder) as rows:
         for block in read_blocks(source, kinds, len(encoding.feature_names)):
             rows.write(block)
     arrow().default_memory_pool().release_unused()

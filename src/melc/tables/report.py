@@ -21,7 +21,7 @@ from melc.tables.encoding import Column, Encoding
 from melc.tables.model import TableModel
 from melc.tables.read import read_blocks
 from melc.tables.scoring import codes_in
-from melc.tables.source import Source, TableError
+from melc.tables.source import Source, TableError, writing_temporary_file
 
 # How often a report says what it is doing.
 STEPS = 7
@@ -51,7 +51,7 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
     missing, unseen, codes = Counter[str](), Counter[str](), []
     with tempfile.TemporaryDirectory(prefix="melc-") as folder:
         path = Path(folder) / "rows"
-        with open(path, "wb") as stream:
+        with writing_temporary_file(), open(path, "wb") as stream:
             for block in read_blocks(source, fitted.encoding.kinds | {target: kind}, n_features):
                 missing.update({name: block.column(name).null_count for name in fitted.encoding.kinds})
                 encoded = fitted.encoding.encode(block)

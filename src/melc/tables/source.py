@@ -2,12 +2,14 @@
 
 import bz2
 import csv
+import errno
 import gzip
 import io
 import lzma
 import re
 import shutil
 import sys
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -128,9 +130,21 @@ def as_plain_file(source: Source, folder: Path) -> Iterator[Source]:
             plain = source
         else:
             plain = replace(source, path=str(folder / Path(source.path).stem), shown=source.name)
-            with open(plain.path, "wb") as copy:
+            with writing_temporary_file(), open(plain.path, "wb") as copy:
                 shutil.copyfileobj(stream, copy, _PIECE)
     yield plain
+
+
+@contextmanager
+def writing_temporary_file() -> Iterator[None]:
+    """Say of a full disk that it is the one with the temporary files, and how to use another."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        advice = "no space left for temporary files; set the environment variable TMPDIR to a folder with more"
+        raise OSError(error.errno, advice, tempfile.gettempdir()) from None
 
 
 class Peekable(io.RawIOBase):
