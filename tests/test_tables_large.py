@@ -103,15 +103,17 @@ class TestSameModels:
         stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"), decimal=",")
         assert stored.to_json() == read.to_json()
 
-    def test_numbers_in_base_16_are_texts(self, tmp_path):
+    @pytest.mark.parametrize("written", ["0x1f", " 0X1F", "\t-0x1f"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+    def test_numbers_in_base_16_are_texts(self, tmp_path, written, encoding):
         frame = mixed()
-        frame["code"] = np.where(frame.index % 3 == 0, "0x1f", "31")
+        frame["code"] = np.where(frame.index % 3 == 0, written, "31")
         frame["sum"] = frame.index % 7
-        frame.to_csv(tmp_path / "t.csv", index=False)
-        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"))
+        frame.to_csv(tmp_path / "t.csv", index=False, encoding=encoding)
+        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"), encoding=encoding)
         assert stored.to_json() == read.to_json()
         code, total = (next(each for each in read.encoding.columns if each.name == name) for name in ("code", "sum"))
-        assert (set(code.categories), total.categories) == ({"0x1f", "31"}, None)
+        assert (set(code.categories), total.categories) == ({written, "31"}, None)
 
     def test_blocks(self, tmp_path, monkeypatch):
         monkeypatch.setattr("melc.tables.csv_files._BLOCK_BYTES", 10_000)

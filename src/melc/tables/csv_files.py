@@ -17,7 +17,8 @@ Kind = Literal["number", "text"]
 
 _BLOCK_BYTES = 4 * 2**20
 _LONGEST_HEADER = 16 * 2**20
-_BASE_16 = re.compile(rb"[+-]?0[xX]")
+_BASE_16 = re.compile(r"[ \t]*[+-]?0[xX]")
+_BYTES_OF_BASE_16 = re.compile(rb"0\0*[xX]")  # with zeros in between in UTF-16
 _DELIMITERS = ",;\t|"
 # The delimiter is guessed from this many lines.
 _LINES_LOOKED_AT = 50
@@ -139,7 +140,7 @@ def read_csv(stream: Peekable, source: Source, format: Format) -> Any:
     table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, {}, None))
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_null)
     others = {field.name: pa.string() for field in table.schema if not any(test(field.type) for test in plain)}
-    if _BASE_16.search(content):
+    if _BYTES_OF_BASE_16.search(content):
         others |= {field.name: pa.string() for field in table.schema if _is_base_16(content, field, source, layout)}
     if others:
         table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, others, None))
@@ -153,7 +154,7 @@ def _is_base_16(content: bytes, field: Any, source: Source, layout: Layout) -> b
         return False
     options = _options(source, layout, {field.name: pa.string()}, [field.name])
     texts = pa.csv.read_csv(io.BytesIO(content), **options).column(0).drop_null()
-    return any(_BASE_16.match(text.as_py().encode()) for text in texts)
+    return any(_BASE_16.match(text.as_py()) for text in texts)
 
 
 def csv_blocks(
