@@ -10,6 +10,7 @@ import numpy as np
 from fuzz.cases import FORMS, Case
 from melc import AdditiveMELC
 from melc.export import export_text, from_json, to_json, to_sql
+from melc.export.additive_sql import MOST_KNOTS
 
 # Settings that MELC has as well, and values of its own.
 _SHARED = ("gamma", "random_state", "n_jobs", "priors")
@@ -75,7 +76,7 @@ def _faults_of_exports(model: AdditiveMELC, case: Case) -> Iterator[str]:
             yield f"probabilities differ after {name}"
     if "nan" in export_text(model):
         yield f"a text with nan: {export_text(model)}"
-    if X.shape[1] > _SQLITE_COLUMNS:
+    if X.shape[1] > _SQLITE_COLUMNS or sum(len(line.knots) for line in model.lines_) > MOST_KNOTS:
         return
     predicted = np.array(_by_sqlite(model, X))
     # SQLite adds up a projection in another order, so only rows that no rounding can move are compared.

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from export_cases import AWKWARD_NAMES, apply_additive_text, around, onnx_session, run_duckdb, run_sql
 from melc import AdditiveMELC
-from melc.export import export_text, from_json, to_json, to_sql
+from melc.export import additive_sql, export_text, from_json, to_json, to_sql
 from melc.export.additive_text import ranges_of
 from test_export import ANY_JSON, DELETE, change
 
@@ -405,6 +406,15 @@ class TestSql:
             names = [column[0] for column in connection.execute(query).description]
         connection.close()
         assert names[5:] == ["odds", "class"]
+
+    def test_curves_of_very_many_knots_are_refused(self):
+        """SQLite ended with "parser stack overflow" for a hundred curves of nine hundred knots."""
+        model = fitted(*rings(), max_lines=1)
+        line = model.lines_[0]
+        knots = np.linspace(-3, 3, additive_sql.MOST_KNOTS + 1)
+        model.lines_ = [replace(line, knots=knots, log_odds=np.zeros(len(knots)))]
+        with pytest.raises(ValueError, match=r"have 10001 knots.*raise gamma \(now 1\), lower max_lines \(now 1\)"):
+            to_sql(model)
 
 
 @pytest.mark.slow

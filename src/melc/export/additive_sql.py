@@ -15,11 +15,16 @@ from melc.export.quoting import identifier, literal
 from melc.export.sql_parts import check_names, sum_of, weighted_sum
 from melc.model.line import Line
 
+# Most knots of all curves together. SQLite takes about ten seconds to read so many, and four times as long for twice as
+# many; far larger queries it refuses.
+MOST_KNOTS = 10_000
+
 
 def query(
     model: AdditiveMELC, features: list[str], columns: list[str], table: str, prediction: str, log_odds: str
 ) -> str:
     """Return the query for features that are SQL expressions over the columns of the table."""
+    _check_size(model)
     shown = [1] if len(model.classes_) == 2 else range(len(model.classes_))
     names = [log_odds] if len(shown) == 1 else [f"{log_odds}{k}" for k in shown]
     check_names(columns, [*names, prediction])
@@ -33,6 +38,15 @@ def query(
             f"FROM {identifier(table)} AS r",
         ]
     )
+
+
+def _check_size(model: AdditiveMELC) -> None:
+    n_knots = sum(len(line.knots) for line in model.lines_)
+    if n_knots > MOST_KNOTS:
+        raise ValueError(
+            f"The {len(model.lines_)} curves have {n_knots} knots together, and a query can have at most {MOST_KNOTS}; "
+            f"raise gamma (now {model.gamma:g}), lower max_lines (now {model.max_lines}), or export to ONNX."
+        )
 
 
 def _log_odds(model: AdditiveMELC, class_index: int, features: list[str]) -> str:
