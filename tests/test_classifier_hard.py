@@ -444,5 +444,5 @@ def test_empirical_priors_do_not_depend_on_the_order_of_rows():
 def test_widths_whose_squares_are_no_floats_are_refused(options, scale):
     rng = np.random.default_rng(0)
     X = scale * rng.normal(size=(100, 2))
-    with pytest.raises(ValueError, match="Use a smaller gamma, or other units"):
+    with pytest.raises(ValueError, match="Use a smaller gamma or bandwidth, or divide"):
         MELC(random_state=0, **options).fit(X, X[:, 0] > 0)

@@ -181,7 +181,7 @@ def _check_width(settings: Settings, coordinates: Coordinates) -> None:
     if settings.gamma * largest > _WIDEST:
         raise ValueError(
             f"gamma={settings.gamma:g} times a width of {largest:.3g} is beyond the range of floating-point numbers "
-            "when it is squared. Use smaller ones, or divide the features by their standard deviations."
+            "when it is squared. Use a smaller gamma or bandwidth, or divide the features by their standard deviations."
         )
 
 
