@@ -1,5 +1,7 @@
 """The features as the search sees them: scales, the span of the rows, and where a search begins."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,7 +9,7 @@ from scipy import sparse
 from melc import MELC
 from melc.arrays import unit
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import Coordinates, mean_and_deviation
+from melc.fit.coordinates import Coordinates, UnitsError, mean_and_deviation
 
 
 def make(seed=0, n=120, d=5):
@@ -155,3 +157,10 @@ def test_units_at_the_ends_of_the_floats_are_refused(scale):
     X = rng.uniform(-5, 5, size=(40, 2))
     with pytest.raises(ValueError, match=r"Feature \d has a standard deviation of .* Choose other units"):
         MELC(n_init=1).fit(X * scale, np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("name", [None, "dose"])
+def test_an_error_about_units_reaches_other_processes(name):
+    error = UnitsError(3, 1e200, name)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.feature) == (UnitsError, str(error), 3)

@@ -49,12 +49,16 @@ class UnitsError(ValueError):
     """The square of a feature's standard deviation is beyond the range of floats."""
 
     def __init__(self, feature: int, deviation: float, name: str | None = None) -> None:
-        self.feature, self.deviation = feature, deviation
+        self.feature, self.deviation, self.name = feature, deviation, name
         super().__init__(
             f"Feature {feature if name is None else repr(name)} has a standard deviation of {deviation:.3g}; above "
             f"1e{_LARGEST_EXPONENT} or below 1e-{_LARGEST_EXPONENT} its square overflows or underflows. Choose other "
             "units for it."
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Allow other processes to raise it, as in a parallel search."""
+        return UnitsError, (self.feature, self.deviation, self.name)
 
 
 class Coordinates:

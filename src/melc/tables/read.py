@@ -78,7 +78,7 @@ def read_blocks(source: Source, kinds: Mapping[str, Kind], n_features: int = 1) 
         else:
             blocks = csv_blocks(stream, source, format, kinds)
         n = rows_in_block(n_features)
-        with contextlib.closing(blocks):  # what reads ahead ends with them
+        with contextlib.closing(blocks):  # also if not all of them are wanted
             for block in blocks:
                 yield from (block.slice(a, n) for a in range(0, block.num_rows, n))
 
