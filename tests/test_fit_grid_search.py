@@ -360,6 +360,21 @@ def test_a_limit_of_iterations_is_kept(size, max_iter):
     assert np.isfinite(model.divergence_)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [10, 11])
+def test_a_run_that_is_stopped_early_does_not_end_below_its_start(seed, monkeypatch):
+    """The start is the optimum, and one step follows the grid away from it, by the grid's error."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [15, 60])
+    X = rng.standard_t(1.5, size=(75, 2)) + 0.2 * y[:, None]
+    top = learn(X, y, gamma=0.3, tol=1e-9, n_init=5)
+    there = top.coef_[0]
+    monkeypatch.setattr(grid_search, "_starts", lambda c, white, *_: [white.inverse @ (there * c.finite_scale)])
+    stopped = learn(X, y, gamma=0.3, max_iter=1, n_init=1)
+    assert stopped.divergence_ >= top.divergence_ - 1e-12
+    assert stopped.result_.history[-1] == stopped.divergence_ == stopped.results_[0].divergence
+
+
 def test_runs_that_are_alike_are_taken_once():
     def found(point, divergence):
         result = Result(np.zeros(2), divergence, 1.0, 0, 0, 0, True, "", ())

@@ -195,7 +195,7 @@ def search_on_grid(
             some = distinct_best(runs, _WORTH_GOING_ON)[:_GO_ON]
             known = [run.ascent for run in some]
             candidates = list(every.runs(mapped, [run.point for run in some], problem.gamma, known))
-    return _polished(every, rows, candidates, runs)
+    return _polished(every, rows, candidates, runs, starts)
 
 
 def _starts(coordinates: Coordinates, white: Whitening, n: int, rng: np.random.RandomState) -> list[Floats]:
@@ -266,7 +266,7 @@ def _many_features(
         others = [white.inverse @ coordinates.discriminant()]
     found = every.run_together([*chosen, *others], problem.gamma_for(sample, rows))
     best = [max(found, key=lambda run: run.divergence)]
-    return _polished(every, rows, best if problem.choose is None else found, runs)
+    return _polished(every, rows, best if problem.choose is None else found, runs, others)
 
 
 class _ScaledSearcher(Searcher):
@@ -290,7 +290,11 @@ class _ScaledSearcher(Searcher):
 
 
 def _polished(
-    searcher: Searcher, rows: Rows, candidates: Sequence[Found], runs: Sequence[Found]
+    searcher: Searcher,
+    rows: Rows,
+    candidates: Sequence[Found],
+    runs: Sequence[Found],
+    starts: Sequence[Floats] = (),
 ) -> tuple[Result, list[Result]]:
     """The best candidate by certified evaluations on all rows, and the results of the runs with the winner in place."""
     problem = searcher.problem
@@ -310,6 +314,8 @@ def _polished(
     best = best_of(polished)
     winner = few[[each is best for each in polished].index(True)]
     best = _after(winner.result, best) if winner.ascent else problem.sharpen(objective, best)
+    if problem.choose is None and not best.converged:
+        best = _no_lower_than(starts, best, objective, searcher)
     results = [best if run is winner else run.result for run in runs]
     if (
         candidates is runs and problem.choose is None
@@ -318,6 +324,19 @@ def _polished(
             if run is not winner and run.divergence >= best.divergence:
                 results[k] = replace(run.result, divergence=min(certified(run), best.divergence))
     return best, results
+
+
+def _no_lower_than(starts: Sequence[Floats], best: Result, objective: Objective, searcher: Searcher) -> Result:
+    """The best run, or where it ended below one of the starts, that start.
+
+    The first steps follow the grid, which is wrong by some 1e-5. A run that is stopped soon after may have lost that.
+    """
+    for start in starts:
+        begun = objective.evaluate(searcher.white.matrix @ unit(start)).divergence
+        if begun > best.divergence:
+            history = (*best.history[:-1], begun)
+            best = replace(best, direction=searcher.direction(unit(start)), divergence=begun, history=history)
+    return best
 
 
 def polish(objective: Objective, searcher: Searcher, found: Found) -> Result:
