@@ -21,6 +21,7 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.data.mapped import release_of
 
 Keys = NDArray[np.uint64]
 
@@ -157,8 +158,9 @@ def hashes_of(X: Any) -> Keys:
         stored = X.tocoo(copy=False)
         kernels.hash_stored(stored.data.astype(np.float64).view(np.uint64), stored.row, stored.col, hashes)
         return hashes
-    size = max(1, _HASHED_NUMBERS // X.shape[1])
+    size, release = max(1, _HASHED_NUMBERS // X.shape[1]), release_of(X)
     for a in range(0, len(hashes), size):
         some = np.ascontiguousarray(X[a : a + size], dtype=np.float64)
         kernels.hash_rows(some.view(np.uint64), hashes[a : a + size])
+        release(a, a + len(some))
     return hashes

@@ -13,6 +13,7 @@ from scipy import sparse
 from melc import kernels
 from melc.arrays import Floats
 from melc.data.contents import Contents, Entries, Lottery
+from melc.data.mapped import release_of, take_rows
 from melc.data.passes import STRETCH, Passes, Together, add_up
 from melc.data.points import Binned, Extra, Points
 from melc.data.products import products_with
@@ -70,7 +71,7 @@ class MemoryRows:
         self.first_row = first_row
         self.contents = Contents(X, weights) if contents is None else contents
         self._products = products_with(X, self.centre)
-        self._passes = Passes(self.n_rows, self.n_features, self._products.block_rows, n_threads)
+        self._passes = Passes(self.n_rows, self.n_features, self._products.block_rows, n_threads, release_of(X))
         self._keep = keep and self.n_rows <= _MOST_KEPT
         self._v, self._z = np.empty(0), np.empty(0)
 
@@ -290,7 +291,7 @@ class MemoryRows:
     def take(self, ranks: Ranks) -> "MemoryRows":
         chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        X = self.X[chosen]
+        X = take_rows(self.X, chosen)
         contents = Contents(X, weights, self.contents.distinct, self.contents.in_order)
         drawn = MemoryRows(X, self.codes[chosen], weights, self.n_threads, self.centre, contents=contents)
         return drawn.ending_with(self.together)
@@ -301,7 +302,9 @@ class MemoryRows:
 
     def pick(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
         chosen = numbers - self.first_row
-        return sampled(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre, self.together)
+        return sampled(
+            take_rows(self.X, chosen), self.codes[chosen], weights, self.n_threads, self.centre, self.together
+        )
 
     def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers of the rows of a class with the given ascending ranks.

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
+from melc.data.mapped import Release, keep_rows
+
 T = TypeVar("T")
 
 _FEW_ROWS = 32_768
@@ -114,11 +116,15 @@ def solve_together(problems: Sequence[Callable[[], T]], together: Together) -> l
 class Passes:
     """Makes passes over ``n_rows`` rows of ``n_features`` features.
 
-    ``block_rows`` is the number of rows that are multiplied at once, or zero if X cannot be read in parts.
+    ``block_rows`` is the number of rows that are multiplied at once, or zero if X cannot be read in parts. After each
+    segment ``release(start, stop)`` is called.
     """
 
-    def __init__(self, n_rows: int, n_features: int, block_rows: int, n_threads: int) -> None:
+    def __init__(
+        self, n_rows: int, n_features: int, block_rows: int, n_threads: int, release: Release = keep_rows
+    ) -> None:
         self.n_rows, self.n_features, self.block_rows, self.n_threads = n_rows, n_features, block_rows, n_threads
+        self._release = release
         self.together: Together | None = None
         self.watched: Together | None = None  # for a sample: its passes are its own, but end with these problems
         self._pool: ThreadPoolExecutor | None = None
@@ -165,6 +171,7 @@ class Passes:
                     self.together.check()
                 for each, something in zip(passes, begun, strict=True):
                     each.step(something, a, b)
+            self._release(start, stop)
             return begun
 
         results = self._map(work)

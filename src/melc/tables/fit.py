@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.data.mapped import MappedRows, mapped_rows
 from melc.fit.coordinates import check_scale
 from melc.fit.validation import log_prior_ratios
 from melc.model.names import QUOTED
 from melc.model.units import in_units_of, is_additive
 from melc.tables.arrow import arrow
 from melc.tables.model import Model, TableModel, nameless
-from melc.tables.problem import AnyProblem, Problem, blocks_of, mean_and_spread
+from melc.tables.problem import AnyProblem, Problem, blocks_of, largest_of, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError, writing_temporary_file
 
@@ -145,8 +146,7 @@ def fit_table(problem: AnyProblem, target: str, model: Model, *, standardize: bo
     if not standardize:
         return TableModel(_fitted(model, encoding.framed(X), problem), encoding, target)
     mean, spread = mean_and_spread(X)
-    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
-    varies = spread > 1e-12 * largest
+    varies = spread > 1e-12 * largest_of(X)
     if varies.any():  # a model in units whose squares overflow could be fitted, but not written and read
         check_scale(np.where(varies, spread, np.inf), encoding.feature_names)
     scale = np.where(varies, spread, 1.0)  # constant features are left as they are
@@ -187,10 +187,10 @@ def _naming(classes: list[Any]) -> Iterator[None]:
 
 def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:
     """Return (X − mean) / scale, in a file beside that of X if X is a mapped file."""
-    if not isinstance(X, np.memmap):
+    if not isinstance(X, MappedRows):
         return (X - mean) / scale
     path = f"{X.filename}-standardized"
     with writing_temporary_file(), open(path, "wb") as stream:
         for block in blocks_of(X):
             stream.write(((block - mean) / scale).tobytes())
-    return np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)
+    return mapped_rows(path, X.shape)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from melc.data.mapped import mapped_rows
 from melc.tables.arrow import arrow
 from melc.tables.encoding import Encoding, column_of, encoding_of, refuse_missing
 from melc.tables.fit import Roles, against_rest, check_roles, labels_of, problem_of, weights_of
@@ -79,7 +80,7 @@ def _stored_problem(source: Source, roles: Roles, folder: Path) -> tuple[StoredP
     codes = places.astype(np.int8 if len(classes) < 128 else np.int16)[np.fromfile(folder / "codes", dtype=np.int16)]
     _refuse_single_class(target, classes)
     weights = None if roles.weights is None else np.fromfile(folder / "weights")
-    return StoredProblem(encoding, _read_only(X), classes, codes, weights), target
+    return StoredProblem(encoding, mapped_rows(folder / "rows", X.shape), classes, codes, weights), target
 
 
 def _refuse_single_class(target: str, classes: NDArray[Any]) -> None:
@@ -166,7 +167,3 @@ def _filled(encoding: Encoding, X: Any) -> Encoding:
         columns.append(column)
         place += len(column.feature_names)
     return Encoding(tuple(columns))
-
-
-def _read_only(X: Any) -> Any:
-    return np.memmap(X.filename, dtype=X.dtype, mode="r", shape=X.shape)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.data.mapped import release_of, take_rows
 from melc.tables.encoding import Encoding, learn_encoding
 from melc.tables.read import rows_in_block
 
@@ -89,7 +90,7 @@ class StoredProblem:
         chosen = np.concatenate([_some(np.flatnonzero(self.codes == k), share, rng) for k in range(len(self.classes))])
         chosen.sort()
         weights = None if self.weights is None else self.weights[chosen]
-        return StoredProblem(self.encoding, np.array(self.X[chosen]), self.classes, self.codes[chosen], weights)
+        return StoredProblem(self.encoding, take_rows(self.X, chosen), self.classes, self.codes[chosen], weights)
 
 
 def _some(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -102,14 +103,20 @@ AnyProblem = Problem | StoredProblem
 
 def blocks_of(X: Floats) -> Iterator[Floats]:
     """Yield the rows of X in blocks of bounded size."""
-    n = rows_in_block(X.shape[1])
-    return (X[a : a + n] for a in range(0, len(X), n))
+    n, release = rows_in_block(X.shape[1]), release_of(X)
+    for a in range(0, len(X), n):
+        yield X[a : a + n]
+        release(a, min(a + n, len(X)))
+
+
+def largest_of(X: Floats) -> Floats:
+    """Return the largest absolute value of each feature, shape (n_features,), block by block."""
+    return np.max([np.maximum(block.max(axis=0), -block.min(axis=0)) for block in blocks_of(X)], axis=0)
 
 
 def mean_and_spread(X: Floats) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the features, both of shape (n_features,), block by block."""
-    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
-    unit = np.ldexp(0.5, np.frexp(largest)[1])  # so that no square overflows; dividing by a power of two is exact
+    unit = np.ldexp(0.5, np.frexp(largest_of(X))[1])  # so that no square overflows; dividing by a power of two is exact
     mean = sum((block / unit).sum(axis=0) for block in blocks_of(X)) / len(X)
     squares = sum(np.square(block / unit - mean).sum(axis=0) for block in blocks_of(X))
     return unit * mean, unit * np.sqrt(squares / len(X))

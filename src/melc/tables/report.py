@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.data.mapped import mapped_rows
 from melc.report.fields import MOST_CATEGORIES, MOST_FIELDS, Field, by_importance, importance_of, number_field
 from melc.report.page import page_of
 from melc.report.subject import subject_of
@@ -61,7 +62,7 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
         if not sum(map(len, codes)):
             raise TableError(f"{source.name}: there are no rows to report on.")
         all_codes = np.concatenate(codes)
-        X = np.memmap(path, dtype=np.float64, mode="r", shape=(len(all_codes), n_features))
+        X = mapped_rows(path, (len(all_codes), n_features))
         yield TableRows(X, all_codes, dict(missing), dict(unseen), source)
 
 
