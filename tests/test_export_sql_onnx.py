@@ -110,6 +110,14 @@ class TestSql:
         for run in (run_sql, run_duckdb):
             assert [row[-1] for row in run(to_sql(fitted), rows)] == fitted.predict(X).tolist()
 
+    def test_duckdb_multiplies_whole_numbers_as_floats(self, model):
+        """As exact decimal numbers, products would be rounded once instead of twice."""
+        document = two_thresholds(model)
+        document["coef"] = [[0.6, 0.8, 0.0]]
+        rows = pd.DataFrame({"a": np.arange(1, 2000), "b": 0, "c d": 0})
+        found = run_duckdb(to_sql(from_json(json.dumps(document))), rows)
+        assert [row[-2] for row in found] == (rows["a"] * 0.6).tolist()
+
     def test_more_features_than_sqlite_takes_in_one_chain(self, model):
         document = two_thresholds(model)
         document["coef"] = [np.random.default_rng(0).normal(size=1500, scale=0.03).tolist()]

@@ -23,7 +23,8 @@ def identifier(name: str) -> str:
 def literal(value: Any) -> str:
     """Return a number, boolean or string as an SQL literal.
 
-    Floats have an exponent: without one, DuckDB reads them as decimal numbers and may lose their last digit.
+    Floats have an exponent: without one, DuckDB reads them as decimal numbers, whose products with whole numbers are
+    rounded differently.
     """
     if isinstance(value, np.generic):  # repr of a NumPy number is not a number in SQL
         value = value.item()
