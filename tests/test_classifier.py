@@ -339,6 +339,8 @@ def test_a_matrix_without_variance():
         ({"solver": "newton"}, "'solver' parameter.*lbfgs.*Got 'newton' instead"),
         ({"n_init": 0}, "'n_init' parameter.*Got 0 instead"),
         ({"max_iter": 0}, "'max_iter' parameter.*Got 0 instead"),
+        ({"n_init": 10**11}, r"'n_init' parameter.*range \[1, 1000000\]. Got 100000000000 instead"),
+        ({"max_iter": 10**12}, r"'max_iter' parameter.*range \[1, 1000000\]. Got 1000000000000 instead"),
         ({"tol": -1.0}, r"'tol' parameter.*Got -1\.0 instead"),
     ],
 )

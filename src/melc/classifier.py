@@ -40,6 +40,8 @@ from melc.objective import METHODS
 
 # Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
 GAMMAS = 1e-15, 1e15
+# Most starts and iterations: far more than any search needs. Memory is set aside for each.
+_MOST = 1_000_000
 # What ``n_jobs`` may be: zero threads are none.
 N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
@@ -88,9 +90,9 @@ class MELC(
         on the penalised objective. "cg": conjugate gradients on the penalised objective. "sphere": gradient ascent on
         the unit sphere.
     n_init : int, default=10
-        Number of starting directions. The first is the linear discriminant, the others are random.
+        Number of starting directions, up to 1,000,000. The first is the linear discriminant, the others are random.
     max_iter : int, default=200
-        Maximum number of iterations of the solver from one start.
+        Maximum number of iterations of the solver from one start, up to 1,000,000.
     tol : float, default=1e-5
         A run has converged when no component of the gradient exceeds ``tol`` in absolute value. "lbfgs" and "sphere"
         also stop when the divergence no longer changes.
@@ -182,8 +184,8 @@ class MELC(
         "method": [StrOptions(set(METHODS))],
         "eps": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions(set(SOLVERS))],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, _MOST, closed="both")],
+        "max_iter": [Interval(Integral, 1, _MOST, closed="both")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "priors": [None, StrOptions({"empirical"}), "array-like"],
         "shrinkage": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],

@@ -79,10 +79,11 @@ SumMethod = Annotated[
     ),
 ]
 Starts = Annotated[
-    int | None, typer.Option("--n-init", min=1, help="Number of starts of the search.", show_default="10")
+    int | None, typer.Option("--n-init", min=1, max=10**6, help="Number of starts of the search.", show_default="10")
 ]
 MaxIter = Annotated[
-    int | None, typer.Option("--max-iter", min=1, help="Maximum number of iterations of a run.", show_default="200")
+    int | None,
+    typer.Option("--max-iter", min=1, max=10**6, help="Maximum number of iterations of a run.", show_default="200"),
 ]
 Tolerance = Annotated[
     float | None, typer.Option("--tol", min=0, help="Gradient at which a run has converged.", show_default="1e-05")
