@@ -102,7 +102,10 @@ Resamples = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
-Standardize = Annotated[bool, typer.Option("--standardize", help="Standardise the features during the search.")]
+Standardize = Annotated[
+    bool,
+    typer.Option("--standardize", help="Standardise the features; seldom needed, since units do not matter."),
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or summary.")]
