@@ -1,6 +1,7 @@
 """Rows in a mapped file: the pages that a pass has read are given back, and nothing is lost by it."""
 
 import re
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from melc.data.contents import hashes_of
 from melc.data.mapped import keep_rows, mapped_rows, release_of, take_rows
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
-from melc.tables.problem import mean_and_spread
+from melc.report.subject import subject_of
+from melc.tables.problem import StoredProblem, mean_and_spread
 
 SMAPS = Path("/proc/self/smaps")
 needs_smaps = pytest.mark.skipif(not SMAPS.exists(), reason="what is resident of a map is read from /proc")
@@ -40,6 +42,19 @@ def resident(path):
     return 1024 * sum(map(int, parts))
 
 
+def fold_of(X):
+    problem = StoredProblem(None, X, np.array(["a", "b"]), codes_of(X))
+    return np.concatenate(problem.fold(np.arange(N // 2), np.arange(N // 2, N))[1:])
+
+
+def report_of(X):
+    """Read rows as a report does: some of them, and all in blocks."""
+    y = codes_of(X)
+    subject = subject_of(MELC(n_init=1, random_state=0).fit(X[:2_000], y[:2_000]), X, y, max_rows=5_000, seed=0)
+    deque(subject.blocks(), maxlen=0)
+    return subject.sampled()[0]
+
+
 def codes_of(X):
     return (X[:, 0] > 0).astype(np.int8)
 
@@ -50,6 +65,8 @@ USES = {
     "sample": lambda X: draw_sample(MemoryRows(X, codes_of(X)), 5_000, np.random.RandomState(0)).X,
     "some rows": lambda X: take_rows(X, np.random.default_rng(0).integers(N, size=30_000)),
     "scaling of a table": mean_and_spread,
+    "fold": fold_of,
+    "report": report_of,
 }
 
 
@@ -85,13 +102,29 @@ def test_parts_of_a_map(view, rows, tmp_path):
     np.testing.assert_array_equal(part, expected)
 
 
+@needs_smaps
+def test_few_rows_of_many_features_are_given_back(rows, tmp_path):
+    wide = rows.reshape(1_000, -1)
+    X = stored(wide, tmp_path / "X")
+    z = MemoryRows(X, codes_of(wide)).project(np.ones(wide.shape[1]))
+    assert resident(tmp_path / "X") < X.nbytes / 10
+    np.testing.assert_allclose(z, wide.sum(axis=1))
+
+
+def test_what_is_computed_from_mapped_rows_is_plain(rows, tmp_path):
+    X = stored(rows, tmp_path / "X")
+    assert {type(X[[3, 1]]), type(X - 1), type(X.mean(axis=0)), type(take_rows(X, np.arange(3)))} == {np.ndarray}
+    assert type(X.sum()) is np.float64
+
+
 OTHERS = {
     "an array": lambda X, mapped: X,
     "columns": lambda X, mapped: mapped.T,
     "every other column": lambda X, mapped: mapped[:, ::2],
     "a result": lambda X, mapped: mapped + 1,
     "rows taken": lambda X, mapped: mapped[[3, 1, 2]],
-    "a map of a user, who may have changed it": lambda X, mapped: np.memmap(mapped.filename, mode="c", shape=X.shape),
+    "a map of a user": lambda X, mapped: np.memmap(mapped.filename, mode="r", shape=X.shape),
+    "a map that a user may have changed": lambda X, mapped: np.memmap(mapped.filename, mode="c", shape=X.shape),
 }
 
 

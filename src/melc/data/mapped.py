@@ -1,12 +1,13 @@
 """Rows in a temporary file that is mapped into memory: what has been read of them is given back to the system.
 
 The system keeps the pages in its cache as long as it has room, and finds them there for the next pass. If they were not
-given back, the whole file would count as memory of the process. That costs a quarter of the time of a fit, so the maps
-that users pass are left as they are.
+given back, the whole file would count as memory of the process. To give them back costs a quarter of the time of a fit,
+so the maps that users pass are left as they are.
 """
 
 import mmap
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,15 @@ _TAKEN_AT_ONCE = 2048
 
 Release = Callable[[int, int], None]
 
+# The maps made here. A subclass of np.memmap would show in all that is computed from the rows: sums, copies, scalars.
+_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
-class MappedRows(np.memmap):
-    """Rows whose memory is given back after they have been read; of shape (n, d), row after row."""
 
-
-def mapped_rows(path: Path | str, shape: tuple[int, ...]) -> MappedRows:
-    """Return the rows in a file of doubles, to be read only."""
-    return MappedRows(path, dtype=np.float64, mode="r", shape=shape)
+def mapped_rows(path: Path | str, shape: tuple[int, ...]) -> np.memmap:
+    """Return the rows in a file of doubles, to be read only; their memory is given back after they have been read."""
+    X: Any = np.memmap(path, dtype=np.float64, mode="r", shape=shape)
+    _maps.add(X.base)
+    return X
 
 
 def keep_rows(start: int, stop: int) -> None:
@@ -50,6 +52,14 @@ def release_of(X: Any) -> Release:
     return release
 
 
+def blocks_of_rows(X: Any, size: int) -> Iterator[Any]:
+    """Yield the rows of X in blocks of a size."""
+    release = release_of(X)
+    for start in range(0, X.shape[0], size):
+        yield X[start : start + size]
+        release(start, min(start + size, X.shape[0]))
+
+
 def take_rows(X: Any, numbers: NDArray[np.int64]) -> Any:
     """Return a copy of the rows of X with the given numbers. Mapped rows are read in the order of the file."""
     release = release_of(X)
@@ -66,11 +76,9 @@ def take_rows(X: Any, numbers: NDArray[np.int64]) -> Any:
 
 def _file_of(X: Any) -> mmap.mmap | None:
     """Return the file of mapped rows that an array is, or is a part of."""
-    mapped = False
     while isinstance(X, np.ndarray):
-        mapped = mapped or isinstance(X, MappedRows)
         X = X.base
-    return X if mapped and isinstance(X, mmap.mmap) else None
+    return X if isinstance(X, mmap.mmap) and X in _maps else None
 
 
 def _address(array: Any) -> int:

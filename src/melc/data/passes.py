@@ -117,7 +117,7 @@ class Passes:
     """Makes passes over ``n_rows`` rows of ``n_features`` features.
 
     ``block_rows`` is the number of rows that are multiplied at once, or zero if X cannot be read in parts. After each
-    segment ``release(start, stop)`` is called.
+    segment ``release(start, stop)`` is called with its rows.
     """
 
     def __init__(
@@ -140,6 +140,7 @@ class Passes:
         if self.together is None and self.n_rows <= _FEW_ROWS:  # small data: avoid the overhead of what follows
             something = begin()
             step(something, 0, self.n_rows)
+            self._release(0, self.n_rows)
             return [something]
         wanted = Pass(begin, step)
         if self.together is not None:

@@ -77,7 +77,8 @@ def _class_names(subject: Subject) -> list[str]:
 
 def _places(subject: Subject) -> Floats:
     """Return the projections (of an additive model the log-odds) of some rows, shape (n, n_axes)."""
-    return projections(subject.model, subject.X[subject.sample])
+    X, _ = subject.sampled()
+    return projections(subject.model, X)
 
 
 def _threshold_intervals(resamples: Any, axes: list[dict[str, Any]], additive: bool) -> list[list[tuple[float, float]]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.data.mapped import MappedRows, mapped_rows
+from melc.data.mapped import mapped_rows
 from melc.fit.coordinates import check_scale
 from melc.fit.validation import log_prior_ratios
 from melc.model.names import QUOTED
@@ -187,7 +187,7 @@ def _naming(classes: list[Any]) -> Iterator[None]:
 
 def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:
     """Return (X − mean) / scale, in a file beside that of X if X is a mapped file."""
-    if not isinstance(X, MappedRows):
+    if not isinstance(X, np.memmap):
         return (X - mean) / scale
     path = f"{X.filename}-standardized"
     with writing_temporary_file(), open(path, "wb") as stream:

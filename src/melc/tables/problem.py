@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.data.mapped import release_of, take_rows
+from melc.data.mapped import blocks_of_rows, take_rows
 from melc.tables.encoding import Encoding, learn_encoding
 from melc.tables.read import rows_in_block
 
@@ -81,7 +81,7 @@ class StoredProblem:
 
     def fold(self, train: NDArray[np.int64], test: NDArray[np.int64]) -> tuple[Encoding, Floats, Floats]:
         """Return the features of the training and test rows, in the encoding learned from all rows."""
-        return self.encoding, self.X[train], self.X[test]
+        return self.encoding, take_rows(self.X, train), take_rows(self.X, test)
 
     def sample(self, n_rows: int, seed: int) -> "StoredProblem":
         """Return a random sample of about ``n_rows`` rows, with the same shares of the classes."""
@@ -103,10 +103,7 @@ AnyProblem = Problem | StoredProblem
 
 def blocks_of(X: Floats) -> Iterator[Floats]:
     """Yield the rows of X in blocks of bounded size."""
-    n, release = rows_in_block(X.shape[1]), release_of(X)
-    for a in range(0, len(X), n):
-        yield X[a : a + n]
-        release(a, min(a + n, len(X)))
+    return blocks_of_rows(X, rows_in_block(X.shape[1]))
 
 
 def largest_of(X: Floats) -> Floats:
