@@ -360,19 +360,53 @@ def test_a_limit_of_iterations_is_kept(size, max_iter):
     assert np.isfinite(model.divergence_)
 
 
+def heavy_tails(seed):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [15, 60])
+    return rng.standard_t(1.5, size=(75, 2)) + 0.2 * y[:, None], y
+
+
+def starting_from(monkeypatch, *directions):
+    monkeypatch.setattr(
+        grid_search, "_starts", lambda c, white, *_: [white.inverse @ (v * c.finite_scale) for v in directions]
+    )
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("seed", [10, 11])
 def test_a_run_that_is_stopped_early_does_not_end_below_its_start(seed, monkeypatch):
     """The start is the optimum, and one step follows the grid away from it, by the grid's error."""
-    rng = np.random.default_rng(seed)
-    y = np.repeat([0, 1], [15, 60])
-    X = rng.standard_t(1.5, size=(75, 2)) + 0.2 * y[:, None]
+    X, y = heavy_tails(seed)
     top = learn(X, y, gamma=0.3, tol=1e-9, n_init=5)
-    there = top.coef_[0]
-    monkeypatch.setattr(grid_search, "_starts", lambda c, white, *_: [white.inverse @ (there * c.finite_scale)])
+    starting_from(monkeypatch, top.coef_[0])
     stopped = learn(X, y, gamma=0.3, max_iter=1, n_init=1)
     assert stopped.divergence_ >= top.divergence_ - 1e-12
     assert stopped.result_.history[-1] == stopped.divergence_ == stopped.results_[0].divergence
+    assert len(stopped.result_.history) == stopped.result_.n_iter
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_starts_that_a_callback_left_out_are_not_compared(monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+    X, y = heavy_tails(10)
+    there = learn(X, y, gamma=0.3, n_init=5).coef_[0]
+    starting_from(monkeypatch, np.array([-there[1], there[0]]), there)
+    model = MELC(selection="divergence", gamma=0.3, max_iter=1, n_init=2).set_callbacks(Recorder(stop_after=1))
+    assert abs(model.fit(X, y).coef_[0] @ there) < 0.9
+
+
+def test_a_start_in_place_of_a_run_without_steps_has_no_history():
+    X, y = one_optimum(n=300, d=2)
+    rows = MemoryRows(X, y.astype(np.int8))
+    coordinates = Coordinates(rows, True)
+    problem = Settings(1.0, "moments", 1e-6, "lbfgs", 1, 10, 1e-5).problem(coordinates, None)
+    searcher = grid_search.Searcher(rows, problem, coordinates, coordinates.white)
+    stalled = Result(np.eye(2)[0], -1.0, 1.0, 0, 1, 0, False, "", ())
+    start = np.ones(2)
+    found = grid_search._no_lower_than([start], stalled, problem.objective(rows, 1.0, 0.0), searcher)
+    assert (found.history, found.n_iter) == ((), 0)
+    np.testing.assert_allclose(found.direction, searcher.direction(unit(start)))
+    assert found.divergence > 0
 
 
 def test_runs_that_are_alike_are_taken_once():

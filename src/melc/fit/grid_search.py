@@ -195,7 +195,7 @@ def search_on_grid(
             some = distinct_best(runs, _WORTH_GOING_ON)[:_GO_ON]
             known = [run.ascent for run in some]
             candidates = list(every.runs(mapped, [run.point for run in some], problem.gamma, known))
-    return _polished(every, rows, candidates, runs, starts)
+    return _polished(every, rows, candidates, runs, starts[: len(runs)])
 
 
 def _starts(coordinates: Coordinates, white: Whitening, n: int, rng: np.random.RandomState) -> list[Floats]:
@@ -330,11 +330,12 @@ def _no_lower_than(starts: Sequence[Floats], best: Result, objective: Objective,
     """The best run, or where it ended below one of the starts, that start.
 
     The first steps follow the grid, which is wrong by some 1e-5. A run that is stopped soon after may have lost that.
+    Where rows are many, starts see samples only, and are not compared on all rows either.
     """
     for start in starts:
         begun = objective.evaluate(searcher.white.matrix @ unit(start)).divergence
         if begun > best.divergence:
-            history = (*best.history[:-1], begun)
+            history = (*best.history[:-1], begun)[: best.n_iter]
             best = replace(best, direction=searcher.direction(unit(start)), divergence=begun, history=history)
     return best
 
