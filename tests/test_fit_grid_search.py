@@ -253,67 +253,6 @@ def test_several_classes(n, d):
     assert found.score(X, y) > 0.7
 
 
-# ---------------------------------------------------------------------------------------------- its coordinates
-
-
-def coordinates_of(n=2_000, d=80, weighted=True):
-    rng = np.random.default_rng(4)
-    codes = (rng.random(n) < 0.3).astype(np.int8)
-    X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.1 * rng.normal(size=(d, d))) + 0.05 * codes[:, None]
-    X[codes == 1, 5] *= 3  # a feature in which the spread differs
-    weights = rng.exponential(size=n) if weighted else np.ones(n)
-    return X, codes, weights, Coordinates(MemoryRows(X, codes, weights))
-
-
-def covariance(X, weights):
-    return np.cov(X.T, aweights=weights, bias=True)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_covariances_within_the_classes_and_of_all_rows(weighted):
-    X, codes, weights, coordinates = coordinates_of(300, 6, weighted)
-    scaled = X / coordinates.scale
-    first, second, difference = coordinates.class_covariances
-    for c, found in enumerate((first, second)):
-        np.testing.assert_allclose(found, covariance(scaled[codes == c], weights[codes == c]), atol=1e-12)
-    means = [np.average(scaled[codes == c], axis=0, weights=weights[codes == c]) for c in (0, 1)]
-    np.testing.assert_allclose(difference, means[1] - means[0], atol=1e-12)
-    np.testing.assert_allclose(coordinates._total_covariance(), covariance(scaled, weights), atol=1e-12)
-    again = coordinates.class_covariances
-    np.testing.assert_array_equal(again[0], first)
-
-
-def test_white_coordinates_with_a_ridge():
-    _, _, _, coordinates = coordinates_of()
-    within, white = coordinates.within_covariance, coordinates.ridge_white
-    ridged = within + 0.1 * np.trace(within) / 80 * np.eye(80)
-    np.testing.assert_allclose(white.matrix.T @ ridged @ white.matrix, np.eye(80), atol=1e-10)
-    np.testing.assert_allclose(white.inverse @ white.matrix, np.eye(80), atol=1e-10)
-
-
-def test_the_subspace_of_signals_begins_with_the_means_and_holds_the_spread():
-    _, _, _, coordinates = coordinates_of()
-    basis, white = coordinates.signal_subspace(), coordinates.ridge_white
-    assert basis.shape == (80, 25)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(25), atol=1e-12)
-    means = white.matrix.T @ coordinates.class_covariances[2]
-    assert abs(basis[:, 0] @ means) == pytest.approx(np.linalg.norm(means))
-    first, second, _ = coordinates.class_covariances
-    inside = white.matrix @ basis
-    contrast = np.abs(np.linalg.eigvalsh(inside.T @ (second - first) @ inside)).max()
-    whole = np.abs(np.linalg.eigvalsh(white.matrix.T @ (second - first) @ white.matrix)).max()
-    assert contrast == pytest.approx(whole)
-
-
-def test_few_rows_know_of_the_means_only_and_equal_means_of_any_direction():
-    assert coordinates_of(300, 80)[3].signal_subspace().shape == (80, 1)
-    X = np.random.default_rng(0).normal(size=(400, 70))
-    alike = Coordinates(MemoryRows(np.vstack([X, X]), np.repeat([0, 1], 400).astype(np.int8)))
-    basis = alike.signal_subspace()
-    assert np.all(np.isfinite(basis))
-    np.testing.assert_allclose(np.linalg.norm(basis, axis=0), 1)
-
-
 # ------------------------------------------------------------------------------------------------ other ways to go
 
 
@@ -407,6 +346,13 @@ def test_a_start_in_place_of_a_run_without_steps_has_no_history():
     assert (found.history, found.n_iter) == ((), 0)
     np.testing.assert_allclose(found.direction, searcher.direction(unit(start)))
     assert found.divergence > 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_history_ends_with_the_certified_divergence(size):
+    result = learn(*two_classes(size), n_init=2).result_
+    assert len(result.history) == result.n_iter
+    assert result.history[-1] == result.divergence
 
 
 def test_runs_that_are_alike_are_taken_once():

@@ -384,12 +384,13 @@ def _sharpen(objective: Objective, white: Floats, climbing: Ascent, tol: float) 
 
 
 def _after(run: Result, polished: Result) -> Result:
-    """A polished result that counts what the run before it took as well."""
+    """A polished result that counts what the run before it took as well, and whose history ends where it does."""
+    n_iter = run.n_iter + polished.n_iter
     return replace(
         polished,
-        n_iter=run.n_iter + polished.n_iter,
+        n_iter=n_iter,
         n_evaluations=run.n_evaluations + polished.n_evaluations,
-        history=run.history + polished.history,
+        history=(*(run.history + polished.history)[:-1], polished.divergence)[:n_iter],
     )
 
 
