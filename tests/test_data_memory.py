@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,32 +11,21 @@ import pytest
 pytestmark = pytest.mark.slow
 
 OUT_OF_CORE = """
-import ctypes, re, sys, threading, time
+import sys
 import numpy as np
-from pathlib import Path
 from melc import MELC
 from melc.data import contents, memory
-
-def anonymous():
-    return 1024 * int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
+from peaks import peak_of
 
 X, y = np.load(sys.argv[1] + "/X.npy", mmap_mode="r"), np.load(sys.argv[1] + "/y.npy", mmap_mode="r")
 memory._MOST_KEPT = contents._MOST_KEPT = 1 << 17  # as if there were hundreds of millions
-MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)  # what is compiled now need not be compiled later
-ctypes.CDLL(None).malloc_trim(0)
-before, peak, done = anonymous(), [0], []
 
-def watch():
-    while not done:
-        peak[0] = max(peak[0], anonymous())
-        time.sleep(0.002)
+def fit():
+    return MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)
 
-watcher = threading.Thread(target=watch)
-watcher.start()
-model = MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)
-done.append(1)
-watcher.join()
-print(peak[0] - before, model.divergence_)
+fit()  # what is compiled now need not be compiled later
+beyond, model = peak_of(fit)
+print(beyond, model.divergence_)
 """
 
 
@@ -48,9 +38,9 @@ def test_a_memory_map_is_trained_in_blocks(tmp_path):
     y = (np.abs(X[:, 0] + 0.5 * rng.normal(size=n)) > 1).astype(np.int8)
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)
-    found = subprocess.run(
-        [sys.executable, "-c", OUT_OF_CORE, str(tmp_path)], capture_output=True, text=True, timeout=55, check=True
-    )
+    command, folders = [sys.executable, "-c", OUT_OF_CORE, str(tmp_path)], [*sys.path, str(Path(__file__).parent)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    found = subprocess.run(command, capture_output=True, text=True, timeout=55, check=True, env=environment)
     beyond, divergence = map(float, found.stdout.split())
     # Samples, a table of 4 MB that helps to draw them, and some bytes a row.
     assert beyond < 45e6, f"{beyond / 1e6:.0f} MB beside {X.nbytes / 1e6:.0f} MB"

@@ -307,12 +307,9 @@ def test_parquet_is_not_kept_in_memory(tmp_path):
 
 
 FIT = """
-import ctypes, re, sys, threading, time
-from pathlib import Path
+import sys
 from cli_cases import call
-
-def anonymous():
-    return 1024 * int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
+from peaks import peak_of
 
 def fit(table):
     quick = ["--n-init", 1, "--max-iter", 3, "--no-cv", "-q"]
@@ -320,20 +317,7 @@ def fit(table):
     assert done.exit_code == 0, done.output
 
 fit(sys.argv[1] + "/small")  # what is compiled now need not be compiled later
-ctypes.CDLL(None).malloc_trim(0)
-before, peak, done = anonymous(), [0], []
-
-def watch():
-    while not done:
-        peak[0] = max(peak[0], anonymous())
-        time.sleep(0.002)
-
-watcher = threading.Thread(target=watch)
-watcher.start()
-fit(sys.argv[1] + "/large")
-done.append(1)
-watcher.join()
-print(peak[0] - before)
+print(peak_of(lambda: fit(sys.argv[1] + "/large"))[0])
 """
 
 

@@ -330,7 +330,7 @@ def _no_lower_than(starts: Sequence[Floats], best: Result, objective: Objective,
     """The best run, or where it ended below one of the starts, that start.
 
     The first steps follow the grid, which is wrong by some 1e-5. A run that is stopped soon after may have lost that.
-    Where rows are many, starts see samples only, and are not compared on all rows either.
+    Where rows are many and features few, starts see samples only, and are not compared on all rows either.
     """
     for start in starts:
         begun = objective.evaluate(searcher.white.matrix @ unit(start)).divergence
