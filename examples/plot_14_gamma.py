@@ -2,8 +2,9 @@
 How wide should the kernels be? gamma
 =====================================
 
-``gamma`` is a factor on the usual width of the kernels. A small one shows every wiggle of the data and invents
-thresholds; a large one smooths real ones away. Here the truth has three thresholds.
+``gamma`` is a factor on the usual width of the kernels. With a small one the densities, and so the direction and the
+thresholds, follow every wiggle of these rows, which new rows do not have; a large one smooths real thresholds away.
+Here the truth has three thresholds.
 """
 
 import matplotlib.pyplot as plt

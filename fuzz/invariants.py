@@ -17,17 +17,18 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from fuzz.cases import COSTLY, FORMS, Case, Floats
-from fuzz.lines import faults
+from fuzz.lines import faults, faults_of_line
+from fuzz.rounding import feature_rounding, is_spike, rounding, tolerance
 from melc import MELC
 from melc.data.contents import Contents
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
 from melc.fit import projection
 from melc.fit.coordinates import Coordinates
+from melc.fit.density import Density
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
-from melc.model.decision import SMALLEST_DECISION, Decision, decide
-from melc.model.density import Density
+from melc.fit.tabulation import DensityRatio
 from melc.objective import Objective
 
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
@@ -48,16 +49,12 @@ WARNINGS = (
 # Methods whose result does not depend on the units; the error of the others is one of the data's.
 _FREE_OF_SCALE = ("moments", "exact")
 _CERTIFIED = 1e-6
-# Kernel widths beyond which squares leave the range of floats; there the model compares at this distance.
-_FAR = 1e100
+# How far a curve may be from its formula, and support points up to which these are the rows themselves.
+_CURVE_ERROR, _FEW_POINTS = 0.002, 2_000
 # Numbers up to which equal rows are joined, and rows up to which the fit is the same to the last bit in any order.
 _JOINED_NUMBERS, _ORDERED_ROWS = 1 << 22, 20_000
 # Directions beside one that are compared with it.
 _NEIGHBOURS = 32
-# Components of a direction of length one below this have lost digits, or will once they are divided.
-_FEW_DIGITS = 1e-295
-# Widths below this have squares that lost digits; the model holds them up, so D has other ones.
-_FEW_DIGITS_SQUARED = 1e-152
 
 
 class Violation(AssertionError):
@@ -74,16 +71,17 @@ class Failure:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model, what every search had to begin with, and whether a class has no width."""
+    """A fitted model, what every search had to begin with, and the formulas of the curves."""
 
     model: MELC
     searches: list[tuple[Any, ...]]
+    formulas: list[DensityRatio]
 
-    def directions(self) -> Iterator[tuple[Floats, Decision, float, Any]]:
-        """Direction, decision, divergence and rows, one for every pair of classes."""
+    def directions(self) -> Iterator[tuple[Floats, DensityRatio, float, Any]]:
+        """Direction, formula of the curve, divergence and rows, one for every pair of classes."""
         divergences = np.atleast_1d(self.model.divergence_).tolist()
-        every = zip(self.model.coef_, self.model.decisions_, divergences, self.searches, strict=True)
-        return ((v, decision, divergence, search[0]) for v, decision, divergence, search in every)
+        every = zip(self.model.coef_, self.formulas, divergences, self.searches, strict=True)
+        return ((v, formula, divergence, search[0]) for v, formula, divergence, search in every)
 
 
 def check(case: Case) -> Failure | None:
@@ -127,12 +125,17 @@ def _only_documented_warnings() -> Iterator[None]:
 
 def fitted(case: Case) -> Fit:
     searches: list[tuple[Any, ...]] = []
+    formulas: list[DensityRatio] = []
 
     def recorded(*arguments: Any) -> Any:
         searches.append(arguments)
         return search(*arguments)
 
-    search, on_grid = projection.search, projection.search_on_grid
+    def recorded_formula(formula: DensityRatio) -> Any:
+        formulas.append(formula)
+        return tabulate(formula)
+
+    search, on_grid, tabulate = projection.search, projection.search_on_grid, projection.tabulate
 
     def recorded_on_grid(*arguments: Any) -> Any:
         rows, problem, coordinates, n_starts, rng, *_ = arguments
@@ -144,9 +147,10 @@ def fitted(case: Case) -> Fit:
     with (
         mock.patch.object(projection, "search", recorded),
         mock.patch.object(projection, "search_on_grid", recorded_on_grid),
+        mock.patch.object(projection, "tabulate", recorded_formula),
     ):
         model = MELC(**case.settings).fit(case.features(), case.y, case.weights)
-    return Fit(model, searches)
+    return Fit(model, searches, formulas)
 
 
 def _require(condition: Any, message: str) -> None:
@@ -161,8 +165,8 @@ def probes(case: Case, fit: Fit) -> Any:
     low, high = X.min(axis=0), X.max(axis=0)
     around = low + (high - low) * rng.uniform(-1, 2, size=(20, X.shape[1]))
     far = [
-        X.mean(axis=0) + sign * distance * max(d.bandwidth for d in decision.densities) * v
-        for v, decision, *_ in fit.directions()
+        X.mean(axis=0) + sign * distance * max(d.bandwidth for d in formula.densities) * v
+        for v, formula, *_ in fit.directions()
         for distance in (30.0, 1e3, 1e6)
         for sign in (-1, 1)
     ]
@@ -175,17 +179,16 @@ def probes(case: Case, fit: Fit) -> Any:
 
 
 def finite_model(case: Case, fit: Fit) -> None:
-    for v, decision, divergence, _ in fit.directions():
-        _require(np.isfinite(divergence), f"divergence_ = {divergence}")
-        _require(np.isfinite(v).all() and abs(np.linalg.norm(v) - 1) < 1e-12, f"coef_ = {v}")
-        _require(np.isfinite(decision.thresholds).all(), f"thresholds_ = {decision.thresholds}")
-        _require(np.all(np.diff(decision.thresholds) > 0), f"thresholds_ = {decision.thresholds} do not ascend")
-        _require(np.all(np.diff(decision.codes.astype(int)) != 0), f"intervals {decision.codes} do not take turns")
-        counted = decision.counts is not None and np.all(decision.counts.sum(axis=1) > 0)
-        _require(counted, f"an interval has no training row: {decision.counts}")
-        for density in decision.densities:
+    _require(np.isfinite(fit.model.divergence_).all(), f"divergence_ = {fit.model.divergence_}")
+    for line, formula in zip(fit.model.lines_, fit.formulas, strict=True):
+        for fault in faults_of_line(line):
+            raise Violation(fault)
+        for density in formula.densities:
             good = np.isfinite(density.support).all() and density.variance > 0 and np.isfinite(density.variance)
             _require(good and np.all(density.weights > 0), f"no density: variance {density.variance}")
+        if len(line.thresholds) and max(len(density.support) for density in formula.densities) <= _FEW_POINTS:
+            own = line.counts[np.arange(len(line.codes)), line.codes]
+            _require(np.all(own > 0), f"an interval has no row of its class: {line.counts}, {line.codes}")
 
 
 def predictions_agree(case: Case, fit: Fit) -> None:
@@ -207,32 +210,37 @@ def predictions_agree(case: Case, fit: Fit) -> None:
         _require(np.array_equal(labels, best), "predict is not the class of the best odds")
 
 
-def densities_decide(case: Case, fit: Fit) -> None:
-    """The decision is the log ratio of the model's own densities, written down naively, tails and all.
+def curves_follow_densities(case: Case, fit: Fit) -> None:
+    """At the training rows a curve is the formula of the densities, written down naively, where it has its sign.
 
-    Only between crossings without a training row is it smaller than any other, with the sign of the class.
+    Elsewhere an interval was joined with its neighbours, and the curve says little.
     """
-    z = fit.model.transform(probes(case, fit))
-    trained = fit.model.transform(case.features())[slice(None) if case.weights is None else case.weights > 0]
-    for column, (_, decision, *_) in enumerate(fit.directions()):
-        narrow = min(d.bandwidth for d in decision.densities)
-        middle = decision.densities[0].support[0]
-        points = z[np.abs(z[:, column] - middle) < _FAR * narrow, column][-60:]
-        first, second = (_naive_log(density, points) for density in decision.densities)
-        expected = second - first + decision.log_prior_ratio
-        found = decision.log_ratio(points)
-        everywhere = decide(decision.densities, decision.log_prior_ratio)
-        empty = ~np.isin(everywhere.interval(points), everywhere.interval(trained[:, column]))
-        expected = np.where(empty & (found * expected < 0), np.sign(found) * SMALLEST_DECISION, expected)
-        # Logarithms that are large lose digits in their difference.
-        allowed = 1e-9 * (1 + np.abs(first) + np.abs(second)) + SMALLEST_DECISION
-        wrong = np.abs(found - expected) > allowed
-        _require(not wrong.any(), f"log ratio {found[wrong][:3]}, not {expected[wrong][:3]}, at {points[wrong][:3]}")
+    z = fit.model.transform(case.features())[slice(None) if case.weights is None else case.weights > 0]
+    for points, line, (v, formula, _, rows) in zip(z.T, fit.model.lines_, fit.directions(), strict=True):
+        if rounding(rows.X, v, formula) > 1e-6:
+            continue
+        first, second = (_naive_log(density, points) for density in formula.densities)
+        background = formula.log_background(points)
+        expected = np.logaddexp(second, background) - np.logaddexp(first, background)
+        found = line.curve.at(points)
+        # Between two knots without a crossing that was left out: there the curve is straight.
+        knots = np.concatenate([[-np.inf], line.curve.knots, [np.inf]])
+        after = np.searchsorted(line.curve.knots, points, side="right") + 1
+        crossings = projection.tabulate(formula).crossings
+        left_out = np.setdiff1d(crossings, line.curve.thresholds)
+        clear = np.searchsorted(left_out, knots[after]) == np.searchsorted(left_out, knots[after - 1])
+        same_side = ((found > 0) == (expected > 0)) & ((found > -line.offset) == (expected > -line.offset))
+        wrong = clear & same_side & (np.abs(found - expected) > _CURVE_ERROR)
+        if line.offset:  # intervals at that level were joined as well, and the curve is straight over them
+            wrong &= np.abs(expected + line.offset) > 1
+        _require(not wrong.any(), f"curve {found[wrong][:3]}, not {expected[wrong][:3]}, at {points[wrong][:3]}")
 
 
 def _naive_log(density: Density, points: Floats) -> Floats:
     squares = ((points[:, None] - density.support) / density.bandwidth) ** 2
-    return np.asarray(logsumexp(np.log(density.weights) - squares / 2, axis=1) - np.log(density.bandwidth))
+    return np.asarray(
+        logsumexp(np.log(density.weights) - squares / 2, axis=1) - np.log(density.bandwidth * math.sqrt(2 * math.pi))
+    )
 
 
 def better_than_starts(case: Case, fit: Fit) -> None:
@@ -249,11 +257,11 @@ def better_than_starts(case: Case, fit: Fit) -> None:
         ):  # evaluated like the starts: bins depend on the length of a direction, and so do their errors
             divergence = objective.evaluate(objective.searched_from(v)).divergence
         # The paper's methods jump where rounding moves a point across an edge.
-        tolerance = 1e-9 if problem.smooth else 1e-6
+        accepted = 1e-9 if problem.smooth else 1e-6
         for start in starts:
             begun = objective.evaluate(objective.searched_from(start)).divergence
             # A direction is as good as its digits: classes √D apart magnify what rounding turns it by.
-            allowed = tolerance * (1 + abs(begun)) * (1 + 1e-7 * math.sqrt(abs(begun)))
+            allowed = accepted * (1 + abs(begun)) * (1 + 1e-7 * math.sqrt(abs(begun)))
             if problem.smooth and divergence < begun - allowed:
                 allowed += max(_unsteadiness(objective, v), _unsteadiness(objective, start))
             _require(divergence >= begun - allowed, f"D = {divergence}, but {begun} at a start")
@@ -272,7 +280,7 @@ def _unsteadiness(objective: Objective, v: Floats) -> float:
 def divergence_is_its_own(case: Case, fit: Fit) -> None:
     """D as reported is D of the direction as reported, and the best of all runs if these are selected by D."""
     results = fit.model.results_ if len(fit.searches) > 1 else [fit.model.results_]
-    for (v, decision, divergence, rows), runs in zip(fit.directions(), results, strict=True):
+    for (v, formula, divergence, rows), runs in zip(fit.directions(), results, strict=True):
         if (
             rows.n_rows <= 20_000 and case.settings.get("selection") == "divergence"
         ):  # of several runs that end at the same optimum, any will do
@@ -281,8 +289,8 @@ def divergence_is_its_own(case: Case, fit: Fit) -> None:
         if rows.n_rows > 5_000 or case.settings["method"] not in _FREE_OF_SCALE:
             continue
         again = _divergence(rows.X, rows.codes, v, rows.weights, case)
-        tolerance = 2 * _CERTIFIED + _tolerance(rows.X, v, decision, divergence)
-        _require(abs(again - divergence) <= tolerance, f"divergence_ = {divergence}, but D(coef_) = {again}")
+        allowed = 2 * _CERTIFIED + tolerance(rows.X, v, formula, divergence)
+        _require(abs(again - divergence) <= allowed, f"divergence_ = {divergence}, but D(coef_) = {again}")
 
 
 def saved_and_loaded(case: Case, fit: Fit) -> None:
@@ -340,12 +348,12 @@ def certificate(case: Case, fit: Fit) -> None:
     """Moment bins are off by no more than they say; also where fits would not use them yet."""
     if len(case.y) > 5_000:
         return
-    for v, decision, divergence, rows in fit.directions():
-        tolerance = _CERTIFIED + _tolerance(rows.X, v, decision, divergence)
+    for v, formula, divergence, rows in fit.directions():
+        allowed = _CERTIFIED + tolerance(rows.X, v, formula, divergence)
         with mock.patch("melc.objective.penalised._FEW_ROWS", 0):
             found = _divergence(rows.X, rows.codes, v, rows.weights, case, "moments")
         exact = _divergence(rows.X, rows.codes, v, rows.weights, case, "exact")
-        _require(abs(found - exact) <= tolerance, f"moment bins: {found}, exactly {exact}, allowed {tolerance}")
+        _require(abs(found - exact) <= allowed, f"moment bins: {found}, exactly {exact}, allowed {allowed}")
 
 
 def lines(case: Case, fit: Fit) -> None:
@@ -376,70 +384,37 @@ def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method:
     return objective.evaluate(objective.searched_from(v)).divergence
 
 
-def _rounding(X: Any, v: Floats, decision: Decision) -> float:
-    """Rounding of projections, in kernel widths; infinite where it or the widths are beside the smallest number."""
-    width = min(density.bandwidth for density in decision.densities)
-    if width < _FEW_DIGITS_SQUARED or np.any((v != 0) & (np.abs(v) < _FEW_DIGITS)):
-        return math.inf
-    dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-    with np.errstate(over="ignore", invalid="ignore"):
-        size = float(np.max(np.abs(dense) @ np.abs(v)))
-        return 2e-16 * len(v) * size / width
-
-
-def _feature_rounding(case: Case) -> float:
-    """Rounding of the features, each in its own spread: shrinkage sees them one by one, whatever v is."""
-    if case.settings.get("shrinkage") is None:
-        return 0.0
-    spread = np.std(case.X, axis=0)
-    return float(np.max(2e-16 * np.abs(case.X).max(axis=0) / np.where(spread > 0, spread, np.inf)))
-
-
-def _tolerance(X: Any, v: Floats, decision: Decision, divergence: float) -> float:
-    """What rounding of projections may make of D: its slope by a projection is at most of the order of D.
-
-    Anything, where rounding is no small part of a kernel width: it makes the width then.
-    """
-    rounding = _rounding(X, v, decision)
-    return math.inf if rounding > 0.01 else 1e-9 * (1 + abs(divergence)) * (1 + 1e11 * rounding)
-
-
-def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats, tolerance: float) -> None:
+def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats, accepted: float) -> None:
     """D of the directions found on the data and on the same data written otherwise."""
     if len(case.y) > 5_000:
         return
     labels = fit.model.classes_ if len(fit.searches) > 1 else fit.model.classes_[1:]
     codes = [case.y == label for label in labels]
-    for (v, decision, divergence, _), each in zip(fit.directions(), codes, strict=True):
-        rounding = max(_rounding(case.X, v, decision), _rounding(other.X, v / factors, decision))
-        rounding = max(rounding, _feature_rounding(case), _feature_rounding(other))
-        if rounding > 1e-6 or _is_spike(decision):
+    for (v, formula, divergence, _), each in zip(fit.directions(), codes, strict=True):
+        error = max(rounding(case.X, v, formula), rounding(other.X, v / factors, formula))
+        error = max(error, feature_rounding(case), feature_rounding(other))
+        if error > 1e-6 or is_spike(formula):
             continue
         before = _divergence(case.features(), each, v, case.weights, case)
         after = _divergence(other.features(), each, v / factors, other.weights, case)
-        allowed = (tolerance + 100 * rounding) * (1 + abs(divergence)) + 2 * _CERTIFIED * (len(case.y) > 700)
+        allowed = (accepted + 100 * error) * (1 + abs(divergence)) + 2 * _CERTIFIED * (len(case.y) > 700)
         _require(abs(after - before) <= allowed, f"D = {before} became {after}, allowed {allowed}")
-
-
-def _is_spike(decision: Decision) -> bool:
-    """Whether a class is so narrow, beside the other or beside the smallest number, that rounding made its width."""
-    widths = [density.bandwidth for density in decision.densities]
-    return min(widths) < max(1e-6 * max(widths), _FEW_DIGITS_SQUARED)
 
 
 def _same_bits(fit: Fit, other: Fit) -> None:
     a, b = fit.model, other.model
     _require(np.array_equal(a.divergence_, b.divergence_), f"D = {a.divergence_} became {b.divergence_}")
     _require(np.array_equal(a.coef_, b.coef_), f"coef_ {a.coef_} became {b.coef_}")
-    for first, second in zip(a.decisions_, b.decisions_, strict=True):
-        same = np.array_equal(first.thresholds, second.thresholds)
-        _require(same, f"thresholds_ {first.thresholds} became {second.thresholds}")
+    for first, second in zip(a.lines_, b.lines_, strict=True):
+        same = np.array_equal(first.curve.knots, second.curve.knots)
+        same &= np.array_equal(first.curve.log_odds, second.curve.log_odds)
+        _require(same, f"a curve with thresholds {first.thresholds} became one with {second.thresholds}")
 
 
 INVARIANTS: dict[str, Callable[[Case, Fit], None]] = {
     "finite model": finite_model,
     "predictions agree": predictions_agree,
-    "densities decide": densities_decide,
+    "curves follow densities": curves_follow_densities,
     "better than starts": better_than_starts,
     "own divergence": divergence_is_its_own,
     "saved and loaded": saved_and_loaded,

@@ -10,7 +10,8 @@ import numpy as np
 from fuzz.cases import FORMS, Case
 from melc import AdditiveMELC
 from melc.export import export_text, from_json, to_json, to_sql
-from melc.export.additive_sql import MOST_KNOTS
+from melc.export.sql import MOST_KNOTS
+from melc.model.line import Line
 
 # Settings that MELC has as well, and values of its own.
 _SHARED = ("gamma", "random_state", "n_jobs", "priors")
@@ -25,22 +26,30 @@ def faults(case: Case) -> Iterator[str]:
     """Fit lines to the data of a case, and tell what is wrong with them."""
     model = _fitted(case)
     for line in model.lines_:
-        numbers = line.coef, line.knots, line.log_odds, line.densities, line.counts, line.feature_importances
-        if not all(np.isfinite(each).all() for each in numbers):
-            yield f"a line is not finite: {line}"
-        if abs(np.linalg.norm(line.coef) - 1) > 1e-12:
-            yield f"a direction of length {np.linalg.norm(line.coef)}"
-        if np.any(np.diff(line.knots) <= 0):
-            yield f"knots do not ascend: {line.knots}"
-        if not len(line.adds()) == len(line.favours) == len(line.counts) == len(line.thresholds) + 1:
-            yield f"{len(line.thresholds)} thresholds, but {len(line.adds())} and {len(line.counts)} intervals"
+        yield from faults_of_line(line)
     yield from _faults_of_predictions(model, case)
     yield from _faults_of_exports(model, case)
     if case.X.size <= 200_000:
         order = np.random.default_rng(len(case.y)).permutation(len(case.y))
         other = _fitted(case.with_rows(order))
-        if not np.array_equal(other.coef_, model.coef_):
-            yield f"coef_ {model.coef_} became {other.coef_} with other rows first"
+        if not np.array_equal(other.directions_, model.directions_):
+            yield f"directions_ {model.directions_} became {other.directions_} with other rows first"
+
+
+def faults_of_line(line: Line) -> Iterator[str]:
+    """Tell what is wrong with a line of either classifier."""
+    knots, log_odds = line.curve.knots, line.curve.log_odds
+    numbers = line.direction, knots, log_odds, line.places, line.densities, line.counts, line.feature_importances
+    if not all(np.isfinite(each).all() for each in numbers):
+        yield f"a line is not finite: {line}"
+    if abs(np.linalg.norm(line.direction) - 1) > 1e-12:
+        yield f"a direction of length {np.linalg.norm(line.direction)}"
+    if np.any(np.diff(knots) <= 0) or not np.isfinite(line.curve.pieces.slopes).all():
+        yield f"knots do not ascend: {knots}"
+    if np.any(np.diff(line.thresholds) <= 0):
+        yield f"thresholds do not ascend: {line.thresholds}"
+    if not len(line.decisive.ranges()) == len(line.codes) == len(line.counts) == len(line.thresholds) + 1:
+        yield f"{len(line.thresholds)} thresholds, but {len(line.codes)} and {len(line.counts)} intervals"
 
 
 def _fitted(case: Case) -> AdditiveMELC:
@@ -63,7 +72,7 @@ def _faults_of_predictions(model: AdditiveMELC, case: Case) -> Iterator[str]:
         yield "probabilities do not add up to one"
     if not np.array_equal(labels, model.classes_[np.argmax(proba, axis=1)]):
         yield "predict is not the most likely class"
-    total = model.line_log_odds(X).sum(axis=1) + model.intercept_.sum()
+    total = model.line_log_odds(X).sum(axis=1) + model.intercepts_.sum()
     if not np.allclose(decision if decision.ndim == 1 else decision.sum(axis=1), total, rtol=1e-9, atol=1e-9):
         yield "lines do not add up to the decision"
 
@@ -76,7 +85,7 @@ def _faults_of_exports(model: AdditiveMELC, case: Case) -> Iterator[str]:
             yield f"probabilities differ after {name}"
     if "nan" in export_text(model):
         yield f"a text with nan: {export_text(model)}"
-    if X.shape[1] > _SQLITE_COLUMNS or sum(len(line.knots) for line in model.lines_) > MOST_KNOTS:
+    if X.shape[1] > _SQLITE_COLUMNS or sum(len(line.curve.knots) for line in model.lines_) > MOST_KNOTS:
         return
     predicted = np.array(_by_sqlite(model, X))
     # SQLite adds up a projection in another order, so only rows that no rounding can move are compared.
@@ -97,7 +106,7 @@ def _by_sqlite(model: AdditiveMELC, X: Any) -> list[Any]:
 def _rounding_decides(model: AdditiveMELC, X: Any) -> bool:
     """Whether rounding of a projection is no small part of the distance of two knots."""
     return any(
-        len(line.knots) > 1
-        and 1e-14 * float(np.max(np.abs(X) @ np.abs(line.coef))) > 1e-3 * float(np.min(np.diff(line.knots)))
+        len(line.curve.knots) > 1
+        and 1e-14 * float(np.max(np.abs(X) @ np.abs(line.direction))) > 1e-3 * float(np.min(np.diff(line.curve.knots)))
         for line in model.lines_
     )

@@ -41,6 +41,24 @@ def fit_patients(folder, *options):
     return call("fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", *options)
 
 
+def assert_tells_of_lines(summary, model):
+    """The summary of ``melc fit --json`` has all lines of a model of two classes, the most important first."""
+    assert sorted(line["number"] for line in summary["lines"]) == list(range(1, len(model.lines_) + 1))
+    told = [line["importance"] for line in summary["lines"]]
+    assert told == sorted(told, reverse=True)
+    for line in summary["lines"]:
+        expected = model.lines_[line["number"] - 1]
+        assert (line["class"], line["against"], line["importance"]) == ("well", "ill", expected.importance)
+        assert sorted(f["weight"] for f in line["features"]) == sorted(expected.direction[expected.features])
+        effects = [abs(f["effect"]) for f in line["features"]]
+        assert effects == sorted(effects, reverse=True)
+        assert line["thresholds"] == expected.thresholds.tolist()
+        assert line["intervals"] == [("ill", "well")[code] for code in expected.codes]
+        assert line["counts"] == expected.counts.tolist()
+    importances = [feature["importance"] for feature in summary["strongest_features"]]
+    assert importances == sorted(model.importances_, reverse=True)[:8]
+
+
 def reading(pipe):
     """Read a named pipe in a thread; return the queue that will hold its content.
 

@@ -59,7 +59,7 @@ def assert_same(found, expected, bits=False):
         np.testing.assert_array_equal(found.divergence_, expected.divergence_)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(found.classes_, expected.classes_)
-    for mine, theirs in zip(found.decisions_, expected.decisions_, strict=True):
+    for mine, theirs in zip(found.lines_, expected.lines_, strict=True):
         np.testing.assert_allclose(mine.thresholds, theirs.thresholds, rtol=0, atol=1e-8)
         np.testing.assert_array_equal(mine.codes, theirs.codes)
         np.testing.assert_allclose(mine.counts, theirs.counts, rtol=1e-12)

@@ -1,15 +1,17 @@
-"""Models, rows and interpreters of exported rules, shared by the tests of melc.export."""
+"""Models of both classifiers, rows, and interpreters of exported models, shared by the tests of melc.export."""
 
 import json
 import re
 import sqlite3
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.datasets import load_digits, load_iris, load_wine
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
 from melc.export import to_json, to_onnx
 
 AWKWARD_NAMES = ['"; DROP TABLE "data"; --', "it's", "näme with space", "x * 2), (", "1 < 2", "[a]"]
@@ -23,15 +25,66 @@ def bands(n=400, d=3, seed=0):
     return X, np.where(np.abs(position) < 0.6, "inner", "outer")
 
 
-def fitted_bands():
-    """Return a model of two classes with the features "a", "b" and "c d"."""
-    X, y = bands()
-    return MELC(n_init=1, random_state=0).fit(pd.DataFrame(X, columns=["a", "b", "c d"]), y)
+def rings(n=300, d=5, seed=0):
+    """Return rows and labels: "inner" within an ellipse in the plane of the first two features, else "outer"."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X, np.where(X[:, 0] ** 2 + 0.7 * X[:, 1] ** 2 + 0.3 * X[:, 2] > 1.2, "outer", "inner")
 
 
-def random_rows():
-    """Return 100,000 rows for that model."""
-    return pd.DataFrame(np.random.default_rng(1).normal(size=(100_000, 3), scale=3), columns=["a", "b", "c d"])
+def flowers():
+    """Return the rows and species of iris; unequal classes, so that priors matter."""
+    X, species = load_iris(return_X_y=True)
+    keep = np.arange(150) % 4 != 2 * species
+    return X[keep], np.array(["setosa", "versicolor", "virginica"])[species[keep]]
+
+
+def framed(X):
+    return pd.DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])])
+
+
+def short(**options):
+    """Return a MELC that is fitted quickly."""
+    return MELC(**{"n_init": 1, "tol": 1e-2, "random_state": 0, **options})
+
+
+def additive(**options):
+    """Return an AdditiveMELC of few lines."""
+    return AdditiveMELC(**{"max_lines": 4, "random_state": 0, **options})
+
+
+CASES = {
+    "two classes": (bands, short()),
+    "two classes, priors": (bands, short(priors=[0.8, 0.2])),
+    "three classes": (flowers, short()),
+    "three classes, priors": (flowers, short(priors="empirical")),
+    "wine": (lambda: load_wine(return_X_y=True), short()),
+    "lines of two features": (rings, additive()),
+    "lines of one feature": (rings, additive(features_per_line=1)),
+    "lines of all features": (lambda: rings(d=8), additive(features_per_line=None)),
+    "one line": (rings, additive(max_lines=1, full_lines="never")),
+    "one line, priors": (rings, additive(max_lines=1, priors=[0.6, 0.4])),
+    "lines, priors": (rings, additive(priors=[0.9, 0.1])),
+    "lines of three classes": (flowers, additive()),
+    "lines of three classes, priors": (flowers, additive(priors=[0.6, 0.3, 0.1], features_per_line=None)),
+    "one line for each of three classes": (flowers, additive(max_lines=1, priors="empirical")),
+}
+# One of each kind: two or more classes, one or several lines for each.
+KINDS = ["two classes", "three classes, priors", "lines, priors", "lines of three classes"]
+
+
+@cache
+def fitted_case(name):
+    """Return a fitted model, and 5000 rows in and far outside the range of its training rows."""
+    data, estimator = CASES[name]
+    X, y = data()
+    return estimator.fit(framed(X), y), framed(around(X, 5000))
+
+
+@cache
+def fitted_digits():
+    """Return a MELC of ten classes, and the training rows, of 64 features."""
+    X, y = load_digits(return_X_y=True)
+    return short().fit(X, y), pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
 
 
 def around(X, n, seed=0):
@@ -45,17 +98,39 @@ def around(X, n, seed=0):
     return rows
 
 
-def two_thresholds(model):
-    """Return the document of the model, changed to two thresholds."""
+def on_thresholds(estimator, d=1):
+    """Return a model of a single feature, and rows on its thresholds and knots, and on the floats next to them."""
+    X, y = bands(300, d=d)
+    model = estimator.fit(framed(X), y)
+    places = np.concatenate([[*line.curve.knots, *line.thresholds] for line in model.lines_])
+    return model, framed(np.concatenate([places, np.nextafter(places, -9), np.nextafter(places, 9)])[:, None])
+
+
+def with_curve(model, knots, log_odds, counts):
+    """Return the document of a model of two classes with a single line that has another curve."""
     document = json.loads(to_json(model))
-    document["decisions"][0] |= {"thresholds": [-0.6, 0.6], "codes": [1, 0, 1], "counts": [[0, 1]] * 3}
-    return document
+    line = document["lines"][0] | {"knots": knots, "log_odds": log_odds, "counts": counts}
+    return document | {"lines": [line]}
+
+
+def widened(model, n_features):
+    """Return the document of a model of two classes whose first line has weights of so many features."""
+    document = json.loads(to_json(model))
+    weights = np.random.default_rng(0).normal(size=n_features)
+    weights = (weights / np.linalg.norm(weights)).tolist()
+    everything = {"features": list(range(n_features)), "weights": weights, "feature_importances": [1] * n_features}
+    document["lines"][0] |= everything
+    known = {"feature_mean": [0.0] * n_features, "feature_spread": [1.0] * n_features}
+    return document | {"n_features": n_features, "feature_names": None, **known}
+
+
+# ----------------------------------------------------------------------------------------------------------------- text
 
 
 def apply_text_rule(text, frame):
-    """Return the labels predicted by a printed rule, shape (n_rows,)."""
+    """Return the labels predicted by the printed rule of two classes, shape (n_rows,)."""
     weights_part, rule_part = text.split("class by the interval of z, with the training rows in it:\n")
-    z = _text_projection(weights_part, frame)
+    z = _text_projection(weights_part.splitlines()[1:], frame)
     labels = np.full(len(frame), None, dtype=object)
     for line in rule_part.splitlines():
         interval, rest = re.fullmatch(r"  (\S.*?)\s{3,}(.*)", line).groups()
@@ -63,87 +138,43 @@ def apply_text_rule(text, frame):
     return labels
 
 
-def _text_projection(weights_part, frame):
-    z = np.zeros(len(frame))
-    for line in weights_part.splitlines()[1:]:
-        number, name = line.strip().split("  ", 1)
-        z += float(number) * frame[_unquote(name)].to_numpy()
-    return z
-
-
 def apply_text_with_odds(text, frame):
-    """Return the labels predicted by the printed rules and odds of more than two classes, shape (n_rows,)."""
-    *blocks, closing = text.split("\n\n")
-    least = float(re.search(r"(\S+) × \(1 \+ log\(1 \+ d\)\)", closing)[1])
-    titles, rest = zip(*(block.split("\n", 1) for block in blocks), strict=True)
-    labels = [_unquote(title.removeprefix("Class ").removesuffix(" against the rest")) for title in titles]
-    rules, numbers = zip(*(part.split("\nodds of the class:\n") for part in rest), strict=True)
-    named = np.array([apply_text_rule(rule, frame) != "rest" for rule in rules])
-    best = np.argmax(named, axis=0)
-    unclear = np.sum(named, axis=0) != 1
-    weights = [rule.split("\nclass by the interval")[0] for rule in rules]
-    odds = [
-        _text_odds(numbers[k], _text_projection(weights[k], frame[unclear]), 2 * named[k][unclear] - 1, least)
-        for k in range(len(labels))
-    ]
-    best[unclear] = np.argmax(odds, axis=0)
-    return np.array(labels)[best]
-
-
-def apply_additive_text(text, frame):
-    """Return the labels predicted by the text of an additive model with odds, shape (n_rows,)."""
+    """Return labels, shape (n_rows,), and probabilities, shape (n_rows, n_classes), by a text with odds."""
     *parts, closing = text.split("\n\n")
     odds, labels = [], []
     for part in parts:
-        heading = re.fullmatch(r"Log-odds of (.*) against (.*): (\S+) \+ what \d+ lines? adds?", part)
-        if heading:
-            labels.append((_unquote(heading[2]), _unquote(heading[1])))
-            odds.append(np.full(len(frame), float(heading[3])))
-        else:
+        heading = re.fullmatch(r"Log-odds of (.*) against .*: (\S+) \+ what \d+ lines? adds?", part)
+        rule = re.match(r"Class (.*) against the rest\n", part)
+        if heading or "class by the interval of z" in part:
+            labels.append(_unquote((heading or rule)[1]) if heading or rule else None)
+            odds.append(np.full(len(frame), float(heading[2]) if heading else 0.0))
+        if not heading:
             odds[-1] += _text_curve(part, frame)
-    if closing.startswith("Where the log-odds are above 0"):
-        return np.array(labels[0])[(odds[0] > 0).astype(int)]
-    return np.array([mine for _, mine in labels])[np.argmax(odds, axis=0)]
+    odds = np.array(odds)
+    two = re.match(r"Where the log-odds are above 0, (.*) is predicted, elsewhere (.*)\.\nThe probability", closing)
+    shares = 1 / (1 + np.exp(np.clip(-odds, None, 700)))
+    if two:
+        labels = np.array([_unquote(two[2]), _unquote(two[1])])
+        return labels[(odds[0] > 0).astype(int)], np.column_stack([1 - shares[0], shares[0]])
+    assert closing.startswith("The class with the largest log-odds is predicted, the first of equals.\n")
+    return np.array(labels)[np.argmax(odds, axis=0)], (shares / shares.sum(axis=0)).T
 
 
 def _text_curve(block, frame):
     """Return what a line adds by its weights and the points of its curve."""
-    rule, points = block.split("constant beyond the outermost:\n")
-    weights = "\n".join([line for line in rule.splitlines() if line.startswith("    ")])
+    rule, points = re.split(r"\n  z and .* at the points of the curve, .*:\n", block)
+    start = re.search(r"z is the sum of weight × feature:\n", rule).end()
+    weights = [line for line in rule[start:].splitlines() if re.match(r" +-?[0-9.e+-]+  \S", line)]
     places, values = np.array([[float(number) for number in line.split()] for line in points.splitlines()]).T
-    return np.interp(_text_projection(f"\n{weights}", frame), places, values)
+    return np.interp(_text_projection(weights, frame), places, values)
 
 
-def _text_odds(numbers, z, s, least):
-    """Return the log odds by the formulas at the end of the text."""
-    head, rest, own = re.split(r"\n(?=  rest log prior|  class log prior)", numbers)
-    value, points = {}, {}
-    for whose, part in (("", head), ("rest", rest), ("class", own)):
-        named, _, pairs = part.partition(" places and weights:\n")
-        lines = [line.strip().rsplit("  ", 1) for line in named.splitlines() if line.strip() != whose]
-        value |= {name: float(number) for name, number in lines}
-        points[whose] = [[float(number) for number in line.split()] for line in pairs.splitlines()]
-    t = np.clip(z, value["lowest t"], value["highest t"])
-    log_f1, log_f0 = (
-        value[f"{each} log prior"]
-        - np.log(2 * np.pi * value[f"{each} variance"]) / 2
-        + _log_sum(np.array(points[each]), t, value[f"{each} variance"])
-        for each in ("class", "rest")
-    )
-    distance = (t - value["background centre"]) / value["background scale"]
-    log_b = value["background log height"] - np.log(1 + distance**2)
-    plain = np.logaddexp(0, log_f1 - log_b) - np.logaddexp(0, log_f0 - log_b)
-    return s * np.maximum(s * plain, least * (1 + np.log(1 + np.maximum(s * (log_f1 - log_f0), 0))))
-
-
-def _log_sum(points, t, variance):
-    place, weight = points.T
-    sums = []
-    for part in np.array_split(t, len(t) * len(place) // 1_000_000 + 1):
-        exponents = -((part[:, None] - place) ** 2) / (2 * variance)
-        largest = exponents.max(axis=1)
-        sums.append(largest + np.log(np.exp(exponents - largest[:, None]) @ weight))
-    return np.concatenate(sums)
+def _text_projection(lines, frame):
+    z = np.zeros(len(frame))
+    for line in lines:
+        number, name = line.strip().split("  ", 1)
+        z += float(number) * frame[_unquote(name)].to_numpy()
+    return z
 
 
 def _inside(interval, z):
@@ -164,19 +195,18 @@ def _unquote(text):
     return json.loads(text) if text.startswith('"') else text
 
 
-def run_sql(query, frame, table="data", functions=None):
-    """Return the rows that SQLite gives for a query on a table with the rows of the frame.
+# ----------------------------------------------------------------------------------------------- databases and runtimes
 
-    ``functions`` replace those of SQLite that take one argument, by name.
-    """
+
+def run_sql(query, frame, table="data"):
+    """Return the rows that SQLite gives for a query on a table with the rows of the frame."""
     with sqlite3.connect(":memory:") as connection:
-        for name, function in (functions or {}).items():
-            connection.create_function(name, 1, function)
         columns = ", ".join('"' + name.replace('"', '""') + '"' for name in frame.columns)
         marks = ", ".join("?" * frame.shape[1])
         quoted = '"' + table.replace('"', '""') + '"'
         connection.execute(f"CREATE TABLE {quoted} ({columns})")
-        connection.executemany(f"INSERT INTO {quoted} VALUES ({marks})", frame.to_numpy().tolist())
+        values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+        connection.executemany(f"INSERT INTO {quoted} VALUES ({marks})", values)
         rows = connection.execute(query).fetchall()
         count = connection.execute(f"SELECT COUNT(*) FROM {quoted}").fetchone()[0]
     connection.close()
@@ -184,12 +214,16 @@ def run_sql(query, frame, table="data", functions=None):
     return rows
 
 
-def run_duckdb(query, frame):
-    """Return the rows that DuckDB gives for a query on a table "data" with the rows of the frame, in their order."""
+def run_duckdb(query, frame, table="data"):
+    """Return the rows that DuckDB gives for a query on a table with the rows of the frame, in their order."""
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
-        connection.register("data", frame.reset_index(drop=True).rename_axis("number").reset_index())
-        rows = connection.sql(query).fetchall()
+        # Pandas' own types know missing values, which DuckDB takes for NULL.
+        rows = frame.astype({name: "Float64" for name, kind in frame.dtypes.items() if kind == np.float64})
+        connection.register("given", rows.reset_index(drop=True).rename_axis("number of row").reset_index())
+        quoted = '"' + table.replace('"', '""') + '"'
+        connection.execute(f"CREATE TEMPORARY TABLE {quoted} AS SELECT * FROM given")
+        rows = connection.execute(query).fetchall()
     return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
 
 
@@ -203,6 +237,8 @@ def onnx_session(fitted, **options_of_export):
 
 
 def through_skops(fitted):
-    """Return the model after writing it with skops and reading it back."""
+    """Return the model after writing it with skops and reading it back, which trusts nothing but this package."""
     content = skops.io.dumps(fitted)
-    return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+    untrusted = skops.io.get_untrusted_types(data=content)
+    assert all(name.startswith("melc.") for name in untrusted)
+    return skops.io.loads(content, trusted=untrusted)

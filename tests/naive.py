@@ -357,36 +357,70 @@ def classify(z, classes, variances, log_prior_ratio=0.0):
     return (log_ratio(z, classes, variances, log_prior_ratio) > 0).astype(int)
 
 
-def classify_between_rows(z, classes, variances, log_prior_ratio=0.0):
-    """The class of the larger density, 0 or 1; where no row lies between the same crossings, that of the nearest rows.
-
-    −1 where the nearest row on the left and that on the right have different ones.
-    """
-    rows = np.sort(np.concatenate(classes))
-    grid = np.unique(np.concatenate([rows, z, np.linspace(min(rows[0], z[0]), max(rows[-1], z[-1]), 20_001)]))
-    code = classify(grid, classes, variances, log_prior_ratio)
-    stretch = np.concatenate([[0], np.cumsum(np.diff(code) != 0)])
-    occupied = np.isin(stretch, stretch[np.searchsorted(grid, rows)])
-
-    def at(t):
-        k = np.searchsorted(grid, t)
-        left, right = code[:k][occupied[:k]][-1:], code[k:][occupied[k:]][:1]
-        around = {code[k]} if occupied[k] else {*left.tolist(), *right.tolist()}
-        return around.pop() if len(around) == 1 else -1
-
-    return np.array([at(t) for t in z])
-
-
-def log_odds(t, classes, variances, log_prior_ratio=0.0):
-    """log (p₊f₊ + b) − log (p₋f₋ + b), b a Cauchy density of weight 1e-12 three times as wide as the classes."""
+def log_odds(t, classes, variances):
+    """log (f₊ + b) − log (f₋ + b), b a Cauchy density three times as wide as the classes, of five rows of each."""
     t, (low, high) = _wide(t), [_wide(points) for points in classes]
+    f = [np.exp(log_density(t, points, V)) for points, V in zip((low, high), variances, strict=True)]
+    b = background(t, classes, variances)
+    return np.log(f[1] + b) - np.log(f[0] + b)
+
+
+def background(t, classes, variances):
+    """The density of the pseudo-rows of both classes, as parts of their rows."""
+    low, high = (_wide(points) for points in classes)
     centre = (low.mean() + high.mean()) / 2
     squares = [np.mean((points - centre) ** 2) + V for points, V in zip((low, high), variances, strict=True)]
     scale = 3 * np.sqrt((squares[0] + squares[1]) / 2)
-    background = np.longdouble(1e-12) / (np.longdouble(np.pi) * scale * (1 + ((t - centre) / scale) ** 2))
-    share = 1 / (1 + np.exp(-np.longdouble(log_prior_ratio)))
-    f = [np.exp(log_density(t, points, V)) for points, V in zip((low, high), variances, strict=True)]
-    return np.log1p(share * f[1] / background) - np.log1p((1 - share) * f[0] / background)
+    weight = 2 * min(1, 5 / len(low) / 2 + 5 / len(high) / 2, 40 / (len(low) + len(high)))
+    return weight / (np.longdouble(np.pi) * scale * (1 + ((t - centre) / scale) ** 2))
+
+
+def interval_gains(classes, variances, thresholds, n_intervals, log_prior_ratio=0.0):
+    """What each interval between thresholds earns, in rows, every row left out of its own density."""
+    priors = 1 / (1 + np.exp(log_prior_ratio)), 1 / (1 + np.exp(-log_prior_ratio))
+    n_effective = 1 / sum(prior**2 / len(points) for prior, points in zip(priors, classes, strict=True))
+    gains = np.zeros(n_intervals)
+    for c, points in enumerate(classes):
+        for i, z in enumerate(points):
+            at = np.array([z])
+            others = np.delete(points, i)
+            mine = np.exp(log_density(at, others, variances[c]))[0] if len(others) else 0.0
+            other = np.exp(log_density(at, classes[1 - c], variances[1 - c]))[0]
+            b = background(_wide(at), classes, variances)[0]
+            odds = (mine + b) / (other + b) * (priors[c] / priors[1 - c])
+            gains[sum(t <= z for t in thresholds)] += (
+                n_effective * priors[c] / len(points) * float(np.log(odds / (1 + odds)) + np.log(2))
+            )
+    return gains
+
+
+def earned(thresholds, codes, gains, has_own_rows, log_height):
+    """Thresholds left after intervals that earn less than one row were joined, one by one, the least first.
+
+    Of equals the one between lower densities is the first; ``log_height`` is that of the higher density at a point. One
+    without rows of its own class always goes; others only as long as both classes keep an interval.
+    """
+    intervals = [
+        {"code": code, "gain": gain if own else -np.inf}
+        for code, gain, own in zip(codes, gains, has_own_rows, strict=True)
+    ]
+    thresholds = list(thresholds)
+
+    def may_go(j):
+        left = intervals[:j] + intervals[j + 1 :]
+        both = len({each["code"] for each in left}) == 2
+        return len(intervals) > 1 and intervals[j]["gain"] < 1 and (both or intervals[j]["gain"] == -np.inf)
+
+    while able := [j for j in range(len(intervals)) if may_go(j)]:
+        ends = [thresholds[max(j - 1, 0) : j + 1] for j in range(len(intervals))]
+        heights = [np.logaddexp.reduce([log_height(t) for t in each]) for each in ends]
+        j = min(able, key=lambda j: (intervals[j]["gain"], heights[j]))
+        around = [intervals[k] for k in (j - 1, j + 1) if 0 <= k < len(intervals)]
+        gains = [each["gain"] for each in around if each["gain"] > -np.inf]
+        joined = {"code": around[0]["code"], "gain": sum(gains) if gains else -np.inf}
+        intervals[max(j - 1, 0) : j + 2] = [joined]
+        thresholds[max(j - 1, 0) : j + 1] = []
+    return thresholds, [each["code"] for each in intervals]
 
 
 def dot(a, b):
@@ -551,15 +585,13 @@ def thinned(points, step):
 
 
 def search_grid(supports, bandwidth):
-    """Where sign changes are looked for: steps of an eighth of a bandwidth, at most 64 in a gap, and longer and longer
-    ones outside."""
+    """Where sign changes are looked for: steps of an eighth of a bandwidth, at most 64 in a gap."""
     step = bandwidth / 8
     support = np.unique(np.concatenate(supports))
     anchors = thinned(support, step)
     counts = np.clip(np.ceil(np.diff(anchors) / step), 1, 64).astype(int)
     inside = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(anchors[:-1], anchors[1:], counts, strict=True)]
-    tail = step * np.cumsum(1.05 ** np.arange(600))
-    return np.unique(np.concatenate([support[0] - tail, *inside, [support[-1]], support[-1] + tail]))
+    return np.unique(np.concatenate([*inside, [support[-1]]]))
 
 
 def canonical(X, index, weights):
@@ -686,9 +718,9 @@ def between_knots(knots, values, z):
     return values[k] + share * (values[k + 1] - values[k])
 
 
-def sign_changes(knots, values, nothing=1e-9):
-    """Zeros between neighbouring knots of different sign; knots of next to nothing are no knots."""
-    told = [(k, v) for k, v in zip(knots, values, strict=True) if abs(v) > nothing]
+def sign_changes(knots, values):
+    """Zeros between neighbouring knots of different sign, which has none of value zero."""
+    told = list(zip(knots, values, strict=True))
     return [
         k + (m - k) * abs(v) / (abs(v) + abs(w)) for (k, v), (m, w) in itertools.pairwise(told) if (v > 0) != (w > 0)
     ]

@@ -44,10 +44,10 @@ def bands(n=600, seed=0, n_classes=2):
     return X, np.array(["low", "middle", "high"])[np.digitize(position + 0.4 * X["weight"] ** 2, [-0.3, 0.8])]
 
 
-def fitted(additive=False, n_classes=2, **data):
+def fitted(additive=False, n_classes=2, max_lines=4, **data):
     """Return a fitted model with its rows and labels."""
     X, y = bands(n_classes=n_classes, **data)
-    kind = AdditiveMELC(max_lines=4, random_state=0) if additive else MELC(n_init=3, random_state=0)
+    kind = AdditiveMELC(max_lines=max_lines, random_state=0) if additive else MELC(n_init=3, random_state=0)
     return kind.fit(X, y), X, y
 
 

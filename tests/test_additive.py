@@ -33,15 +33,15 @@ def learn(X, y, weights=None, **settings):
 
 def assert_sound(model, X):
     """Everything that a model says is a number, and its answers agree with each other."""
-    assert np.isfinite(model.coef_).all()
-    np.testing.assert_allclose(np.linalg.norm(model.coef_, axis=1), 1)
+    assert np.isfinite(model.directions_).all()
+    np.testing.assert_allclose(np.linalg.norm(model.directions_, axis=1), 1)
     assert np.isfinite(model.importances_).all()
     assert model.importances_.min() >= 0
     for line in model.lines_:
-        assert np.all(np.diff(line.knots) > 0)
-        for values in (line.log_odds, line.densities, line.counts, line.places, line.feature_importances):
+        assert np.all(np.diff(line.curve.knots) > 0)
+        for values in (line.curve.log_odds, line.densities, line.counts, line.places, line.feature_importances):
             assert np.isfinite(values).all()
-        assert len(line.adds()) == len(line.favours) == len(line.counts) == len(line.thresholds) + 1
+        assert len(line.curve.ranges()) == len(line.codes) == len(line.counts) == len(line.thresholds) + 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         proba, decision, labels = model.predict_proba(X), model.decision_function(X), model.predict(X)
@@ -57,12 +57,12 @@ def assert_sound(model, X):
 
 def assert_same_model(one, other):
     """To the last bit."""
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+    np.testing.assert_array_equal(one.directions_, other.directions_)
+    np.testing.assert_array_equal(one.intercepts_, other.intercepts_)
     np.testing.assert_array_equal(one.importances_, other.importances_)
     for mine, others in zip(one.lines_, other.lines_, strict=True):
-        np.testing.assert_array_equal(mine.knots, others.knots)
-        np.testing.assert_array_equal(mine.log_odds, others.log_odds)
+        np.testing.assert_array_equal(mine.curve.knots, others.curve.knots)
+        np.testing.assert_array_equal(mine.curve.log_odds, others.curve.log_odds)
         np.testing.assert_array_equal(mine.counts, others.counts)
 
 
@@ -77,13 +77,13 @@ def test_lines_add_up_to_the_decision(n_classes, priors):
     adds = model.line_log_odds(X)
     assert adds.shape == (len(X), len(model.lines_))
     for k, line in enumerate(model.lines_):
-        np.testing.assert_allclose(adds[:, k], line.at(X @ line.coef), atol=1e-12)
-        np.testing.assert_array_equal(model.coef_[k], line.coef)
+        np.testing.assert_allclose(adds[:, k], line.curve.at(X @ line.direction), atol=1e-12)
+        np.testing.assert_array_equal(model.directions_[k], line.direction)
     decision = model.decision_function(X)
     shown = [1] if n_classes == 2 else range(n_classes)
     for column, k in zip(np.atleast_2d(decision.T), shown, strict=True):
         of_class = [each for each, line in enumerate(model.lines_) if line.class_index == k]
-        intercept = model.intercept_[0 if n_classes == 2 else k]
+        intercept = model.intercepts_[0 if n_classes == 2 else k]
         np.testing.assert_allclose(column, adds[:, of_class].sum(axis=1) + intercept, atol=1e-12)
     assert_sound(model, X)
 
@@ -96,7 +96,7 @@ def test_importances_are_those_of_the_lines():
     assert np.argmax(model.importances_) == 0
     targets = np.where(y == 1, 0.5 / (y == 1).sum(), 0.5 / (y == 0).sum())
     for line in model.lines_:
-        adds = line.at(X @ line.coef[:-1])
+        adds = line.curve.at(X @ line.direction[:-1])
         assert line.importance == pytest.approx(targets @ np.abs(adds - targets @ adds), rel=1e-9)
         assert line.feature_importances.sum() == pytest.approx(line.importance, rel=1e-12)
 
@@ -105,7 +105,7 @@ def test_counts_are_those_of_the_rows_between_thresholds():
     X, y = noisy()
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
     for line in learn(X, y, weights).lines_:
-        interval = np.searchsorted(line.thresholds, X @ line.coef, side="right")
+        interval = np.searchsorted(line.thresholds, X @ line.direction, side="right")
         for k, c in np.ndindex(line.counts.shape):
             assert line.counts[k, c] == pytest.approx(weights[(interval == k) & (y == c)].sum())
 
@@ -170,7 +170,7 @@ def test_the_most_lines(max_lines):
     assert numbers.min() >= 1
     longer = learn(X, y, max_lines=max_lines + 1)
     if numbers[0] < len([line for line in longer.lines_ if line.class_index == 0]):
-        np.testing.assert_array_equal(longer.coef_[: numbers[0]], model.coef_[: numbers[0]])  # the first are the same
+        np.testing.assert_array_equal(longer.directions_[: numbers[0]], model.directions_[: numbers[0]])  # the first are the same
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_the_features_of_a_line(features_per_line, full_lines, most):
     X, y = noisy(400, d=5)
     model = learn(X, (X @ [1, 1, 1, 1, 1] > 0) ^ (y == 0), features_per_line=features_per_line, full_lines=full_lines)
     assert {len(line.features) for line in model.lines_} <= set(most)
-    np.testing.assert_array_equal(model.lines_[0].features, np.flatnonzero(model.coef_[0]))
+    np.testing.assert_array_equal(model.lines_[0].features, np.flatnonzero(model.directions_[0]))
 
 
 def test_only_the_first_line_may_be_full():
@@ -204,7 +204,7 @@ def test_only_the_first_line_may_be_full():
 def test_a_larger_gamma_makes_smoother_curves():
     X, y = noisy()
     rough, smooth = (learn(X, y, gamma=gamma, max_lines=1, features_per_line=1) for gamma in (0.2, 3.0))
-    assert len(smooth.lines_[0].knots) < len(rough.lines_[0].knots)
+    assert len(smooth.lines_[0].curve.knots) < len(rough.lines_[0].curve.knots)
 
 
 @pytest.mark.parametrize(
@@ -244,12 +244,12 @@ def test_priors_change_the_decision_and_not_the_lines():
     X, y = noisy(300)
     X, y = X[30:][(y[30:] == 0) | (np.arange(270) % 5 == 0)], y[30:][(y[30:] == 0) | (np.arange(270) % 5 == 0)]
     even, empirical, given = (learn(X, y, priors=priors) for priors in (None, "empirical", [0.9, 0.1]))
-    assert even.intercept_ == 0
-    assert empirical.intercept_ == pytest.approx(np.log((y == 1).sum() / (y == 0).sum()))
-    assert given.intercept_ == pytest.approx(np.log(1 / 9))
+    assert even.intercepts_ == 0
+    assert empirical.intercepts_ == pytest.approx(np.log((y == 1).sum() / (y == 0).sum()))
+    assert given.intercepts_ == pytest.approx(np.log(1 / 9))
     for model in (empirical, given):
-        np.testing.assert_array_equal(model.coef_, even.coef_)
-        np.testing.assert_allclose(model.decision_function(X), even.decision_function(X) + model.intercept_)
+        np.testing.assert_array_equal(model.directions_, even.directions_)
+        np.testing.assert_allclose(model.decision_function(X), even.decision_function(X) + model.intercepts_)
     np.testing.assert_allclose(given.predict_proba(X)[:, 1], expit(given.decision_function(X)))
 
 
@@ -402,7 +402,7 @@ def test_the_seed_and_the_number_of_threads(monkeypatch):
     models = [learn(X, y, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     assert_same_model(models[0], models[1])
     assert_same_model(models[0], models[2])
-    assert not np.array_equal(models[0].coef_, learn(X, y, random_state=1).coef_)  # another sample
+    assert not np.array_equal(models[0].directions_, learn(X, y, random_state=1).directions_)  # another sample
     np.testing.assert_array_equal(*(model.predict_proba(X) for model in models[:2]))
 
 

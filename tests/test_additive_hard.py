@@ -28,14 +28,14 @@ def test_units_do_not_matter(units):
     X, y = noisy()
     plain, model = learn(X, y), learn(units * X, y)
     assert_sound(model, anywhere(units * X))
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-9)
+    np.testing.assert_allclose(model.directions_, plain.directions_, atol=1e-9)
     np.testing.assert_allclose(model.decision_function(units * X), plain.decision_function(X), atol=1e-6)
 
 
 def test_a_power_of_two_changes_no_digit():
     X, y = noisy()
     plain, model = learn(X, y), learn(2.0**400 * X, y)
-    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    np.testing.assert_array_equal(model.directions_, plain.directions_)
     np.testing.assert_allclose(model.decision_function(2.0**400 * X), plain.decision_function(X), atol=1e-12)
 
 
@@ -56,7 +56,7 @@ def test_an_offset_does_not_matter(offset, tolerance):
     plain, model = learn(X, y), learn(X + offset, y)
     assert_sound(model, anywhere(X + offset))
     assert len(model.lines_) == len(plain.lines_)
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=tolerance)
+    np.testing.assert_allclose(model.directions_, plain.directions_, atol=tolerance)
     np.testing.assert_allclose(model.decision_function(X + offset), plain.decision_function(X), atol=10 * tolerance)
 
 
@@ -67,12 +67,12 @@ def test_constant_features_have_no_weight_and_change_nothing():
     X, y = noisy()
     wider = np.column_stack([np.full(len(X), 1e9), X, np.zeros(len(X))])
     plain, model = learn(X, y), learn(wider, y)
-    assert not model.coef_[:, [0, -1]].any()
+    assert not model.directions_[:, [0, -1]].any()
     assert not model.importances_[[0, -1]].any()
     assert len(model.lines_) == len(plain.lines_)
     np.testing.assert_allclose(model.decision_function(wider), plain.decision_function(X), atol=0.2)
     full = learn(wider, y, features_per_line=None)
-    assert not full.coef_[:, [0, -1]].any()
+    assert not full.directions_[:, [0, -1]].any()
     assert not full.importances_[[0, -1]].any()
 
 
@@ -204,10 +204,10 @@ def test_a_wide_sparse_matrix():
     marked = sparse.csr_array((np.ones(2_500), (np.arange(0, 5_000, 2), np.full(2_500, 12_345))), shape=X.shape)
     X, y = sparse.csr_array(X + marked), np.arange(5_000) % 2 == 0
     model = learn(X, y, max_lines=2)
-    assert model.coef_.shape[1] == 20_000
+    assert model.directions_.shape[1] == 20_000
     assert np.argmax(model.importances_) == 12_345
     assert model.score(X, y) == 1
-    np.testing.assert_allclose(learn(X.tocsc(), y, max_lines=2).coef_, model.coef_, atol=1e-9)
+    np.testing.assert_allclose(learn(X.tocsc(), y, max_lines=2).directions_, model.directions_, atol=1e-9)
 
 
 def test_a_feature_that_varies_in_no_row_of_the_sample():

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "melc"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
-MOST_ENTRIES = 19
+MOST_ENTRIES = 20
 MOST_LINES = 450
 NOT_COUNTED = {"__init__.py", "_version.py", "py.typed", "__pycache__"}
 

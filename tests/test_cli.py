@@ -17,13 +17,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from cli_cases import PROGRAM, call, fit_patients, folder_with_model, patients
+from cli_cases import PROGRAM, assert_tells_of_lines, call, fit_patients, folder_with_model, patients
 from melc import MELC
 from melc.export import from_json
 from melc.tables import table_model_from_json
 from melc.tables.read import read_table
 from melc.tables.source import Source
-from sqlite_mathematics import needs_sqlite_mathematics
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +187,10 @@ class TestFit:
         assert summary["rows"] == 200
         assert set(summary["classes"]) == {"ill", "well"}
         assert summary["balanced_accuracy"]["folds"] == 5
-        strongest = summary["projections"][0]["strongest_features"][0]["feature"]
-        assert strongest in ("dose", "sex=m", "sex=f")
+        model = table_model_from_json((tmp_path / "m.json").read_bytes()).model
+        assert_tells_of_lines(summary, model)
+        assert summary["strongest_features"][0]["feature"] == summary["lines"][0]["features"][0]["feature"] == "dose"
+        assert summary["divergence"] == [model.divergence_]
 
     def test_quiet_says_nothing(self, folder, tmp_path):
         done = fit_patients(folder, "--n-init", 1, "--no-cv", "-q", "-o", tmp_path / "m.json")
@@ -366,7 +367,12 @@ def iris(tmp_path_factory):
     frame.drop(columns="target").to_csv(place / "iris.csv", index=False)
     done = call("fit", place / "iris.csv", "-t", "species", "--n-init", 1, "--no-cv", "--json", "-o", place / "m")
     assert done.exit_code == 0, done.output
-    assert [p["class"] for p in json.loads(done.stdout)["projections"]] == ["a", "b", "c"]
+    lines = json.loads(done.stdout)["lines"]
+    assert sorted((line["number"], line["class"], line["against"]) for line in lines) == [
+        (1, "a", "rest"),
+        (2, "b", "rest"),
+        (3, "c", "rest"),
+    ]
     return place
 
 
@@ -381,15 +387,16 @@ class TestSeveralClasses:
     def test_plot_and_explain(self, iris):
         assert call("plot", iris / "m", iris / "iris.csv", "--class", "b", "-o", iris / "b.html").exit_code == 0
         assert call("plot", iris / "m", iris / "iris.csv", "-o", iris / "all.html").exit_code == 0
-        assert len(re.findall("<svg", (iris / "all.html").read_text())) == 1 + 3
+        assert len(re.findall("<svg", (iris / "all.html").read_text())) == 3 + 3
         assert call("explain", iris / "m").stdout.count("against the rest") == 3
         assert "--odds" in call("explain", iris / "m").stdout
         full = call("explain", iris / "m", "--odds", "--digits", 17).stdout
         model = table_model_from_json((iris / "m").read_text()).model
-        for decision in model.decisions_:
-            assert f"  class variance  {decision.densities[1].variance:.17g}\n" in full
+        points = re.findall(r"^ +(\S+)  (\S*\d)$", full, re.M)
+        curves = [line.decisive for line in model.lines_]
+        expected = {point for c in curves for point in zip(c.knots.tolist(), c.log_odds.tolist(), strict=True)}
+        assert {(float(z), float(value)) for z, value in points} == expected
 
-    @needs_sqlite_mathematics
     def test_sql(self, iris):
         query = call("explain", iris / "m", "--format", "sql", "--table", "flowers").stdout
         frame = pd.read_csv(iris / "iris.csv")

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cli_cases import call, fit_patients, patients
+from cli_cases import assert_tells_of_lines, call, fit_patients, patients
 from melc import MELC, AdditiveMELC
 from melc.cli.fitting import compared_models, n_steps, unfitted_model
 from melc.cli.language import in_options
@@ -62,24 +62,20 @@ class TestFit:
         model = read_model(tmp_path / "m").model
         assert (model.gamma, model.priors) == (2, [0.4, 0.6])
         assert summary["balanced_accuracy"]["mean"] > 0.75
-        assert len(summary["lines"]) == len(model.lines_)
-        first = max(model.lines_, key=lambda line: line.importance)
-        assert summary["lines"][0]["importance"] == first.importance
-        assert summary["lines"][0]["thresholds"] == first.thresholds.tolist()
-        assert sorted(summary["lines"][0]["weights"].values()) == sorted(first.coef[first.features])
-        importances = [feature["importance"] for feature in summary["strongest_features"]]
-        assert importances == sorted(model.importances_, reverse=True)
+        assert_tells_of_lines(summary, model)
+        assert "divergence" not in summary
+        assert summary["intercepts"] == model.intercepts_.tolist()
         text = fit_patients(folder, *fit, "--no-cv").stdout
-        assert f"lines: {len(model.lines_)}\n" in text
+        assert re.findall(r"^line \d", text, re.M) == [f"line {line['number']}" for line in summary["lines"]]
         assert re.search(r"[+-]0\.\d+ dose [+-]0\.\d+ sex=", text)
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--lines", "2", "--gamma", "auto"], "--gamma auto is for a model of one projection; with --lines give"),
-            (["--lines", "2", "--n-init", "3"], "--n-init is for a model of one projection; leave it out"),
-            (["--lines", "2", "--selection", "likelihood"], "--selection is for a model of one projection"),
-            (["--lines", "2", "--bandwidth", "pooled"], "--bandwidth is for a model of one projection"),
+            (["--lines", "2", "--gamma", "auto"], "--gamma auto does not work with --lines; give a number"),
+            (["--lines", "2", "--n-init", "3"], "--n-init has no effect with --lines; leave out one"),
+            (["--lines", "2", "--selection", "likelihood"], "--selection has no effect with --lines"),
+            (["--lines", "2", "--bandwidth", "pooled"], "--bandwidth has no effect with --lines"),
         ],
     )
     def test_refused_before_any_work(self, tmp_path, options, message):
@@ -185,7 +181,7 @@ def iris(tmp_path_factory):
     fit = ["fit", folder / "iris.csv", "-t", "target", "--lines", 2, "--no-cv", "-o", folder / "m"]
     done = call(*fit)
     assert done.exit_code == 0, done.output
-    assert re.search(r"\n  [012]: [+-]", done.stdout)  # lines are named by their class
+    assert set(re.findall(r"^line \d: (.) against rest, importance", done.stdout, re.M)) == set("012")
     return folder
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -20,10 +21,16 @@ def rows(n=300, seed=0):
     return X, np.where(np.abs(z + 0.2 * rng.normal(size=n)) > 0.8, "outside", "inside")
 
 
-@pytest.fixture(scope="module")
-def band():
+ONE_LINE = {
+    "MELC": MELC(n_init=2, random_state=0),
+    "AdditiveMELC": AdditiveMELC(max_lines=1, features_per_line=None, random_state=0),
+}
+
+
+@pytest.fixture(scope="module", params=ONE_LINE)
+def band(request):
     X, y = rows()
-    return MELC(n_init=2, random_state=0).fit(X, y), X
+    return clone(ONE_LINE[request.param]).fit(X, y), X
 
 
 def test_every_change_changes_the_class_and_is_as_long_as_it_says(band):
@@ -43,10 +50,10 @@ def test_the_change_of_one_line_is_the_smallest(band):
     """The formula, and brute force in the plane of the two features."""
     model, X = band
     found = nearest_change(model, X)
-    z, spread = X @ model.coef_[0], model.feature_spread_
-    apart = np.abs(z[:, None] - model.thresholds_).min(axis=1)
-    np.testing.assert_allclose(found.distance, apart / np.linalg.norm(model.coef_[0] * spread), rtol=1e-9)
-    plane = MELC(n_init=2, random_state=0).fit(X[:, :2], rows()[1])
+    (line,), spread = model.lines_, model.feature_spread_
+    apart = np.abs((X @ line.direction)[:, None] - line.thresholds).min(axis=1)
+    np.testing.assert_allclose(found.distance, apart / np.linalg.norm(line.direction * spread), rtol=1e-9)
+    plane = clone(model).fit(X[:, :2], rows()[1])
     change = nearest_change(plane, X[:12, :2])
     for i, x in enumerate(X[:12, :2]):
         before = plane.predict(x[None])[0]
@@ -56,11 +63,14 @@ def test_the_change_of_one_line_is_the_smallest(band):
         assert radius - 3 / 800 - 1e-9 <= change.distance[i] <= radius * (1 + 1e-9)
 
 
-def test_a_row_on_the_threshold_has_the_shortest_way_down():
+@pytest.mark.parametrize("kind", ONE_LINE)
+def test_a_row_on_the_threshold_has_the_shortest_way_down(kind):
     X = np.arange(20.0)[:, None] / 7
-    model = MELC(n_init=1, random_state=0).fit(X, X[:, 0] > 1)
-    row = model.thresholds_ / model.coef_[0]
-    assert row @ model.coef_[0] == model.thresholds_[0]
+    model = clone(ONE_LINE[kind]).fit(X, X[:, 0] > 1)
+    (line,) = model.lines_
+    row = line.thresholds / line.direction
+    assert row @ line.direction == line.thresholds[0]
+    assert model.predict(row[None])[0]  # a threshold belongs to the interval above it
     found = nearest_change(model, row[None])
     assert found.found[0]
     assert 0 < found.distance[0] < 1e-12
@@ -74,10 +84,11 @@ def test_just_before_the_threshold_nothing_changes(band):
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6, -1e9])
-def test_rounding_does_not_hide_the_change(offset):
+@pytest.mark.parametrize("kind", ONE_LINE)
+def test_rounding_does_not_hide_the_change(kind, offset):
     X, y = rows(120)
     X = X + offset
-    model = MELC(n_init=1, random_state=0).fit(X, y)
+    model = clone(ONE_LINE[kind]).fit(X, y)
     found = nearest_change(model, X)
     assert found.found.all()
     np.testing.assert_array_equal(model.predict(found.rows), found.labels)
@@ -87,14 +98,15 @@ def test_rounding_does_not_hide_the_change(offset):
 def test_only_the_chosen_features_change(band):
     model, X = band
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    named = MELC(n_init=2, random_state=0).fit(frame, rows()[1])
+    named = clone(model).fit(frame, rows()[1])
     found = nearest_change(named, frame, features=["b"])
     assert not found.changes[:, [0, 2]].any()
     assert np.all(found.labels != model.predict(X))
     assert np.all(found.distance >= nearest_change(model, X).distance)
     np.testing.assert_allclose(found.changes, nearest_change(model, X, features=[1]).changes, rtol=1e-9)
-    apart = np.abs((X @ model.coef_[0])[:, None] - model.thresholds_).min(axis=1)
-    np.testing.assert_allclose(np.abs(found.changes[:, 1]), apart / abs(model.coef_[0, 1]), rtol=1e-9)
+    (line,) = model.lines_
+    apart = np.abs((X @ line.direction)[:, None] - line.thresholds).min(axis=1)
+    np.testing.assert_allclose(np.abs(found.changes[:, 1]), apart / abs(line.direction[1]), rtol=1e-9)
 
 
 def test_what_cannot_change_is_not_found(band):
@@ -141,9 +153,10 @@ def test_pipelines_frames_and_sparse_rows(band):
     np.testing.assert_allclose(nearest_change(model, sparse.csr_array(X)).changes, expected.changes, rtol=1e-12)
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
     for scaler in (StandardScaler(), MinMaxScaler()):
-        pipeline = make_pipeline(scaler, MELC(n_init=2, random_state=0)).fit(frame, rows()[1])
+        pipeline = make_pipeline(scaler, clone(model)).fit(frame, rows()[1])
         found = nearest_change(pipeline, frame)
-        np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-3)
+        scaled = nearest_change(pipeline[-1], pipeline[:-1].transform(frame))
+        np.testing.assert_allclose(found.distance, scaled.distance, rtol=1e-6)
         after = pipeline.predict(pd.DataFrame(found.rows, columns=["a", "b"]))
         np.testing.assert_array_equal(after, found.labels)
         assert np.all(after != pipeline.predict(frame))
@@ -191,7 +204,7 @@ def test_a_search_comes_close_to_brute_force(case):
     assert np.max(ratios) < 1.001
 
 
-def test_a_search_for_a_class(band):
+def test_a_search_for_a_class():
     X, y = several_classes()
     model = MELC(n_init=2, random_state=0).fit(X, y)
     found = nearest_change(model, X[:60], to=2)

@@ -1,9 +1,12 @@
 """The kernel widths of the class densities: Silverman's, and those that outliers do not widen."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from melc import MELC
+from melc.fit import projection
 
 
 def two_classes(n=400, seed=0):
@@ -21,18 +24,22 @@ def naive_robust_variance(z, n):
     return (4 / (3 * n)) ** 0.4 * np.clip(bulk, 0.01 * sigma, sigma) ** 2
 
 
-def variances_of(model):
-    return [density.variance for density in model.decisions_[0].densities]
+def fitted_with_variances(X, y, weights=None, **settings):
+    """A fitted model, and the kernel variances of the densities of both classes along its direction."""
+    with mock.patch.object(projection, "tabulate", side_effect=projection.tabulate) as tabulated:
+        model = MELC(random_state=0, **settings).fit(X, y, weights)
+    (formula,) = tabulated.call_args.args
+    return model, [density.variance for density in formula.densities]
 
 
 @pytest.mark.parametrize("far", [1.0, 20.0, 1e6])
 def test_robust_widths_are_those_of_the_definition(far):
     X, y = two_classes()
     X[::20] *= far
-    model = MELC(random_state=0).fit(X, y)
+    model, variances = fitted_with_variances(X, y)
     z = X @ model.coef_[0]
     expected = [naive_robust_variance(z[y == c], np.sum(y == c)) for c in (0, 1)]
-    np.testing.assert_allclose(variances_of(model), expected, rtol=1e-9)
+    np.testing.assert_allclose(variances, expected, rtol=1e-9)
 
 
 def test_outliers_do_not_move_the_threshold():
@@ -51,15 +58,15 @@ def test_a_bulk_of_one_point_tells_of_no_width():
     rng = np.random.default_rng(1)
     z = np.where(rng.random(600) < 0.95, 0.0, rng.normal(size=600))
     X, y = np.column_stack([z]), (rng.random(600) < 0.5).astype(int)
-    robust, silverman = (MELC(random_state=0, bandwidth=rule).fit(X, y) for rule in ("robust", "silverman"))
-    np.testing.assert_array_equal(variances_of(robust), variances_of(silverman))
+    robust, silverman = (fitted_with_variances(X, y, bandwidth=rule)[1] for rule in ("robust", "silverman"))
+    np.testing.assert_array_equal(robust, silverman)
 
 
 def test_weights_are_copies_in_robust_widths():
     X, y = two_classes(200)
     X[::10] *= 30
     copies = np.random.default_rng(4).integers(1, 4, size=len(y))
-    weighted = MELC(random_state=0).fit(X, y, sample_weight=copies)
-    repeated = MELC(random_state=0).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
-    np.testing.assert_allclose(variances_of(weighted), variances_of(repeated), rtol=1e-6)
+    weighted, variances = fitted_with_variances(X, y, copies)
+    repeated, same = fitted_with_variances(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(variances, same, rtol=1e-6)
     np.testing.assert_allclose(weighted.thresholds_, repeated.thresholds_, rtol=1e-6)

@@ -12,6 +12,7 @@ from melc.export import from_json, to_json
 from melc.fit.coordinates import Coordinates
 from melc.fit.selection import Judge, _systematic
 from melc.fit.width import GAMMAS
+from test_fit_bandwidth import fitted_with_variances
 
 
 def normal(n=300, d=4, seed=0, shift=1.0):
@@ -103,17 +104,17 @@ def test_weights_are_copies():
 
 def test_bandwidths_of_the_densities():
     X, y = normal(n=400)
-    silverman, pooled, fixed = (
-        MELC(random_state=0, bandwidth=bandwidth).fit(X, y) for bandwidth in ("silverman", "pooled", 0.25)
+    (silverman, silverman_variances), (pooled, pooled_variances), (_, fixed_variances) = (
+        fitted_with_variances(X, y, bandwidth=bandwidth) for bandwidth in ("silverman", "pooled", 0.25)
     )
     z = X @ silverman.coef_[0]
     counts, variances = np.bincount(y), [np.var(z[y == c]) for c in (0, 1)]
-    for c, density in enumerate(silverman.decisions_[0].densities):
-        assert density.variance == pytest.approx((4 / (3 * counts[c])) ** 0.4 * variances[c], rel=1e-6)
+    for c, variance in enumerate(silverman_variances):
+        assert variance == pytest.approx((4 / (3 * counts[c])) ** 0.4 * variances[c], rel=1e-6)
     number = 2 / np.sum(1 / counts)
-    for density in pooled.decisions_[0].densities:
-        assert density.variance == pytest.approx((4 / (3 * number)) ** 0.4 * np.mean(variances), rel=1e-6)
-    assert [density.variance for density in fixed.decisions_[0].densities] == [0.0625, 0.0625]
+    for variance in pooled_variances:
+        assert variance == pytest.approx((4 / (3 * number)) ** 0.4 * np.mean(variances), rel=1e-6)
+    assert fixed_variances == [0.0625, 0.0625]
     np.testing.assert_array_equal(silverman.coef_, pooled.coef_)
     for bad in (0.0, -1.0, "wide"):
         with pytest.raises(ValueError, match="bandwidth"):

@@ -1,5 +1,6 @@
 """Bootstrap and permutation test: what they return, that mirrors and units do not matter, and what is refused."""
 
+import copy
 import warnings
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from melc.inference.alignment import Lines, divergences_of
 from melc.inference.intervals import accuracy_interval, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
 from melc.inference.validation import accuracy_of, folds_of
+from melc.model.curve import Curve
 
 
 def band(n=150, seed=0):
@@ -59,8 +61,8 @@ def test_the_intervals_have_the_shapes_of_the_model(fitted):
     assert found.divergence.estimate < model.divergence_  # which is biased upward
     assert 0.5 < found.accuracy.low < found.accuracy.estimate < found.accuracy.high < 1
     assert found.same_optimum == 1
-    assert found.importances is None
-    assert found.line_shares is None
+    np.testing.assert_array_equal(found.importances.estimate, model.importances_)
+    assert found.line_shares.tolist() == [1]
 
 
 def test_a_resample_by_weights_is_one_by_repeated_rows():
@@ -120,12 +122,9 @@ def test_the_intervals_follow_the_units_of_the_features():
 def test_alignment_undoes_a_mirror():
     X, y = band()
     model = short().fit(X, y)
-    mirrored = clone(model).fit(X, y)
-    mirrored.coef_ = -model.coef_
-    decision = model.decisions_[0]
-    mirrored.decisions_ = [
-        type(decision)(decision.densities, 0.0, -decision.thresholds[::-1], decision.codes[::-1], None)
-    ]
+    mirrored, (line,) = copy.copy(model), model.lines_
+    curve = Curve(-line.curve.knots[::-1], line.curve.log_odds[::-1])
+    mirrored.lines_ = [replace(line, direction=-line.direction, curve=curve)]
     (aligned,) = Lines.of(model, X, np.ones(len(X))).beside(mirrored)
     np.testing.assert_allclose(aligned.coef, model.coef_[0], atol=1e-12)
     np.testing.assert_allclose(aligned.thresholds, model.thresholds_, atol=1e-12)
@@ -162,13 +161,13 @@ def test_additive_models():
     X, y = band()
     model = AdditiveMELC(random_state=0).fit(X, y)
     found = bootstrap(model, X, y, n=20, random_state=0)
-    assert found.coef.low.shape == model.coef_.shape
+    assert found.coef.low.shape == model.directions_.shape
     assert found.line_shares.shape == (len(model.lines_),)
     assert found.line_shares.max() == 1
     known = found.line_shares >= 0.25
     assert np.isfinite(found.coef.low[known]).all()
     assert np.isinf(found.coef.low[found.line_shares < 0.25]).all()
-    assert not found.coef.low[known][model.coef_[known] == 0].any()
+    assert not found.coef.low[known][model.directions_[known] == 0].any()
     np.testing.assert_array_equal(found.importances.estimate, model.importances_)
     assert np.all((found.importances.low >= 0) & (found.importances.low <= found.importances.high))
     assert 0 < found.same_optimum <= found.line_shares.mean()
@@ -176,11 +175,25 @@ def test_additive_models():
     assert permutation_test(model, X, y, n=9, random_state=0).p_value == 0.1
 
 
+def test_only_a_single_line_may_change_its_features():
+    X, y = band()
+    one = AdditiveMELC(max_lines=1, features_per_line=1, full_lines="never", random_state=0).fit(X, y)
+    several = AdditiveMELC(random_state=0).fit(X, y)
+    alike = np.abs(np.corrcoef((X @ one.directions_.T).T, (X @ several.directions_.T).T)[0, 1:])
+    (aligned,) = Lines.of(one, X, np.ones(len(X))).beside(several)
+    assert aligned.correlation == pytest.approx(alike.max())
+    same = [line.features.tolist() == one.lines_[0].features.tolist() for line in several.lines_]
+    assert not all(same)
+    assert [each is not None for each in Lines.of(several, X, np.ones(len(X))).beside(one)] == same
+    found = bootstrap(one, X, y, n=20, random_state=0)
+    assert found.line_shares.tolist() == [1]
+    assert "\nweights\n" in found.summary()
+
+
 def test_log_odds_that_are_all_the_same_have_no_divergence():
     X, y = band()
     model = AdditiveMELC(random_state=0).fit(X, y)
-    line = replace(model.lines_[0], knots=np.array([0.0]), log_odds=np.array([0.0]))
-    model.lines_, model.coef_ = [line], model.coef_[:1]
+    model.lines_ = [replace(model.lines_[0], curve=Curve(np.zeros(1), np.zeros(1)))]
     codes = (y == "outside").astype(int)
     assert divergences_of(model, X, codes, np.ones(len(y))).tolist() == [0.0]
 

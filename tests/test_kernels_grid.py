@@ -9,8 +9,8 @@ import naive
 from melc import kernels
 from melc.data.memory import MemoryRows
 from melc.fit import validation
-from melc.model.crossings import _search_grid
-from melc.model.density import Density, gauss_nodes
+from melc.fit.crossings import search_grid
+from melc.fit.density import Density, gauss_nodes
 from melc.objective.pairwise import ExactDivergence
 from test_objective_moments import CHARACTERS, _draw
 
@@ -211,7 +211,7 @@ def test_points_are_thinned_as_one_by_one(kind):
 def test_the_grid_for_thresholds_is_the_slow_one(n, bandwidth):
     rng = np.random.default_rng(n)
     supports = [np.unique(rng.normal(size=n) + 3 * c) for c in (0, 1)]
-    found = _search_grid(tuple(Density(s, np.full(len(s), 1 / len(s)), bandwidth**2) for s in supports))
+    found = search_grid(tuple(Density(s, np.full(len(s), 1 / len(s)), bandwidth**2) for s in supports))
     expected = naive.search_grid(supports, bandwidth)
     assert np.all(np.diff(found) > 0)
     # Points that rounding parts may be one or two there and here; every point of one has its like in the other.

@@ -1,9 +1,7 @@
 """Displays show the fitted model: the artists drawn are compared with its attributes, not with stored images."""
 
-import pickle
 import subprocess
 import sys
-from dataclasses import replace
 
 import matplotlib
 
@@ -20,11 +18,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from melc import MELC
-from melc.model.decision import Decision
-from melc.model.density import Density
+from melc import MELC, AdditiveMELC
+from melc.model.curve import Curve
+from melc.model.line import Line
 from melc.model.units import fitted_model
-from melc.plotting import ConvergenceDisplay, ProjectionDisplay, WeightsDisplay
+from melc.plotting import ConvergenceDisplay, LinePanels, ProjectionDisplay, WeightsDisplay
 from melc.plotting.common import CLASS_COLOURS, shortened
 
 
@@ -47,6 +45,11 @@ def model(data):
     return MELC(n_init=2, random_state=0).fit(*data)
 
 
+@pytest.fixture(scope="module")
+def lines(data):
+    return AdditiveMELC(max_lines=3, full_lines="never", random_state=0).fit(*data)
+
+
 def legend_of(display):
     return [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
@@ -60,7 +63,9 @@ class TestProjectionDisplay:
     def test_very_many_classes_are_plotted_one_at_a_time(self):
         X, y = np.arange(306.0)[:, None], np.repeat(np.arange(51), 6)
         many = MELC(n_init=1, random_state=0, max_iter=1).fit(X, y)
-        with pytest.raises(ValueError, match=r"51 projections, and at most 50 .* set class_label"):
+        with pytest.raises(
+            ValueError, match=r"51 lines, and at most 50 .* set line to the number of one, from 1 to 51"
+        ):
             ProjectionDisplay.from_estimator(many)
         assert ProjectionDisplay.from_estimator(many, class_label=7).labels == ("rest", "7")
 
@@ -75,10 +80,16 @@ class TestProjectionDisplay:
         assert legend.x1 <= figure.x1
         assert display.ax_.title.get_window_extent().y0 >= legend.y1 - 5  # a legend has an invisible margin
 
-    def test_curves_are_the_densities_of_the_model(self, model):
-        display = ProjectionDisplay.from_estimator(model)
-        for line, density in zip(display.lines_, model.decisions_[0].densities, strict=True):
-            np.testing.assert_allclose(line.get_ydata(), np.exp(density.log(line.get_xdata())))
+    @pytest.mark.parametrize("kind", ["model", "lines"])
+    def test_curves_are_the_densities_of_the_line(self, kind, request):
+        line = request.getfixturevalue(kind).lines_[0]
+        display = ProjectionDisplay.from_estimator(request.getfixturevalue(kind), line=1)
+        for drawn, density in zip(display.lines_, line.densities, strict=True):
+            z, heights = drawn.get_data()
+            assert set(line.places) <= set(z)
+            np.testing.assert_allclose(heights[np.isin(z, line.places)], density, atol=1e-12)
+            # Between the places it is smooth, and between the densities there.
+            np.testing.assert_allclose(heights, np.interp(z, line.places, density), atol=0.02 * density.max())
 
     def test_curves_hold_nearly_all_mass(self, model):
         display = ProjectionDisplay.from_estimator(model)
@@ -150,66 +161,84 @@ class TestProjectionDisplay:
         np.testing.assert_array_equal(display.thresholds, pipeline[-1].thresholds_)
         assert f"misclassified ({np.sum(pipeline.predict(X) != y)} of 300)" in legend_of(display)
 
-    def test_thresholds_far_outside_do_not_squeeze_the_picture(self):
-        densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([0.5]), np.ones(1), 1.1))
-        codes = np.array([0, 1, 0], dtype=np.int8)
-        decision = Decision(densities, 0.0, np.array([0.3, 900.0]), codes)
-        display = ProjectionDisplay.from_estimator(_fitted_like(decision))
-        assert display.ax_.get_xlim()[1] < 10
+    def test_outliers_do_not_squeeze_the_picture(self):
+        rng = np.random.default_rng(0)
+        X = np.concatenate([rng.normal(size=(4000, 1)), rng.normal(2, 1, size=(4000, 1)), [[-1e4], [1e4]]])
+        display = ProjectionDisplay.from_estimator(MELC(n_init=1, random_state=0).fit(X, np.arange(8002) >= 4000))
+        assert np.abs(display.ax_.get_xlim()).max() < 10
+
+    def test_thresholds_outside_the_picture_are_counted(self):
+        line = _line([0.3, 900.0], places=np.linspace(-3, 4, 81))
+        display = ProjectionDisplay.from_estimator(_fitted_like(line))
+        assert display.ax_.get_xlim() == (-3, 4)
         assert any("1 threshold outside the plot" in text.get_text() for text in display.ax_.texts)
 
     def test_unequal_priors_scale_the_curves_so_that_they_cross_at_the_threshold(self):
-        densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([2.0]), np.ones(1), 1.0))
-        threshold = 1 - np.log(3) / 2  # where f₊/f₋ = exp(2z − 2) is 1/3
-        decision = Decision(densities, np.log(3), np.array([threshold]), np.array([0, 1], dtype=np.int8))
-        display = ProjectionDisplay.from_estimator(_fitted_like(decision))
+        rng = np.random.default_rng(0)
+        X, y = np.concatenate([rng.normal(size=3000), rng.normal(2, 1, size=3000)])[:, None], np.arange(6000) >= 3000
+        display = ProjectionDisplay.from_estimator(MELC(n_init=1, random_state=0, priors=[0.25, 0.75]).fit(X, y))
+        (threshold,) = display.thresholds
+        assert threshold == pytest.approx(1 - np.log(3) / 2, abs=0.1)  # where f₊/f₋ = exp(2z − 2) is 1/3
+        assert display.priors == pytest.approx((0.25, 0.75))
         first, second = (np.interp(threshold, display.grid, h) for h in display.heights)
-        assert first == pytest.approx(second, rel=1e-3)
+        assert first == pytest.approx(second, rel=0.05)
         assert display.ax_.get_ylabel() == "prior × density"
 
-    def test_one_projection_a_class(self):
-        decisions = [_decision(0.5), _decision(1.5), _decision(2.5)]
-        model = _fitted_like(*decisions, classes=["a", "b", "c"])
-        display = ProjectionDisplay.from_estimator(model, class_label="b")
-        assert display.labels == ("rest", "b")
-        assert display.thresholds == decisions[1].thresholds
-        with pytest.raises(ValueError, match=r"set class_label to one of \['a', 'b', 'c'\]"):
-            WeightsDisplay.from_estimator(model)
+    def test_one_line_a_class(self):
+        lines = [_line([0.5], 0), _line([1.5], 1), _line([2.5], 2)]
+        model = _fitted_like(*lines, classes=["a", "b", "c"])
+        for choice in ({"class_label": "b"}, {"line": 2}, {"class_label": "b", "line": 2}):
+            display = ProjectionDisplay.from_estimator(model, **choice)
+            assert display.labels == ("rest", "b")
+            assert display.thresholds == lines[1].thresholds
         with pytest.raises(ValueError, match=r"class_label='z' is not a class of the model; choose one of \['a', 'b'"):
             ProjectionDisplay.from_estimator(model, class_label="z")
+        for choice in ({"line": 0}, {"line": 4}):
+            with pytest.raises(ValueError, match=f"line={choice['line']}, but there are the lines 1 to 3"):
+                WeightsDisplay.from_estimator(model, **choice)
+        with pytest.raises(ValueError, match="line=1, but there are the lines 2 to 2"):
+            ProjectionDisplay.from_estimator(model, class_label="b", line=1)
 
-    def test_all_projections_of_several_classes(self):
-        decisions = [_decision(0.5), _decision(1.5), _decision(2.5)]
-        model = _fitted_like(*decisions, classes=["a", "b", "c"])
+    def test_all_lines_of_several_classes(self):
+        lines = [_line([0.5], 0), _line([1.5], 1), _line([2.5], 2)]
+        model = _fitted_like(*lines, classes=["a", "b", "c"])
         shown = ProjectionDisplay.from_estimator(model, np.array([[0.0], [3.0]]), ["a", "c"], title="Everything")
         assert [display.labels for display in shown.displays] == [("rest", "a"), ("rest", "b"), ("rest", "c")]
-        for display, ax, decision in zip(shown.displays, shown.axes_, decisions, strict=True):
+        for display, ax, line in zip(shown.displays, shown.axes_, lines, strict=True):
             assert display.ax_ is ax
-            assert display.threshold_lines_[0].get_xdata()[0] == decision.thresholds[0]
-        assert [ax.get_title() for ax in shown.axes_] == [f"{label} against the rest" for label in "abc"]
+            assert display.threshold_lines_[0].get_xdata()[0] == line.thresholds[0]
+        names = [f"line {k} ({label} against the rest)" for k, label in enumerate("abc", 1)]
+        for name, ax in zip(names, shown.axes_, strict=True):
+            assert ax.get_title() == f"z = 1 x0\n{name}, importance 1"
+        assert [ax.get_title() for ax in WeightsDisplay.from_estimator(model).axes_] == names
         assert shown.figure_.get_suptitle() == "Everything"
         figure, axes = plt.subplots(1, 3)
         assert ProjectionDisplay.from_estimator(model, ax=axes).figure_ is figure
-        with pytest.raises(ValueError, match=r"3 projections, but ax has 1 axes: .* or set class_label"):
+        empty = matplotlib.figure.Figure()
+        assert ProjectionDisplay.from_estimator(model, ax=empty).axes_.tolist() == empty.axes
+        with pytest.raises(ValueError, match=r"3 lines are shown, but ax has 1 axes: .* or show fewer"):
             ProjectionDisplay.from_estimator(model, ax=axes[0])
 
+    def test_rows_on_the_other_side_of_one_of_several_lines_are_not_called_misclassified(self, lines, data):
+        X, y = data
+        shown = ProjectionDisplay.from_estimator(lines, X, y)
+        assert isinstance(shown, LinePanels)
+        assert len(shown.displays) == len(lines.lines_) > 1
+        for display, line in zip(shown.displays, lines.lines_, strict=True):
+            wrong = np.sum((line.curve.at(X @ line.direction) > 0) != (y == "outside"))
+            assert legend_of(display)[-1] == f"on the other side ({wrong} of 300)"
+
     def test_narrow_bands_keep_their_label(self):
-        places = np.array([-2.0, 0.0, 1.0, 2.0])
-        densities = (Density(places[:1], np.ones(1), 1.0), Density(places[-1:], np.ones(1), 1.0))
-        thresholds, codes = np.array([0.0, 0.05, 1.0]), np.array([0, 1, 0, 1], dtype=np.int8)
-        display = ProjectionDisplay.from_estimator(
-            _fitted_like(Decision(densities, 0.0, thresholds, codes), classes=["left", "right"])
-        )
+        line = _line([0.0, 0.05, 1.0], places=np.linspace(-5, 5, 81))
+        display = ProjectionDisplay.from_estimator(_fitted_like(line, classes=["left", "right"]))
         written = {round(float(text.get_position()[0]), 3): text for text in display.ax_.texts}
         assert [text.get_text() for _, text in sorted(written.items())] == ["left", "right", "left", "right"]
         assert written[0.025].get_rotation() == 90
         assert written[0.525].get_rotation() == 0
 
     def test_names_of_many_narrow_bands_do_not_cover_each_other(self):
-        densities = (Density(np.array([0.0]), np.ones(1), 1.0), Density(np.array([0.0]), np.ones(1), 1.1))
-        thresholds, codes = np.linspace(-1, 1, 999), np.arange(1000) % 2
-        decision = Decision(densities, 0.0, thresholds, codes.astype(np.int8))
-        display = ProjectionDisplay.from_estimator(_fitted_like(decision, classes=["a", "b" * 1000]))
+        line = _line(np.linspace(-1, 1, 999), places=np.linspace(-3, 3, 81))
+        display = ProjectionDisplay.from_estimator(_fitted_like(line, classes=["a", "b" * 1000]))
         places = np.sort([text.get_position()[0] for text in display.ax_.texts])
         assert 10 < len(places) < 40
         assert np.diff(places).min() > 0.02 * np.ptp(display.grid)
@@ -257,7 +286,7 @@ def test_several_classes_as_fitted():
     fitted = MELC(n_init=2, tol=1e-3, random_state=0).fit(X, y)
     display = ProjectionDisplay.from_estimator(fitted, X, y, class_label=1)
     z = X @ fitted.coef_[1]
-    wrong = np.sum(fitted.decisions_[1].classify(z) != (y == 1))
+    wrong = np.sum((fitted.lines_[1].curve.at(z) > 0) != (y == 1))
     assert legend_of(display)[-1] == f"misclassified ({wrong} of 150)"
     np.testing.assert_allclose(
         np.abs(WeightsDisplay.from_estimator(fitted, class_label=1).weights),
@@ -297,21 +326,20 @@ class TestWeightsDisplay:
         np.testing.assert_allclose(display.weights, expected[np.argsort(-np.abs(expected))])
         assert display.ax_.get_xlabel().count("standard deviation") == 1
 
-    def test_a_model_without_standard_deviations_shows_its_weights(self, model):
-        older = pickle.loads(pickle.dumps(model))
-        del older.feature_spread_
-        display = WeightsDisplay.from_estimator(older)
-        np.testing.assert_array_equal(display.weights, sorted(model.coef_[0], key=abs, reverse=True))
-        assert display.ax_.get_xlabel() == "weight in v"
+    def test_lines_of_some_features_show_these(self, lines):
+        shown = WeightsDisplay.from_estimator(lines, feature_names=["a", "b", "c"])
+        for display, line in zip(shown.displays, lines.lines_, strict=True):
+            assert sorted(display.names) == [["a", "b", "c"][j] for j in line.features]
+            assert display.n_hidden == 0
+        assert len(shown.displays[0].names) == 2
 
     def test_arrows_name_classes_only_if_one_threshold_decides(self, model):
         assert len(model.thresholds_) == 2
         assert "→" not in WeightsDisplay.from_estimator(model).ax_.get_xlabel()
-        one = WeightsDisplay.from_estimator(_fitted_like(_decision(0.5), classes=["low", "high"]))
-        assert one.ax_.get_xlabel() == "← low     weight in v     high →"
-        swapped = replace(_decision(0.5), codes=np.array([1, 0], dtype=np.int8))
-        other = WeightsDisplay.from_estimator(_fitted_like(swapped, classes=["low", "high"]))
-        assert other.ax_.get_xlabel() == "← high     weight in v     low →"
+        one = WeightsDisplay.from_estimator(_fitted_like(_line([0.5]), classes=["low", "high"]))
+        assert one.ax_.get_xlabel() == "← low     weight × standard deviation     high →"
+        other = WeightsDisplay.from_estimator(_fitted_like(_line([0.5], first=1), classes=["low", "high"]))
+        assert other.ax_.get_xlabel() == "← high     weight × standard deviation     low →"
 
     def test_bars_have_colours_of_classes_only_if_one_threshold_decides(self, model):
         grey = {bar.get_facecolor() for bar in WeightsDisplay.from_estimator(model).bars_}
@@ -408,9 +436,17 @@ class TestConvergenceDisplay:
                 run.history[-1] for run in search.best_estimator_[-1].results_
             ]
 
-    def test_a_model_without_runs_says_so(self):
-        with pytest.raises(ValueError, match="no record of its runs"):
-            ConvergenceDisplay.from_estimator(_fitted_like(_decision(0.5)))
+    def test_of_several_classes_all_are_shown(self):
+        X, y = load_iris(return_X_y=True)
+        fitted = MELC(n_init=2, tol=1e-3, random_state=0).fit(X, y)
+        shown = ConvergenceDisplay.from_estimator(fitted)
+        for display, runs in zip(shown.displays, fitted.results_, strict=True):
+            assert [line.get_ydata()[-1] for line in display.lines_] == [run.history[-1] for run in runs]
+
+    def test_a_model_without_runs_says_so(self, lines):
+        for model in (_fitted_like(_line([0.5])), lines):
+            with pytest.raises(ValueError, match=f"The {type(model).__name__} has no record of runs"):
+                ConvergenceDisplay.from_estimator(model)
 
 
 @pytest.mark.parametrize(("display", "n_named"), [(ProjectionDisplay, 6), (WeightsDisplay, 4), (ConvergenceDisplay, 1)])
@@ -420,8 +456,7 @@ def test_dollars_are_drawn_as_they_are(display, n_named, classes):
     X.columns = ["$a$", "cost in $", "$x_1$", "{$^$}"]
     labels = np.array(classes)[np.minimum(y, len(classes) - 1)]
     model = MELC(n_init=1, random_state=0).fit(X, labels)
-    given = {"class_label": classes[0]} if len(classes) > 2 and display is not ProjectionDisplay else {}
-    figure = display.from_estimator(model, title="$title$", **given).figure_
+    figure = display.from_estimator(model, title="$title$").figure_
     figure.draw_without_rendering()
     texts = [text for text in figure.findobj(matplotlib.text.Text) if "$" in text.get_text()]
     assert not [text.get_text() for text in texts if text.get_parse_math()]
@@ -441,21 +476,34 @@ def test_matplotlib_is_imported_only_when_something_is_drawn():
     assert done.stdout.strip() == "False"
 
 
-def _decision(threshold):
-    densities = (
-        Density(np.array([threshold - 1]), np.ones(1), 1.0),
-        Density(np.array([threshold + 1]), np.ones(1), 1.0),
+def _line(thresholds, class_index=1, *, places=None, first=0):
+    """Return a line along the only feature with given thresholds, of which the lowest interval has code ``first``."""
+    ends = np.concatenate([[thresholds[0] - 1], thresholds, [thresholds[-1] + 1]])
+    middles = (ends[:-1] + ends[1:]) / 2
+    signs = np.where((np.arange(len(middles)) + first) % 2, 1.0, -1.0)
+    # A curve that rises is positive above the knot at which it is zero.
+    zeros = np.where(signs[1:] > 0, np.nextafter(thresholds, -np.inf), thresholds)
+    knots, order = np.append(middles, zeros), np.argsort(np.append(middles, zeros))
+    places = np.linspace(thresholds[0] - 4, thresholds[0] + 4, 81) if places is None else places
+    bells = [np.exp(-0.5 * (places - thresholds[0] - shift) ** 2) / np.sqrt(2 * np.pi) for shift in (-1, 1)]
+    return Line(
+        direction=np.ones(1),
+        curve=Curve(knots[order], np.append(signs, np.zeros(len(zeros)))[order]),
+        class_index=class_index,
+        importance=1.0,
+        feature_importances=np.ones(1),
+        counts=np.ones((len(middles), 2)),
+        places=places,
+        densities=np.array(bells),
     )
-    return Decision(densities, 0.0, np.array([threshold]), np.array([0, 1], dtype=np.int8))
 
 
-def _fitted_like(*decisions, classes=(0, 1)):
-    """Return a model with given decisions, for cases that are hard to reach with data."""
+def _fitted_like(*lines, classes=(0, 1)):
+    """Return a model with given lines, for cases that are hard to reach with data."""
     model = MELC()
-    model.classes_ = np.array(classes)
-    model.decisions_ = list(decisions)
-    model.coef_ = np.ones((len(decisions), 1))
-    model.n_features_in_ = 1
+    model.classes_, model.lines_ = np.array(classes), list(lines)
+    model.intercepts_ = np.zeros(len(lines))
+    model.feature_mean_, model.feature_spread_, model.n_features_in_ = np.zeros(1), np.ones(1), 1
     return model
 
 

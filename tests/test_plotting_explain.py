@@ -146,15 +146,26 @@ class TestIntervals:
 
     def test_lines_that_were_found_too_rarely(self, lines):
         found = bootstrap(lines, X, SPECIES, n=20, random_state=0)
-        unknown = np.full(lines.coef_.shape, np.inf)
+        unknown = np.full(lines.directions_.shape, np.inf)
         rare = replace(found, coef=replace(found.coef, low=-unknown, high=unknown))
         for k, result in itertools.product(range(len(lines.lines_)), (found, rare)):
-            display = IntervalsDisplay.from_bootstrap(result, line=k)
+            display = IntervalsDisplay.from_bootstrap(result, line=k + 1)
             assert np.isfinite(display.ax_.get_xlim()).all()
             assert len(display.names) == len(lines.lines_[k].features)
             if result is rare:  # from one edge to the other, so that it does not look like an interval
                 ends = [line[:, 0].tolist() for line in display.bars_[1].get_segments()]
                 assert ends == [list(display.ax_.get_xlim())] * len(display.names)
+
+    def test_without_a_choice_all_lines_are_panels(self, lines):
+        found = bootstrap(lines, X, SPECIES, n=20, random_state=0)
+        shown = IntervalsDisplay.from_bootstrap(found, title="all lines")
+        assert [ax.get_title() for ax in shown.axes_] == [f"line {k + 1}" for k in range(len(lines.lines_))]
+        for k, display in enumerate(shown.displays):
+            np.testing.assert_array_equal(display.weights, IntervalsDisplay.from_bootstrap(found, line=k + 1).weights)
+            plt.close()
+        single = bootstrap(MELC(n_init=1, tol=1e-3, random_state=0).fit(X, SPECIES), X, SPECIES, n=20, random_state=0)
+        titles = [ax.get_title() for ax in IntervalsDisplay.from_bootstrap(single).axes_]
+        assert titles == [f"line {k + 1} ({k} against the rest)" for k in range(3)]
 
     def test_an_infinite_limit_of_a_constant_feature_is_no_matter(self):
         rows = np.column_stack([X.to_numpy(), np.full(len(X), 3.0)])
@@ -162,11 +173,12 @@ class TestIntervals:
         unknown = np.full(found.coef.low.shape, np.inf)
         rare = replace(found, coef=replace(found.coef, low=-unknown, high=unknown))
         with np.errstate(invalid="raise"):
-            assert "x4" not in IntervalsDisplay.from_bootstrap(rare).names
+            assert "x4" not in [name for k in (1, 2) for name in IntervalsDisplay.from_bootstrap(rare, line=k).names]
         assert "no interval" in rare.summary()
         assert "inf" not in rare.summary()
 
     def test_a_line_that_is_not_there(self, model):
         found = bootstrap(model, X, TWO, n=20, random_state=0)
-        with pytest.raises(ValueError, match="line=1, but the model has 1 directions"):
-            IntervalsDisplay.from_bootstrap(found, line=1)
+        for number in (0, 2):
+            with pytest.raises(ValueError, match=f"line={number}, but there are the lines 1 to 1"):
+                IntervalsDisplay.from_bootstrap(found, line=number)

@@ -1,4 +1,4 @@
-"""Displays of an additive model show its lines: artists are compared with the model, not with stored images."""
+"""Displays of lines show those of the model: artists are compared with the model, not with stored images."""
 
 import matplotlib
 
@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from melc import MELC, AdditiveMELC
 from melc.model.units import fitted_model
-from melc.plotting import ConvergenceDisplay, LinesDisplay, PlaneDisplay, ProjectionDisplay, WeightsDisplay
+from melc.plotting import LinesDisplay, PlaneDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,13 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     return AdditiveMELC(max_lines=5, random_state=0, full_lines="never").fit(*data)
+
+
+@pytest.fixture(scope="module")
+def melc(data):
+    """A model with one line, of two features, whose intercept is not zero."""
+    X, y = data
+    return MELC(n_init=1, random_state=0, priors=[0.4, 0.6]).fit(X[:, :2], y)
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +73,8 @@ class TestLinesDisplay:
         assert len(display.curves_) == len(model.lines_) > 2
         for curve, line in zip(display.curves_, by_importance(model), strict=True):
             z, values = curve.get_data()
-            np.testing.assert_allclose(values, line.at(z))
-            assert set(line.knots) <= set(z)
+            np.testing.assert_allclose(values, line.curve.at(z))
+            assert set(line.curve.knots) <= set(z)
 
     def test_thresholds_stand_where_the_lines_have_them(self, model):
         display = LinesDisplay.from_estimator(model)
@@ -80,8 +87,8 @@ class TestLinesDisplay:
         strongest = line.features[np.argmax(line.feature_importances[line.features])]
         name = ["age", "pulse", "dose", "noise"][strongest]
         title = display.axes_[0].get_title()
-        assert title.startswith(f"z = {line.coef[strongest]:.2g} {name}")
-        number = [other is line for other in model.lines_].index(True)
+        assert title.startswith(f"z = {line.direction[strongest]:.2g} {name}")
+        number = 1 + [other is line for other in model.lines_].index(True)
         assert title.endswith(f"\nline {number}, importance {line.importance:.2g}")
 
     def test_a_line_of_all_features_names_the_strongest(self, full):
@@ -98,7 +105,7 @@ class TestLinesDisplay:
     def test_given_rows_are_shown_as_histograms(self, model, data):
         X, y = data
         panel = LinesDisplay.from_estimator(model, X, y).panels[0]
-        z = X @ panel.line.coef
+        z = X @ panel.line.direction
         for label, heights in zip(["inside", "outside"], panel.heights, strict=True):
             np.testing.assert_allclose(heights, np.histogram(z[y == label], panel.edges)[0] / np.sum(y == label))
         assert len(z[(z >= panel.edges[0]) & (z <= panel.edges[-1])]) / len(z) > 0.98
@@ -116,8 +123,8 @@ class TestLinesDisplay:
         limits = {ax.get_ylim() for ax in LinesDisplay.from_estimator(model).axes_}
         assert len(limits) == 1
         low, high = limits.pop()
-        assert low < min(line.log_odds.min() for line in model.lines_)
-        assert high > max(line.log_odds.max() for line in model.lines_)
+        assert low < min(line.curve.log_odds.min() for line in model.lines_)
+        assert high > max(line.curve.log_odds.max() for line in model.lines_)
 
     def test_less_important_lines_are_counted(self, model):
         display = LinesDisplay.from_estimator(model, max_lines=1)
@@ -141,7 +148,7 @@ class TestLinesDisplay:
         assert display.figure_ is figure
         assert len(plt.get_fignums()) == 1
         assert figure.get_suptitle() == "Two lines"
-        with pytest.raises(ValueError, match=r"3 lines are shown, but ax has 2 axes: .* or set max_lines=2"):
+        with pytest.raises(ValueError, match=r"3 lines are shown, but ax has 2 axes: .* or show fewer"):
             LinesDisplay.from_estimator(model, max_lines=3, ax=axes)
 
     def test_pipelines_and_searches(self, data):
@@ -152,9 +159,32 @@ class TestLinesDisplay:
         search = GridSearchCV(pipeline, {"additivemelc__gamma": [1.0]}, cv=2).fit(scaled, y)
         for estimator in (pipeline, search):
             display = LinesDisplay.from_estimator(estimator, scaled, y)
-            np.testing.assert_array_equal(display.panels[0].line.knots, by_importance(folded)[0].knots)
+            np.testing.assert_array_equal(display.panels[0].line.curve.knots, by_importance(folded)[0].curve.knots)
         other = make_pipeline(PCA(2), AdditiveMELC(max_lines=1, random_state=0)).fit(X, y)
         assert "pca" in LinesDisplay.from_estimator(other, X, y).axes_[0].get_title()
+
+    def test_a_line_that_decides_alone_has_its_intercept(self, melc, data):
+        X, y = data
+        display = LinesDisplay.from_estimator(melc, X[:, :2], y)
+        z, values = display.curves_[0].get_data()
+        np.testing.assert_allclose(values, melc.lines_[0].curve.at(z) + np.log(1.5), atol=1e-12)
+        assert [mark.get_xdata()[0] for mark in display.threshold_lines_[0]] == melc.thresholds_.tolist()
+        assert len(melc.thresholds_) > 0
+        assert display.axes_[0].get_ylabel() == "log-odds"
+        assert PlaneDisplay.from_estimator(melc).line.thresholds.tolist() == melc.thresholds_.tolist()
+
+    def test_one_line_a_class(self):
+        X, y = load_iris(return_X_y=True)
+        fitted = MELC(n_init=1, random_state=0).fit(X, y)
+        display = LinesDisplay.from_estimator(fitted, X, y)
+        assert [panel.line for panel in display.panels] == by_importance(fitted)
+        assert [panel.line for panel in LinesDisplay.from_estimator(fitted, class_label=1).panels] == [fitted.lines_[1]]
+
+    def test_legend_of_a_single_line_stays_inside_the_figure(self, melc):
+        figure = LinesDisplay.from_estimator(melc).figure_
+        figure.canvas.draw()
+        legend = figure.legends[0].get_window_extent()
+        assert 0 <= legend.x0 < legend.x1 <= figure.bbox.x1
 
     def test_long_names_are_cut(self, model):
         names = [f"{'long ' * 20}{k}" for k in range(4)]
@@ -164,17 +194,23 @@ class TestLinesDisplay:
 
 
 class TestPlaneDisplay:
-    def test_the_background_is_what_the_line_adds(self, model, data):
-        display = PlaneDisplay.from_estimator(model, *data, line=1)
-        line = model.lines_[1]
+    @pytest.mark.parametrize(
+        ("kind", "number", "scale"), [("model", 2, "adds to the log-odds"), ("melc", 1, "log-odds")]
+    )
+    def test_the_background_is_what_the_line_says(self, data, kind, number, scale, request):
+        model = request.getfixturevalue(kind)
+        X, y, line = data[0][:, : model.n_features_in_], data[1], model.lines_[number - 1]
+        display = PlaneDisplay.from_estimator(model, X, y, line=number)
         heights = display.image_.get_array()
         (left, right), (low, high) = display.limits
         for row, column in [(0, 0), (10, 200), (299, 299), (150, 7)]:
-            x = np.zeros(4)
+            x = np.zeros(X.shape[1])
             x[line.features] = left + (right - left) * column / 299, low + (high - low) * row / 299
-            assert heights[row, column] == pytest.approx(line.at(x @ line.coef))
+            assert heights[row, column] == pytest.approx(line.decisive.at(np.array([x @ line.direction]))[0])
         assert display.ax_.get_xlabel() == f"x{line.features[0]}"
         assert display.ax_.get_ylabel() == f"x{line.features[1]}"
+        assert f"line {number}, importance" in display.ax_.get_title()
+        assert display.figure_.axes[-1].get_ylabel().startswith(f"{scale}\n← inside")
 
     def test_by_default_the_most_important_line_of_two_features(self, data, iris):
         model, X, y = iris
@@ -203,9 +239,15 @@ class TestPlaneDisplay:
 
     def test_without_rows_all_values_of_the_curve_are_in_the_picture(self, model):
         display = PlaneDisplay.from_estimator(model)
-        weights = display.line.coef[display.line.features]
-        corners = [np.dot(weights, (a, b)) for a in display.limits[0] for b in display.limits[1]]
-        np.testing.assert_allclose([min(corners), max(corners)], display.line.knots[[0, -1]])
+        features = display.line.features
+        corners = [
+            np.dot(display.line.direction[features], (a, b)) for a in display.limits[0] for b in display.limits[1]
+        ]
+        assert min(corners) <= display.line.curve.knots[0] < display.line.curve.knots[-1] <= max(corners)
+        np.testing.assert_allclose(np.mean(display.limits, axis=1), model.feature_mean_[features])
+        np.testing.assert_allclose(
+            np.ptp(display.limits[0]) / np.ptp(display.limits[1]), np.divide(*model.feature_spread_[features])
+        )
 
     def test_an_outlier_does_not_squeeze_the_picture(self, model, data):
         X = data[0].copy()
@@ -216,7 +258,7 @@ class TestPlaneDisplay:
         display = PlaneDisplay.from_estimator(model, *data)
         contours = display.ax_.collections[0]
         places = np.concatenate(
-            [path.vertices @ display.line.coef[display.line.features] for path in contours.get_paths()]
+            [path.vertices @ display.line.direction[display.line.features] for path in contours.get_paths()]
         )
         nearest = np.abs(places[:, None] - display.line.thresholds).min(axis=1)
         assert len(places) > 0
@@ -225,8 +267,8 @@ class TestPlaneDisplay:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"line": 99}, "line=99, but the model has the lines 0 to"),
-            ({"line": -1}, "line=-1, but the model has the lines 0 to"),
+            ({"line": 99}, "line=99, but there are the lines 1 to"),
+            ({"line": 0}, "line=0, but there are the lines 1 to"),
             ({"y": ["inside"]}, "y was given without X"),
             ({"class_label": "elsewhere"}, "class_label='elsewhere' is not a class of the model"),
             ({"max_rows": -1}, "max_rows=-1"),
@@ -241,11 +283,11 @@ class TestPlaneDisplay:
     def test_lines_of_more_or_fewer_features_are_refused(self, full, data):
         with pytest.raises(ValueError, match="No line of the model has two features; LinesDisplay plots any"):
             PlaneDisplay.from_estimator(full)
-        with pytest.raises(ValueError, match="Line 0 has 4 features, and a plane needs two: LinesDisplay plots it"):
-            PlaneDisplay.from_estimator(full, line=0)
+        with pytest.raises(ValueError, match="Line 1 has 4 features, and a plane needs two: LinesDisplay plots it"):
+            PlaneDisplay.from_estimator(full, line=1)
         single = AdditiveMELC(features_per_line=1, full_lines="never", max_lines=1, random_state=0).fit(*data)
-        with pytest.raises(ValueError, match="Line 0 has 1 feature, and a plane needs two"):
-            PlaneDisplay.from_estimator(single, line=0)
+        with pytest.raises(ValueError, match="Line 1 has 1 feature, and a plane needs two"):
+            PlaneDisplay.from_estimator(single, line=1)
 
 
 @pytest.mark.parametrize("display", [LinesDisplay, PlaneDisplay])
@@ -260,10 +302,6 @@ class TestBoth:
         assert not [text for text in texts if "$" in text.get_text() and text.get_parse_math()]
         assert sum("$" in text.get_text() for text in texts) >= 5
 
-    def test_a_melc_has_no_lines(self, data, display):
-        with pytest.raises(ValueError, match="MELC has a projection and no lines: plot it with ProjectionDisplay"):
-            display.from_estimator(MELC(n_init=1, random_state=0).fit(*data))
-
     def test_not_fitted(self, display):
         with pytest.raises(NotFittedError):
             display.from_estimator(AdditiveMELC())
@@ -275,12 +313,6 @@ class TestBoth:
         figure = display.from_estimator(model, *data).figure_
         figure.canvas.draw()
         assert len(np.unique(np.asarray(figure.canvas.buffer_rgba()).reshape(-1, 4), axis=0)) > 100
-
-
-@pytest.mark.parametrize("display", [ProjectionDisplay, WeightsDisplay, ConvergenceDisplay])
-def test_displays_of_projections_refuse_an_additive_model(model, display):
-    with pytest.raises(ValueError, match="no single projection: plot it with LinesDisplay or PlaneDisplay"):
-        display.from_estimator(model)
 
 
 def test_max_lines_must_be_positive(model):

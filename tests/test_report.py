@@ -16,16 +16,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
 from melc import MELC, AdditiveMELC, cauchy_schwarz_divergence
-from melc.model.density import Density
+from melc.export import export_text
+from melc.model.curve import Curve
 from melc.report import Report, report_html, show_report, write_report
-from melc.report.answers import _condensed, answers_of
+from melc.report.answers import answers_of
 from melc.report.contents import _places
-from melc.report.counts import axes_of, counted
+from melc.report.counts import axes_of, counted, on_axes
+from melc.report.features import lines_of
 from melc.report.fields import MOST_FIELDS
 from melc.report.scores import scores_of
 from melc.report.stability import stability_of
 from melc.report.storage import page_json, visible, with_arrays
-from melc.report.subject import projections, subject_of
+from melc.report.subject import subject_of
 from report_cases import ATTACKS, bands, fitted, little_boosting  # noqa: F401
 
 QUICK = {"n_resamples": 0, "cv": 2}
@@ -57,7 +59,8 @@ def test_a_page_is_complete_small_and_refers_to_nothing(additive, n_classes, tmp
     assert not re.search(r'(?:src|href)="(?!#)|url\(|@import|https?://(?!www\.w3\.org)', text)
     data = data_of(text)
     assert len(data["axes"]) == (1 if n_classes == 2 else 3)
-    assert data["answers"]["difference"] == 0
+    assert len(data["answers"]["lines"]) == len(model.lines_)
+    assert len(data["lines"]) == len(model.lines_)
     assert [model["name"] for model in data["scores"]["models"]][1:] == ["logistic regression", "gradient boosting"]
     assert data["document"] is not None
     assert data["sql"].startswith(("SELECT", "WITH"))
@@ -101,20 +104,35 @@ def test_no_row_of_the_data_is_on_the_page_unless_asked_for():
     assert rows == X[order].iloc[:3].to_numpy().tolist()
 
 
+def test_lines_of_the_rule_are_cut_only_if_they_are_very_long():
+    model, X, y = fitted(n=150)
+    for length, cut in ((90, False), (300, True)):
+        names = [f"{name} {'x' * length}" for name in X]
+        model.feature_names_in_ = np.array(names, dtype=object)
+        text = export_text(model, digits=5)
+        shown = data_of(report_html(model, X.set_axis(names, axis=1), y, **QUICK))["rule"]
+        assert max(map(len, text.splitlines())) > 80
+        assert (shown != text.rstrip("\n")) == cut
+        assert ("…" in shown) == cut
+
+
 def test_steps_are_printed_if_asked(capsys):
     model, X, y = fitted(n=150)
     report_html(model, X, y, verbose=1, **QUICK)
     assert capsys.readouterr().out.splitlines()[0] == "counting rows"
 
 
-def test_intervals_come_from_resamples_and_the_page_says_so():
-    model, X, y = fitted(n=150)
+@pytest.mark.parametrize("additive", [False, True])
+def test_intervals_come_from_resamples_and_the_page_says_so(additive):
+    model, X, y = fitted(additive, n=150, max_lines=2)
     data = data_of(report_html(model, X, y, n_resamples=20, cv=2))
     row = data["weights"]["figures"][0]["rows"][0]
     assert row["low"] < row["value"] < row["high"]
     assert "20 resamples" in data["weights"]["text"]
-    assert len(data["stability"]["table"]["rows"]) == len(model.thresholds_)
-    assert any("same optimum" in text for text in data["stability"]["text"])
+    assert len(data["stability"]["table"]["rows"]) == sum(len(line.thresholds) for line in model.lines_)
+    words = "a line of the same features" if additive else "same optimum"
+    assert any(words in text for text in data["stability"]["text"])
+    assert all((line["share"] is None) == (not additive) for line in data["lines"])
 
 
 # -------------------------------------------------------------------------------------------------------------- counts
@@ -124,50 +142,69 @@ def test_intervals_come_from_resamples_and_the_page_says_so():
 @pytest.mark.parametrize("additive", [False, True])
 def test_the_counts_are_those_of_numpy(additive, n_classes):
     about = subject(additive, n_classes)
-    z = projections(about.model, about.X)
-    for axis in counted(about, _places(about)):
+    z = on_axes(about.model, about.X)
+    for axis, column in zip(counted(about, _places(about)), z.T, strict=True):
         edges, counts = axis["edges"], np.array(axis["counts"])
         side = about.codes == (1 if n_classes == 2 else axis["class_index"])
         assert np.all(np.diff(edges) > 0)
         assert set(axis["thresholds"]) <= set(edges)
         for k in range(0, len(edges), 17):
             below = counts[:, : k + 1].sum(axis=1).tolist()
-            column = z[:, axis["line"]]
             assert below == [np.sum(column[~side] < edges[k]), np.sum(column[side] < edges[k])]
 
 
-def test_thresholds_of_an_additive_model_divide_the_rows_as_predict_does():
-    about = subject(additive=True)
-    (axis,) = axes_of(about)
-    predicted = projections(about.model, about.X)[:, 0] >= axis.thresholds[0]
-    assert np.array_equal(about.model.classes_[predicted.astype(int)], about.model.predict(about.X))
+@pytest.mark.parametrize(("additive", "max_lines"), [(False, None), (True, 4), (True, 1)])
+def test_thresholds_of_an_axis_divide_the_rows_as_predict_does(additive, max_lines):
+    about = subject(additive, max_lines=max_lines)
+    (axis,) = axes_of(about.model)
+    assert (axis.line is None) == (max_lines == 4)
+    codes = np.array(axis.codes)[np.searchsorted(axis.thresholds, on_axes(about.model, about.X)[:, 0], side="right")]
+    assert np.array_equal(about.model.classes_[codes], about.model.predict(about.X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("additive", [False, True])
+def test_an_axis_has_the_log_odds_at_its_edges(additive, n_classes):
+    about = subject(additive, n_classes)
+    odds = about.model.decision_function(about.X).reshape(len(about.codes), -1)
+    for axis, z, expected in zip(counted(about, _places(about)), on_axes(about.model, about.X).T, odds.T, strict=True):
+        inside = (z >= axis["edges"][0]) & (z <= axis["edges"][-1])
+        between = np.interp(z[inside], axis["edges"], axis["log_odds"])
+        np.testing.assert_allclose(between, expected[inside], atol=0.1)
+        assert axis["heights"] != [[0] * len(axis["edges"])] * 2
 
 
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
-@pytest.mark.parametrize("bins", [4, 2, 1])
-def test_condensed_densities_differ_as_little_as_they_say(bins):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(6000, 2))
-    model = MELC(n_init=1, random_state=0).fit(X, X[:, 0] + 0.5 * rng.normal(size=6000) > 0)
-    (decision,) = model.decisions_
-    own = Density(np.sort(model.transform(X)[:3000, 0]), np.full(3000, 1 / 3000), decision.densities[0].variance)
-    large = type(decision)((own, own), 0.0, decision.thresholds, decision.codes, decision.counts)
-    small = _condensed(large, bins).densities[0]
-    places = np.linspace(own.support[0], own.support[-1], 500)
-    error = np.abs(np.exp(small.log(places)) - np.exp(own.log(places))).max() / np.exp(own.log(places)).max()
-    assert error < {4: 1e-10, 2: 1e-7, 1: 1e-4}[bins]
-    assert len(small.support) < len(own.support)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("additive", [False, True])
+def test_the_page_computes_with_the_formulas_of_the_model(additive, n_classes):
+    about = subject(additive, n_classes)
+    answers = answers_of(about)
+    weights = np.array([line["weights"] for line in answers["lines"]])
+    z = about.X[:, answers["features"]] @ weights.T + [line["rest"] for line in answers["lines"]]
+    for each, odds in zip(answers["log_odds"], np.atleast_2d(about.model.decision_function(about.X).T), strict=True):
+        adds = [Curve(**curve).at(z[:, k].copy()) for k, curve in zip(each["lines"], each["curves"], strict=True)]
+        np.testing.assert_allclose(np.sum(adds, axis=0) + each["constant"], odds, rtol=1e-9, atol=1e-12)
 
 
-def test_a_form_that_does_not_fit_is_condensed_and_then_left_out():
-    about = subject(n=3000)
-    places = _places(about)
-    full = len(page_json(answers_of(about, places, lambda found: True)))
-    smaller = answers_of(about, places, lambda found: len(page_json(found)) < 0.8 * full)
-    assert 0 < smaller["difference"] < 1e-3
-    assert answers_of(about, places, lambda found: False) is None
+def test_curves_are_drawn_with_fewer_knots_but_never_computed_with():
+    about = subject()
+    ((drawn,), (own,)) = lines_of(about, None), about.model.lines_
+    assert len(drawn["knots"]) < len(own.curve.knots) / 2
+    error = np.interp(own.curve.knots, drawn["knots"], drawn["log_odds"]) - own.curve.log_odds
+    assert np.abs(error).max() < 0.005 * np.abs(own.curve.log_odds).max()
+    assert answers_of(about)["log_odds"][0]["curves"][0]["knots"] is own.curve.knots
+
+
+def test_lines_are_numbered_from_one_and_the_most_important_is_first():
+    about = subject(additive=True, n_classes=3)
+    shown = lines_of(about, None)
+    assert [each["importance"] for each in shown] == sorted((each["importance"] for each in shown), reverse=True)
+    lines = about.model.lines_
+    titles = {f"Line {k} for {about.labels[line.class_index]}:" for k, line in enumerate(lines, start=1)}
+    assert {each["title"] for each in shown} == titles
 
 
 # -------------------------------------------------------------------------------------------------------------- scores

@@ -42,9 +42,9 @@ def asked(page, frame):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("additive", [False, True])
-def test_the_form_answers_as_predict_does(open_page, additive, n_classes):  # noqa: F811
-    model, X, y = fitted(additive, n_classes)
+@pytest.mark.parametrize(("additive", "max_lines"), [(False, None), (True, 4), (True, 1)])
+def test_the_form_answers_as_predict_does(open_page, additive, max_lines, n_classes):  # noqa: F811
+    model, X, y = fitted(additive, n_classes, max_lines)
     page = open_page(report_html(model, X, y, **QUICK))
     rows = pd.DataFrame(random_rows(X), columns=X.columns)
     labels, proba = asked(page, rows)
@@ -137,9 +137,10 @@ def test_a_threshold_is_dragged_by_touch(open_page):  # noqa: F811
     assert axis_counts(page)["thresholds"][0] < before["thresholds"][0]
 
 
-@pytest.mark.parametrize("prior", [0.2, 0.9])
-def test_the_prior_moves_the_thresholds_to_those_of_a_fit_with_it(open_page, prior):  # noqa: F811
-    model, X, y = fitted()
+@pytest.mark.parametrize(("own", "prior"), [(0.5, 0.2), (0.5, 0.9), (0.7, 0.5)])
+def test_the_prior_moves_the_thresholds_to_those_of_a_fit_with_it(open_page, own, prior):  # noqa: F811
+    X, y = bands()
+    model = MELC(n_init=3, random_state=0, priors=[1 - own, own]).fit(X, y)
     page = open_page(report_html(model, X, y, **QUICK))
     slider = page.locator(".prior input")
     value = round(float(np.log(prior / (1 - prior))) / 0.05) * 0.05
@@ -161,17 +162,23 @@ def test_the_prior_of_an_additive_model_moves_its_odds(open_page):  # noqa: F811
     assert axis_counts(page)["thresholds"] == pytest.approx([-1], abs=0.2)
 
 
-def test_the_nearest_change_is_that_of_melc_explain(open_page):  # noqa: F811
-    model, X, y = fitted()
-    page = open_page(report_html(model, X, y, **QUICK))
-    rows = random_rows(X, 50)[1::5]
-    found = page.evaluate(
+def nearest_changes(page, rows):
+    """Return the nearest changes of class that a page finds for rows of features."""
+    return page.evaluate(
         """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
-        const data = resolved(stored.data, stored.arrays.map(arrayFrom)), model = modelFrom(data.answers, 2);
-        const spreads = []; data.fields.forEach((field) => { spreads[field.features[0]] = field.spread; });
-        return rows.map((row) => nearestChange(model, row, spreads)); }""",
+        const { answers, fields } = resolved(stored.data, stored.arrays.map(arrayFrom));
+        const spreads = []; fields.forEach((field) => { spreads[field.features[0]] = field.spread; });
+        return rows.map((row) => nearestChange(answers, row, spreads)); }""",
         rows.tolist(),
     )
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, additive):  # noqa: F811
+    model, X, y = fitted(additive, max_lines=1)
+    page = open_page(report_html(model, X, y, **QUICK))
+    rows = random_rows(X, 50)[1::5]
+    found = nearest_changes(page, rows)
     exact = nearest_change(model, pd.DataFrame(rows, columns=X.columns))
     np.testing.assert_allclose([each["distance"] for each in found], exact.distance, rtol=1e-6)
     np.testing.assert_allclose([each["row"] for each in found], exact.rows, rtol=1e-6, atol=1e-9)
@@ -183,13 +190,7 @@ def test_the_nearest_change_is_that_of_melc_explain(open_page):  # noqa: F811
 def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  # noqa: F811
     model, X, y = fitted(additive, 3)
     page = open_page(report_html(model, X, y, **QUICK))
-    found = page.evaluate(
-        """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
-        const data = resolved(stored.data, stored.arrays.map(arrayFrom)), model = modelFrom(data.answers, 3);
-        const spreads = []; data.fields.forEach((field) => { spreads[field.features[0]] = field.spread; });
-        return rows.map((row) => nearestChange(model, row, spreads)); }""",
-        X.to_numpy()[:40].tolist(),
-    )
+    found = nearest_changes(page, X.to_numpy()[:40])
     changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
     assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
     assert np.all(model.predict(changed) != model.predict(X[:40]))

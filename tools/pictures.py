@@ -74,7 +74,7 @@ def draw_additive(lines_path, plane_path):
     LinesDisplay.from_estimator(model, ax=figure)
     save(figure, lines_path)
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    PlaneDisplay.from_estimator(model, X, y, line=0, ax=figure.subplots())
+    PlaneDisplay.from_estimator(model, X, y, line=1, ax=figure.subplots())
     save(figure, plane_path)
 
 

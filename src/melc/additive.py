@@ -4,32 +4,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_expit, log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from melc._sklearn import (
-    CallbackSupportMixin,
-    FittedHTMLMixin,
-    Interval,
-    StrictParametersMixin,
-    StrOptions,
-    fit_context,
-    with_callbacks,
-)
-from melc.arrays import Floats
-from melc.classifier import GAMMAS, N_JOBS, as_it_was_if_refused, checked_projections, probabilities
-from melc.data.dask.door import lazy_on_dask
+from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
+from melc.base import GAMMAS, N_JOBS, LineClassifier, as_it_was_if_refused, parts_of
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
 from melc.fit.validation import log_prior_ratios
-from melc.model.html import fitted_html
-from melc.model.line import Line
 
 
-class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixin, ClassifierMixin, BaseEstimator):
+class AdditiveMELC(LineClassifier):
     """Additive Multithreshold Entropy Linear Classifier: a few readable lines instead of one.
 
     The log-odds of a row x are a sum of curves along directions,
@@ -77,13 +62,14 @@ class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixin,
         The class labels, sorted.
     lines_ : list of melc.model.line.Line
         The lines, those of each class together, in the order in which they were found.
-    coef_ : ndarray of shape (n_lines, n_features)
-        The directions of the lines, of length one.
-    importances_ : ndarray of shape (n_features,)
-        How much each feature moves the log-odds on the training data: the importances of the lines, each divided among
-        its features in proportion to weight times spread.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Log ratio of the priors.
+    directions_ : ndarray of shape (n_lines, n_features)
+        The directions of the lines, of length one, with a positive weight of the feature that contributes most. They
+        are not named ``coef_``: the model is not linear.
+    importances_, feature_importances_ : ndarray of shape (n_features,)
+        How much each feature moves the log-odds on the training data, and the same as parts of the sum. The importance
+        of a line is divided among its features in proportion to weight times spread.
+    intercepts_ : ndarray of shape (1,) or (n_classes,)
+        Log ratio of the priors, of each class against the rest.
     feature_mean_ : ndarray of shape (n_features,)
         Weighted means of the features, from up to 10,000 rows.
     feature_spread_ : ndarray of shape (n_features,)
@@ -161,72 +147,15 @@ class AdditiveMELC(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixin,
         """
         with as_it_was_if_refused(self):
             rows, classes, totals = labelled_rows(self, X, y, sample_weight)
-            intercept = np.asarray(log_prior_ratios(self.priors, classes, totals))
-            several = len(classes) > 2
-            parts = [(k, rows.against_rest(k)) for k in range(len(classes))] if several else [(1, rows)]
+            intercepts = np.asarray(log_prior_ratios(self.priors, classes, totals))
+            parts = parts_of(rows, len(classes))
             progress = Progress(self, len(parts) * self.max_lines, self.verbose, X, y, sample_weight)
             plan = Plan(self.max_lines, self.features_per_line, self.full_lines, float(self.gamma))
-            found = pursue(parts, plan, check_random_state(self.random_state), progress.line_ended)
-            self._store(classes, intercept, found.lines)
+            rng = check_random_state(self.random_state)
+            found = pursue(parts, plan, intercepts, rng, progress.line_ended)
+            self.classes_, self.intercepts_ = classes, intercepts
+            self.lines_ = [line for lines in found.lines for line in lines]
+            self.n_iter_ = max(len(lines) for lines in found.lines)
             self.feature_mean_, self.feature_spread_ = found.mean, found.spread
             progress.fit_ended()
         return self
-
-    def _store(self, classes: NDArray[Any], intercept: Floats, found: list[list[Line]]) -> None:
-        self.classes_ = classes
-        self.intercept_ = intercept
-        self.lines_ = [line for lines in found for line in lines]
-        self.coef_ = np.stack([line.coef for line in self.lines_])
-        self.importances_ = np.sum([line.feature_importances for line in self.lines_], axis=0)
-        self.n_iter_ = max(len(lines) for lines in found)
-
-    @lazy_on_dask
-    def line_log_odds(self, X: Any) -> Floats:
-        """Return what each line adds to the log-odds of each row, shape (n_samples, n_lines)."""
-        z = checked_projections(self, X)
-        return np.column_stack([line.at(z[:, k]) for k, line in enumerate(self.lines_)])
-
-    @lazy_on_dask
-    def decision_function(self, X: Any) -> Floats:
-        """Return the log-odds of each row.
-
-        With two classes, those of the second, shape (n_samples,). With more, those of each class against the rest,
-        shape (n_samples, n_classes).
-        """
-        odds = self._log_odds(X)
-        return odds[:, 0] if len(self.classes_) == 2 else odds
-
-    def _log_odds(self, X: Any) -> Floats:
-        """The log-odds of each class against the rest, shape (n_samples, n_classes); of two classes, of the second."""
-        adds = self.line_log_odds(X)
-        shown = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        parts = [adds[:, [line.class_index == k for line in self.lines_]].sum(axis=1) for k in shown]
-        return np.column_stack(parts) + self.intercept_
-
-    @lazy_on_dask
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class label of each row, shape (n_samples,)."""
-        odds = self._log_odds(X)
-        codes = (odds[:, 0] > 0).astype(int) if len(self.classes_) == 2 else np.argmax(odds, axis=1)
-        return np.asarray(self.classes_[codes])
-
-    @lazy_on_dask
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, shape (n_samples, n_classes)."""
-        return probabilities(self._log_odds(X))
-
-    @lazy_on_dask
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithm of ``predict_proba``, shape (n_samples, n_classes)."""
-        odds = self._log_odds(X)
-        if len(self.classes_) == 2:
-            return np.column_stack([log_expit(-odds[:, 0]), log_expit(odds[:, 0])])
-        return np.asarray(log_softmax(log_expit(odds), axis=1))
-
-    def _fitted_html(self) -> str:
-        return fitted_html(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

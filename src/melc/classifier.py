@@ -1,33 +1,20 @@
 """The classifier: validate, assemble, store. The formulas are in the packages that it calls."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from melc._sklearn import (
-    CallbackSupportMixin,
-    FittedHTMLMixin,
-    Interval,
-    StrictParametersMixin,
-    StrOptions,
-    fit_context,
-    n_threads_for,
-    with_callbacks,
-)
+from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
+from melc.base import GAMMAS, N_JOBS, LineClassifier, as_it_was_if_refused, checked_projections, parts_of
 from melc.data.dask.door import lazy_on_dask
-from melc.data.products import project_on
 from melc.fit.advice import warn_of
-from melc.fit.coordinates import UnitsError
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, Settings, learn_projections
@@ -35,26 +22,13 @@ from melc.fit.run import Result
 from melc.fit.solvers import SOLVERS
 from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
-from melc.model.html import fitted_html
 from melc.objective import METHODS
 
-# Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
-GAMMAS = 1e-15, 1e15
 # Most starts and iterations: far more than any search needs. Memory is set aside for each.
 _MOST = 1_000_000
-# What ``n_jobs`` may be: zero threads are none.
-N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 
-class MELC(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    CallbackSupportMixin,
-    FittedHTMLMixin,
-    StrictParametersMixin,
-    ClassifierMixin,
-    BaseEstimator,
-):
+class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     """Multithreshold Entropy Linear Classifier.
 
     The classifier finds the direction v that maximises the Cauchy-Schwarz divergence
@@ -62,9 +36,12 @@ class MELC(
     ``D(v) = log ∫f₋² + log ∫f₊² − 2 log ∫f₋ f₊``
 
     of the kernel densities f₋ and f₊ of the two classes projected on v. A row x is assigned to the class whose density
-    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. An interval between thresholds that
-    contains no training row is joined with its neighbours. By default both classes count equally, however many rows
-    they have (see ``priors``).
+    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. An interval between thresholds is
+    kept only if it holds training rows of its class and predicts rows better than a coin would; otherwise it is joined
+    with its neighbours. By default both classes count equally, however many rows they have (see ``priors``).
+
+    What a fit leaves is a curve: the log ratio of the densities along the line, made less extreme by a few pseudo-rows.
+    The log-odds of a row are the value of the curve at its projection, plus the log ratio of the priors.
 
     With more than two classes, a direction is learned for each class against the rest. A row is assigned to the class
     with the highest odds.
@@ -98,8 +75,8 @@ class MELC(
         also stop when the divergence no longer changes.
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
         Prior probabilities of the classes, which add up to one. None: all equal, as in the paper. "empirical":
-        proportional to the class weights in the training data. Priors change the decision (the thresholds, odds and
-        probabilities), but not the directions.
+        proportional to the class weights in the training data. The log ratio of the priors is added to the log-odds:
+        it moves thresholds and probabilities, but changes neither the directions nor the order of the rows.
     shrinkage : None, float in [0, 1] or "auto", default=None
         Intensity with which the class covariances are shrunk towards a multiple of the identity (for standardised
         features). It helps where a class hardly varies in some direction: few rows, many features, duplicate or
@@ -134,16 +111,21 @@ class MELC(
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        The directions, of length one. The mean projection of the second class is the higher one. With more than two
-        classes, there is one direction for each class, along which its mean projection is higher than that of the rest.
+        The directions, of length one, with a positive weight of the feature that contributes most. With more than two
+        classes, there is one direction for each class.
     thresholds_ : ndarray of shape (n_thresholds,), or list of ndarray
         The projections at which the decision changes, in ascending order. With more than two classes, a list with one
         array for each class; the same holds for the other lists below.
     interval_classes_ : ndarray of shape (n_thresholds + 1,), or list of ndarray
         The label of each interval between thresholds, from left to right. With more than two classes, boolean: whether
         the interval belongs to the class rather than to the rest.
-    decisions_ : list of melc.model.decision.Decision
-        For each direction, the class densities and the intervals between thresholds. A list of one for two classes.
+    lines_ : list of melc.model.line.Line
+        For each direction, the curve along it, the training rows in its intervals, and the class densities for
+        pictures. A list of one for two classes.
+    intercepts_ : ndarray of shape (1,) or (n_classes,)
+        Log ratio of the priors, of each class against the rest.
+    importances_, feature_importances_ : ndarray of shape (n_features,)
+        How much each feature moves the log-odds on the training data, and the same as parts of the sum.
     divergence_ : float, or ndarray of shape (n_classes,)
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
@@ -261,16 +243,16 @@ class MELC(
         with as_it_was_if_refused(self):
             given = X, y, sample_weight
             rows, classes, totals = labelled_rows(self, *given)
-            ratios = log_prior_ratios(self.priors, classes, totals)
+            intercepts = np.asarray(log_prior_ratios(self.priors, classes, totals))
             known = self._known_directions(classes, rows.n_features)
-            n_runs = len(ratios) * (self.n_init if known is None else 1)
+            n_runs = len(intercepts) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
-            parts = [rows.against_rest(k) for k in range(len(classes))] if len(classes) > 2 else [rows]
-            rng, heard = check_random_state(self.random_state), _listener(progress, classes, len(parts))
+            parts = parts_of(rows, len(classes))
+            rng, heard = check_random_state(self.random_state), _listener(progress, classes, intercepts)
             settings = self._settings()
             if self.gamma == "auto":
                 settings = replace(settings, gamma=choose_gamma(parts, settings, rng))
-            self._store(classes, learn_projections(parts, settings, ratios, rng, known, heard))
+            self._store(classes, intercepts, learn_projections(parts, settings, intercepts, rng, known, heard))
             self.gamma_ = settings.gamma
             progress.fit_ended()
         return self
@@ -291,7 +273,7 @@ class MELC(
 
     def _known_directions(self, classes: NDArray[Any], n_features: int) -> Floats | None:
         """Return ``coef_`` of the last fit if ``warm_start`` asks for it, otherwise None."""
-        if not self.warm_start or not hasattr(self, "coef_"):
+        if not self.warm_start or not hasattr(self, "lines_"):
             return None
         if not np.array_equal(classes, self.classes_) or n_features != self.coef_.shape[1]:
             raise ValueError(
@@ -301,70 +283,43 @@ class MELC(
             )
         return self.coef_
 
-    def _store(self, classes: NDArray[Any], projections: list[Projection]) -> None:
-        """Set the fitted attributes and give warnings. Of the training rows only projections are stored."""
-        for name, value in _fitted_attributes(classes, projections).items():
+    def _store(self, classes: NDArray[Any], intercepts: Floats, projections: list[Projection]) -> None:
+        """Set the fitted attributes and give warnings. Of the training rows only their summary is stored."""
+        for name, value in _fitted_attributes(classes, intercepts, projections).items():
             setattr(self, name, value)
         several = len(projections) > 1
         for label, projection in zip(classes.tolist(), projections, strict=False):
             warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
 
     @property
+    def coef_(self) -> Floats:
+        """The directions, shape (1, n_features) or (n_classes, n_features)."""
+        return self.directions_
+
+    @property
+    def thresholds_(self) -> Any:
+        """The projections at which the decision changes: an array, or a list with one for each class."""
+        found = [line.thresholds for line in self.lines_]
+        return found if len(self.classes_) > 2 else found[0]
+
+    @property
+    def interval_classes_(self) -> Any:
+        """The label of each interval between thresholds; of more than two classes, whether it belongs to the class."""
+        if len(self.classes_) > 2:
+            return [line.codes.astype(bool) for line in self.lines_]
+        return self.classes_[self.lines_[0].codes]
+
+    @property
     def _n_features_out(self) -> int:
-        return int(self.coef_.shape[0])
-
-    @lazy_on_dask
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class label of each row, shape (n_samples,)."""
-        z = checked_projections(self, X)
-        if len(self.decisions_) == 1:
-            return np.asarray(self.classes_[self.decisions_[0].classify(z[:, 0])])
-        return np.asarray(self.classes_[np.argmax(self._log_odds(z), axis=1)])
-
-    @lazy_on_dask
-    def decision_function(self, X: Any) -> Floats:
-        """Return the log odds of each row.
-
-        With two classes, those of the second class, shape (n_samples,): positive where it is predicted. With more,
-        those of each class against the rest, shape (n_samples, n_classes). They are the log ratio of the densities
-        (plus that of the priors), made less extreme by a few pseudo-rows. Where the higher density is not that of the
-        predicted class, which happens only where there are no training rows, they are close to zero (1e-15).
-        """
-        odds = self._log_odds(checked_projections(self, X))
-        return odds[:, 0] if len(self.decisions_) == 1 else odds
-
-    @lazy_on_dask
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, shape (n_samples, n_classes).
-
-        Far away from the training data the probabilities of all classes become equal. With two classes they are also
-        equal (up to 1e-15) where the higher density is not that of the predicted class.
-        """
-        return probabilities(self._log_odds(checked_projections(self, X)))
-
-    @lazy_on_dask
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithm of ``predict_proba``, shape (n_samples, n_classes)."""
-        return np.log(self.predict_proba(X))
+        return len(self.lines_)
 
     @lazy_on_dask
     def transform(self, X: Any) -> Floats:
         """Return the projections ``X @ coef_.T``, shape (n_samples, 1) or (n_samples, n_classes)."""
         return checked_projections(self, X)
 
-    def _log_odds(self, z: Floats) -> Floats:
-        return np.column_stack([decision.log_odds(z[:, k]) for k, decision in enumerate(self.decisions_)])
 
-    def _fitted_html(self) -> str:
-        return fitted_html(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def _listener(progress: Progress, classes: NDArray[Any], n_parts: int) -> Callable[..., bool]:
+def _listener(progress: Progress, classes: NDArray[Any], intercepts: Floats) -> Callable[..., bool]:
     """Return a callback that reports each run to ``progress``.
 
     With a single projection, it also offers the fitted attributes of the best run so far.
@@ -372,78 +327,24 @@ def _listener(progress: Progress, classes: NDArray[Any], n_parts: int) -> Callab
 
     def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
         def attributes() -> dict[str, Any]:
-            return _fitted_attributes(classes, [projection()])
+            return _fitted_attributes(classes, intercepts, [projection()])
 
-        return progress.run_ended(run, attributes if n_parts == 1 else None)
+        return progress.run_ended(run, attributes if len(intercepts) == 1 else None)
 
     return run_ended
 
 
-def _fitted_attributes(classes: NDArray[Any], projections: list[Projection]) -> dict[str, Any]:
-    """Return the fitted attributes by name: lists over the projections, or for two classes the single entry itself."""
-    every: dict[str, list[Any]] = {
-        "thresholds_": [p.decision.thresholds for p in projections],
-        "interval_classes_": [p.decision.codes.astype(bool) for p in projections],
-        "divergence_": [p.best.divergence for p in projections],
-        "result_": [p.best for p in projections],
-        "results_": [p.runs for p in projections],
+def _fitted_attributes(classes: NDArray[Any], intercepts: Floats, projections: list[Projection]) -> dict[str, Any]:
+    """Return the fitted attributes by name."""
+    several, first = len(projections) > 1, projections[0]
+    return {
+        "classes_": classes,
+        "lines_": [p.line for p in projections],
+        "intercepts_": intercepts,
+        "divergence_": np.array([p.best.divergence for p in projections]) if several else first.best.divergence,
+        "result_": [p.best for p in projections] if several else first.best,
+        "results_": [p.runs for p in projections] if several else first.runs,
+        "feature_mean_": first.mean,
+        "feature_spread_": first.spread,
+        "n_iter_": max(1, *(p.best.n_iter for p in projections)),
     }
-    if len(projections) == 1:
-        shown: dict[str, Any] = {name: value[0] for name, value in every.items()}
-        shown["interval_classes_"] = classes[projections[0].decision.codes]
-    else:
-        shown = {**every, "divergence_": np.array(every["divergence_"])}
-    shown["classes_"] = classes
-    shown["coef_"] = np.stack([p.direction for p in projections])
-    shown["decisions_"] = [p.decision for p in projections]
-    shown["feature_mean_"] = projections[0].mean
-    shown["feature_spread_"] = projections[0].spread
-    shown["n_iter_"] = max(1, *(p.best.n_iter for p in projections))
-    return shown
-
-
-def checked_projections(model: Any, X: Any) -> Floats:
-    """Check X and return its projections on the directions of a model, shape (n_rows, n_directions).
-
-    NaN and infinity in X show up in the projections, so X is searched for them only if these are not finite.
-    """
-    check_is_fitted(model, "coef_")
-    checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-    rows = validate_data(model, X, ensure_all_finite=False, **checks)
-    z = project_on(rows, model.coef_, n_threads_for(model.n_jobs))
-    if not np.isfinite(z).all():
-        validate_data(model, X, **checks)
-        z = np.nan_to_num(z)  # X is finite, but a projection overflowed
-    return z
-
-
-def probabilities(odds: Floats) -> Floats:
-    """Return the probabilities of the classes, shape (n_rows, n_classes), from their log odds.
-
-    Of two classes ``odds`` has those of the second, shape (n_rows, 1); of more those of each against the rest, shape
-    (n_rows, n_classes). The largest probability is that of the largest odds, also where rounding makes two equal.
-    """
-    if odds.shape[1] == 1:
-        return np.column_stack([expit(-odds[:, 0]), expit(odds[:, 0])])
-    proba = expit(odds)
-    proba /= proba.sum(axis=1, keepdims=True)
-    best, found = np.argmax(odds, axis=1), np.argmax(proba, axis=1)
-    merged = np.flatnonzero(found != best)
-    proba[merged, best[merged]] = np.nextafter(proba[merged, found[merged]], 1)
-    return proba
-
-
-@contextlib.contextmanager
-def as_it_was_if_refused(model: Any) -> Iterator[None]:
-    """Restore the fitted attributes of the model if the block raises an error or is interrupted; name the feature."""
-    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    try:
-        yield
-    except BaseException as error:
-        names = getattr(model, "feature_names_in_", None)
-        for name in [name for name in vars(model) if name.endswith("_")]:
-            delattr(model, name)
-        model.__dict__.update(before)
-        if isinstance(error, UnitsError) and names is not None:
-            raise UnitsError(error.feature, error.deviation, names[error.feature]) from None
-        raise

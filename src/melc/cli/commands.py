@@ -203,7 +203,9 @@ def explain(
     digits: Annotated[int, typer.Option(min=1, help="Significant digits in the text; 17 shows numbers in full.")] = 5,
     odds: Annotated[
         bool,
-        typer.Option("--odds", help="Add all numbers of the odds: of more than two classes, or of an additive model."),
+        typer.Option(
+            "--odds", help="Add what the odds are computed from to the text, or the log-odds to the SQL query."
+        ),
     ] = False,
     table: Annotated[str, typer.Option(help="Name of the table in the SQL query.")] = "data",
     output: Annotated[
@@ -249,7 +251,7 @@ def plot(
     ],
     data: Annotated[
         str | None,
-        typer.Argument(help="Rows to show along the projection, by class if the table has the target column."),
+        typer.Argument(help="Rows to show along the lines, by class if the table has the target column."),
     ] = None,
     label: Annotated[str | None, typer.Option("--class", help="Of more than two classes, show only this one.")] = None,
     format: Format = TableFormat.auto,
@@ -261,9 +263,9 @@ def plot(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Plot the class densities along the projection, with the thresholds and optionally the rows of a table.
+    """Plot the class densities along the line of a model with its thresholds, and optionally the rows of a table.
 
-    Of an additive model, plot the curves of its lines.
+    If the lines of the model add up, plot what each of them adds.
 
     Example: [bold]melc plot model.json patients.csv -o picture.png[/bold]
     """

@@ -122,7 +122,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def draw(outcomes: list[Outcome], path: Path) -> None:
-    """Save one panel per data set: the class densities of MELC along its projection, with the test rows."""
+    """Save one panel per data set: the class densities of MELC along its line, with the test rows."""
     figure = new_figure(7, 4 * len(outcomes))
     for ax, outcome in zip(figure.subplots(len(outcomes), squeeze=False)[:, 0], outcomes, strict=True):
         title = f"{outcome.example.name}: {outcome.example.story}"

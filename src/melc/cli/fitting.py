@@ -38,9 +38,9 @@ def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
     known = AdditiveMELC().get_params()
     without_effect = ["--" + name.replace("_", "-") for name in given if name not in known]
     if without_effect:
-        raise ValueError(f"{without_effect[0]} is for a model of one projection; leave it out, or leave out --lines.")
+        raise ValueError(f"{without_effect[0]} has no effect with --lines; leave out one of them.")
     if given.get("gamma") == "auto":
-        raise ValueError("--gamma auto is for a model of one projection; with --lines give a number, or leave it out.")
+        raise ValueError("--gamma auto does not work with --lines; give a number, or leave out one of them.")
     n_lines = _checked("lines", lines)
     if n_lines != "auto":
         given["max_lines"] = int(n_lines)

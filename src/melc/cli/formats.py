@@ -25,7 +25,7 @@ def _onnx(fitted: Any, details: Details) -> bytes:
 FORMATS: dict[str, Callable[[Any, Details], str | bytes]] = {
     "text": lambda fitted, details: str(fitted.to_text(digits=details.digits, odds=details.odds)),
     "json": lambda fitted, details: str(fitted.to_json(indent=2)),
-    "sql": lambda fitted, details: str(fitted.to_sql(details.table)),
+    "sql": lambda fitted, details: str(fitted.to_sql(details.table, odds=details.odds)),
     "onnx": _onnx,
 }
 

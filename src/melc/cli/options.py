@@ -50,9 +50,7 @@ Impute = Annotated[
 ]
 Lines = Annotated[
     str | None,
-    typer.Option(
-        help="Fit an additive model of at most this many lines for each class, or auto, instead of one projection."
-    ),
+    typer.Option(help="Fit an additive model of at most this many lines for each class, or auto, instead of one line."),
 ]
 Gamma = Annotated[
     str | None,

@@ -102,10 +102,6 @@ class ClassSummary:
             (self.highest + other.highest)[-KEPT_AT_EACH_END - 1 :],
         )
 
-    def mirrored(self) -> "ClassSummary":
-        """Return the summary of the points times −1."""
-        return replace(self, mean=-self.mean, lowest=self.highest.mirrored(), highest=self.lowest.mirrored())
-
     @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest point."""
@@ -135,9 +131,6 @@ class Summary:
 
     def __add__(self, other: "Summary") -> "Summary":
         return Summary((self.classes[0] + other.classes[0], self.classes[1] + other.classes[1]))
-
-    def mirrored(self) -> "Summary":
-        return Summary((self.classes[0].mirrored(), self.classes[1].mirrored()))
 
     @property
     def spread(self) -> Spread:

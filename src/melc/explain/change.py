@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.classifier import checked_projections
-from melc.explain.curves import curves_of, dense_rows, of_features
-from melc.explain.search import Field, places_among_rows, shortest_changes
+from melc.base import checked_projections
+from melc.explain.parts import dense_rows
+from melc.explain.search import Field, shortest_changes
+from melc.model.line import Line
 from melc.model.names import column_width, feature_names_of
-from melc.model.units import fitted_model, is_additive, nameless, without_search
+from melc.model.units import fitted_model, nameless, without_search
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
 # doubled where the row is still predicted as before.
@@ -92,9 +93,9 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     rows, are not changed. The changed rows are predicted differently indeed: a change goes beyond the threshold by a
     few units of rounding.
 
-    For a :class:`melc.MELC` of two classes the change is the smallest one: to the nearest threshold, in the direction
-    ``v_j s_j²``. For several classes, and for an :class:`melc.AdditiveMELC`, it is found by a search. It is a change of
-    class in any case, but its length is only an upper bound for the smallest.
+    For a model of two classes with a single line, as every :class:`melc.MELC` of two classes is, the change is the
+    smallest one: to the nearest threshold, in the direction ``v_j s_j²``. For several lines it is found by a search. It
+    is a change of class in any case, but its length is only an upper bound for the smallest.
 
     Parameters
     ----------
@@ -127,20 +128,18 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     estimator, model = nameless(without_search(model)), fitted_model(model)
     rows = dense_rows(model, X)
     names, model, before = feature_names_of(model, feature_names), nameless(model), estimator.predict(rows)
-    usual = of_features(model, "feature_spread_")
-    spread = np.where(_chosen(names, features), usual, 0.0)
+    spread = np.where(_chosen(names, features), model.feature_spread_, 0.0)
     goal = None if to is None else _class_index(model, to)
     waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
-    exact = not is_additive(model) and len(model.decisions_) == 1
+    exact = len(model.lines_) == 1
     steps = np.zeros(rows.shape)
     if waiting.any():
         z = checked_projections(model, rows[waiting])
         if exact:
-            steps[waiting] = _to_nearest_threshold(model, z[:, 0], spread)
+            steps[waiting] = _to_nearest_threshold(model.lines_[0], z[:, 0], spread)
         else:
             codes = np.searchsorted(model.classes_, before[waiting])
-            known = places_among_rows(of_features(model, "feature_mean_"), usual)
-            steps[waiting] = shortest_changes(Field(curves_of(model), spread, known, z), z, codes, goal) * spread
+            steps[waiting] = shortest_changes(Field(model, spread), z, codes, goal) * spread
     changed, labels, found = _over_the_threshold(estimator, model, rows, before, steps, goal)
     changes = changed - rows
     standardised = np.divide(changes, spread, out=np.zeros_like(changes), where=spread > 0)
@@ -182,9 +181,9 @@ def _class_index(model: Any, label: Any) -> int:
     return int(known.index(label))
 
 
-def _to_nearest_threshold(model: Any, z: Floats, spread: Floats) -> Floats:
+def _to_nearest_threshold(line: Line, z: Floats, spread: Floats) -> Floats:
     """The smallest changes to the nearest threshold, shape (n_rows, n_features); zero where there is none."""
-    thresholds, (v,) = model.decisions_[0].thresholds, model.coef_
+    thresholds, v = line.thresholds, line.direction
     # Squares of spreads may overflow; those of weight times spread, relative to the largest, cannot.
     pull = v * spread
     largest = np.abs(pull).max()
@@ -225,7 +224,7 @@ def _over_the_threshold(
 
 def _rounding(model: Any, rows: Floats, steps: Floats) -> Floats:
     """The rounding error of the projections in units of the change of the projections by the steps, shape (n_rows,)."""
-    weights = np.abs(model.coef_).T
-    size = (np.abs(rows) @ weights).max(axis=1)
-    moved = np.abs(steps @ model.coef_.T).max(axis=1)
+    directions = model.directions_.T
+    size = (np.abs(rows) @ np.abs(directions)).max(axis=1)
+    moved = np.abs(steps @ directions).max(axis=1)
     return np.asarray(np.finfo(np.float64).eps * (1 + size / np.where(moved > 0, moved, 1.0)))

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
 
 from melc.arrays import Floats
-from melc.classifier import checked_projections
-from melc.explain.curves import Curves, curves_of, dense_rows, of_features
+from melc.base import checked_projections
+from melc.model.line import Line, LogOdds, log_odds_of
 from melc.model.names import column_width, feature_names_of
 from melc.model.units import fitted_model
 
@@ -20,9 +21,8 @@ _SAME = 1e-11
 class Explanation:
     """The parts of the features in the projections and log-odds of some rows, relative to a reference row.
 
-    A model has n_lines directions: a :class:`melc.MELC` one, or with more than two classes one for each; an
-    :class:`melc.AdditiveMELC` those of its lines. Its log-odds have n_columns columns: of two classes one, that of the
-    second class; of more classes one for each of them against the rest.
+    A model has n_lines lines. Its log-odds have n_columns columns: of two classes one, that of the second class; of
+    more classes one for each of them against the rest.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Explanation:
     projections : ndarray of shape (n_rows, n_lines)
         The projections of the rows.
     line_log_odds : ndarray of shape (n_rows, n_lines)
-        What each line adds to the log-odds.
+        What each line adds to the log-odds; the rest of them are the intercepts.
     log_odds : ndarray of shape (n_rows, n_columns)
         The log-odds of the rows, as ``decision_function`` returns them.
     base : ndarray of shape (n_columns,)
@@ -163,29 +163,36 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     True
     """
     estimator, model = model, fitted_model(model)
-    rows = dense_rows(model, X)
-    known = of_features(model, "feature_mean_") if reference is None else _checked_reference(reference, rows.shape[1])
-    curves = curves_of(model)
-    z, deviations = checked_projections(model, X), rows - known
-    adds, base = curves.adds(z), curves.adds((curves.coef @ known)[None])
-    intervals, distance = _places(curves, z)
+    rows, names = dense_rows(model, X), feature_names_of(model, feature_names)
+    known = model.feature_mean_ if reference is None else _checked_reference(reference, rows.shape[1])
+    directions, formulas, deviations = model.directions_, log_odds_of(model), rows - known
+    z, centre = checked_projections(model, X), (directions @ known)[None]
+    adds, adds_there = _adds(model.lines_, z), _adds(model.lines_, centre)
+    slopes = _slopes(model.lines_, deviations, adds - adds_there, centre)
+    intervals, distance = _places(model.lines_, z)
     return Explanation(
         labels=estimator.predict(X),
         classes=model.classes_,
-        feature_names=feature_names_of(model, feature_names),
+        feature_names=names,
         reference=known,
         reference_name="mean of the training rows" if reference is None else "reference",
         deviations=deviations,
-        coef=curves.coef,
+        coef=directions,
         projections=z,
         line_log_odds=adds,
-        log_odds=curves.summed(adds),
-        base=curves.summed(base)[0],
-        log_odds_parts=_log_odds_parts(curves, deviations, adds - base, curves.coef @ known),
-        thresholds=[curve.thresholds for curve in curves.curves],
+        log_odds=_log_odds(formulas, z),
+        base=_log_odds(formulas, centre)[0],
+        log_odds_parts=_log_odds_parts(formulas, directions, slopes, deviations),
+        thresholds=[line.thresholds for line in model.lines_],
         intervals=intervals,
         distance=distance,
     )
+
+
+def dense_rows(model: Any, X: Any) -> Floats:
+    """Return X, checked against the fitted model, as a dense array of double precision, shape (n_rows, n_features)."""
+    rows = validate_data(model, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
 
 
 def _checked_reference(reference: Any, n_features: int) -> Floats:
@@ -198,27 +205,40 @@ def _checked_reference(reference: Any, n_features: int) -> Floats:
     return row
 
 
-def _log_odds_parts(curves: Curves, deviations: Floats, gains: Floats, centre: Floats) -> Floats:
-    """The parts of the features, shape (n_rows, n_columns, n_features), from what each line gains over the reference.
+def _adds(lines: list[Line], z: Floats) -> Floats:
+    """What each line adds to the log-odds at projections z, of shape (n_rows, n_lines); the same shape."""
+    return np.column_stack([line.curve.at(z[:, k]) for k, line in enumerate(lines)])
 
-    ``centre``, of shape (n_lines,), are the projections of the reference.
+
+def _log_odds(formulas: list[LogOdds], z: Floats) -> Floats:
+    """The log-odds at projections z on all lines, shape (n_rows, n_columns)."""
+    return np.column_stack([each.at(z) for each in formulas])
+
+
+def _slopes(lines: list[Line], deviations: Floats, gains: Floats, centre: Floats) -> Floats:
+    """The mean slope of each curve from the reference to each row, shape (n_rows, n_lines).
+
+    ``gains``, of the same shape, is what each line adds more than at the reference, whose projections are ``centre``,
+    of shape (1, n_lines).
     """
-    steps = deviations @ curves.coef.T
-    size = np.abs(deviations) @ np.abs(curves.coef.T)
-    apart = np.abs(steps) > _SAME * size
-    limit = curves.slopes(centre[None])
-    slopes = np.where(apart, gains / np.where(apart, steps, 1.0), limit)
-    weights = np.stack([(slopes * member) @ curves.coef for member in curves.membership.T], axis=1)
+    directions = np.stack([line.direction for line in lines])
+    steps = deviations @ directions.T
+    apart = np.abs(steps) > _SAME * (np.abs(deviations) @ np.abs(directions.T))
+    limit = np.column_stack([line.curve.slope(centre[:, k]) for k, line in enumerate(lines)])
+    return np.where(apart, gains / np.where(apart, steps, 1.0), limit)
+
+
+def _log_odds_parts(formulas: list[LogOdds], directions: Floats, slopes: Floats, deviations: Floats) -> Floats:
+    """The parts of the features, shape (n_rows, n_columns, n_features), from the mean slopes of the curves."""
+    weights = np.stack([slopes[:, each.lines] @ directions[each.lines] for each in formulas], axis=1)
     return np.asarray(weights * deviations[:, None, :])
 
 
-def _places(curves: Curves, z: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _places(lines: list[Line], z: Floats) -> tuple[NDArray[np.int64], Floats]:
     """The interval of each projection along its line, and the distance to the nearest threshold."""
-    intervals, distance = np.empty(z.shape, dtype=np.int64), np.full(z.shape, np.inf)
-    for k, curve in enumerate(curves.curves):
-        above = np.searchsorted(curve.thresholds, z[:, k], side="right")
-        intervals[:, k] = above
-        if len(curve.thresholds):
-            edges = np.concatenate([[-np.inf], curve.thresholds, [np.inf]])
-            distance[:, k] = np.minimum(z[:, k] - edges[above], edges[above + 1] - z[:, k])
+    intervals, distance = np.empty(z.shape, dtype=np.int64), np.empty(z.shape)
+    for k, line in enumerate(lines):
+        edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
+        intervals[:, k] = above = np.searchsorted(edges[1:-1], z[:, k], side="right")
+        distance[:, k] = np.minimum(z[:, k] - edges[above], edges[above + 1] - z[:, k])
     return intervals, distance

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.explain.curves import Curves
+from melc.model.curve import Curve
+from melc.model.line import log_odds_of
 
 # Singular values of U below this fraction of the largest are rounding.
 _RANK = 1e-10
@@ -34,28 +35,31 @@ _BLOCK = 4_000_000
 
 
 class Field:
-    """The log-odds over the changes y of a row. ``spread`` is zero for the features that may not change.
+    """The log-odds of a model over the changes y of a row. ``spread`` is zero for features that may not change."""
 
-    ``known``, of shape (m, n_features), are places among the training rows, and ``z`` the projections of all rows.
-    """
-
-    def __init__(self, curves: Curves, spread: Floats, known: Floats, z: Floats) -> None:
-        left, sizes, right = np.linalg.svd(curves.coef * spread, full_matrices=False)
+    def __init__(self, model: Any, spread: Floats) -> None:
+        directions, formulas = model.directions_, log_odds_of(model)
+        left, sizes, right = np.linalg.svd(directions * spread, full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         self.moves = left[:, kept] * sizes[kept]  # (n_lines, n_dimensions)
         self.basis = right[kept].T  # (n_features, n_dimensions)
-        self.known = known @ curves.coef.T  # (m, n_lines)
-        self.tables = [curve.table(z[:, k]) for k, curve in enumerate(curves.curves)]
-        self.ends = [curve.ends for curve in curves.curves]
-        self.slopes = [_slopes(*table) for table in self.tables]
+        self.known = _places_among_rows(model.feature_mean_, model.feature_spread_) @ directions.T  # (m, n_lines)
+        self.curves: list[Curve] = [line.curve for line in model.lines_]
         # Of two classes, the log-odds of the first are zero.
-        first = np.zeros((len(curves.coef), 1 if len(curves.intercept) == 1 else 0))
-        self.membership = np.concatenate([first, curves.membership], axis=1)
-        self.intercept = np.concatenate([np.zeros(first.shape[1]), curves.intercept])
+        first = len(model.classes_) - len(formulas)
+        self.intercepts = np.concatenate([np.zeros(first), model.intercepts_])  # (n_classes,)
+        self.membership = np.zeros((len(directions), len(self.intercepts)))  # one where a line adds to a class
+        for column, each in enumerate(formulas, first):
+            self.membership[each.lines, column] = 1.0
 
     def odds(self, z: Floats) -> Floats:
         """Return the log-odds at projections z, of shape (..., n_lines); shape (..., n_classes)."""
-        return _along(self.tables, z) @ self.membership + self.intercept
+        adds = [np.interp(z[..., k], curve.knots, curve.log_odds) for k, curve in enumerate(self.curves)]
+        return np.stack(adds, axis=-1) @ self.membership + self.intercepts
+
+    def slopes(self, z: Floats) -> Floats:
+        """Return the slopes of the curves at projections z, of shape (..., n_lines); the same shape."""
+        return np.stack([curve.slope(z[..., k]) for k, curve in enumerate(self.curves)], axis=-1)
 
     def targets(self, z: Floats) -> Floats:
         """Return changes of each row to places where other classes may be, as nearly as the features can reach them.
@@ -63,17 +67,17 @@ class Field:
         These are, for each class, the place where all lines speak for it, and those among the training rows. Shape
         (n_rows, n_classes + m, n_dimensions).
         """
-        highest = np.array([places[values.argmax()] for places, values in self.tables])
-        lowest = np.array([places[values.argmin()] for places, values in self.tables])
+        highest = np.array([curve.knots[curve.log_odds.argmax()] for curve in self.curves])
+        lowest = np.array([curve.knots[curve.log_odds.argmin()] for curve in self.curves])
         # Of two classes all lines are for the second.
         wanted = np.where(self.membership.T > 0, highest, lowest)
         places = np.concatenate([wanted, self.known])
         return np.asarray((places - z[:, None]) @ np.linalg.pinv(self.moves).T)
 
     def reach(self, z: Floats) -> Floats:
-        """Return a distance beyond which hardly any curve changes, shape (n_rows,)."""
+        """Return a distance beyond which no curve changes, shape (n_rows,)."""
         lengths = np.linalg.norm(self.moves, axis=1)
-        far = [np.maximum(z[:, k] - low, high - z[:, k]) for k, (low, high) in enumerate(self.ends)]
+        far = [np.maximum(z[:, k] - curve.knots[0], curve.knots[-1] - z[:, k]) for k, curve in enumerate(self.curves)]
         moving = np.flatnonzero(lengths > _RANK * lengths.max())
         return np.asarray(np.max([far[k] / lengths[k] for k in moving], axis=0))
 
@@ -99,7 +103,7 @@ class Rows:
         z = self._projections(y)
         odds = self.field.odds(z)
         reached, others, member = self._best(odds, True), self._best(odds, False), self.field.membership.T
-        slopes = _along(self.field.slopes, z) * (member[reached.argmax(axis=2)] - member[others.argmax(axis=2)])
+        slopes = self.field.slopes(z) * (member[reached.argmax(axis=2)] - member[others.argmax(axis=2)])
         return reached.max(axis=2) - others.max(axis=2), slopes @ self.field.moves
 
     def first_change(self, rays: Floats, ends: Floats) -> Floats:
@@ -134,20 +138,20 @@ def shortest_changes(field: Field, z: Floats, codes: NDArray[np.int64], goal: in
 
     ``z`` are the projections of the rows, ``codes`` their classes, and ``goal`` the class to reach, or None for any.
     """
-    classes = np.arange(len(field.intercept))
+    classes = np.arange(len(field.intercepts))
     allowed = codes[:, None] != classes if goal is None else np.broadcast_to(classes == goal, (len(z), len(classes)))
     n_dimensions = field.moves.shape[1]
     changes = np.zeros((len(z), len(field.basis)))
     if n_dimensions:
         rng, shared = np.random.default_rng(0), _shared_rays(field)
-        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(field.tables))))
+        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(field.curves))))
         for start in range(0, len(z), step):
             block = slice(start, start + step)
             changes[block] = _shortest(Rows(field, z[block], allowed[block]), shared, rng) @ field.basis.T
     return changes
 
 
-def places_among_rows(mean: Floats, spread: Floats) -> Floats:
+def _places_among_rows(mean: Floats, spread: Floats) -> Floats:
     """Return the mean of the training rows and random places around it, shape (m, n_features)."""
     steps = np.random.default_rng(0).normal(size=(_AMONG_ROWS, len(mean)))
     return np.asarray(mean + spread * np.concatenate([np.zeros((1, len(mean))), steps]))
@@ -168,7 +172,7 @@ def _shortest(rows: Rows, shared: Floats, rng: np.random.Generator) -> Floats:
     targets = rows.field.targets(rows.z)
     lengths, towards = np.linalg.norm(targets, axis=2), _unit(targets)
     ends = np.maximum(rows.field.reach(rows.z), lengths.max(axis=1))
-    of_classes = towards[:, : len(rows.field.intercept)]
+    of_classes = towards[:, : len(rows.field.intercepts)]
     rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), of_classes], axis=1)
     # Between the places on a ray a class may be missed; at a target it is seen.
     seen = np.where(rows.leads(targets) > 0, rows.halved(towards, np.zeros_like(lengths), lengths), np.inf)
@@ -214,15 +218,3 @@ def _unit(vectors: Floats) -> Floats:
     """Vectors of length one in the directions of others; zero stays zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)
-
-
-def _along(tables: list[tuple[Floats, Floats]], z: Floats) -> Floats:
-    """The values of curves, given as tables, at projections z, of shape (..., n_lines); the same shape."""
-    return np.stack([np.interp(z[..., k], *table) for k, table in enumerate(tables)], axis=-1)
-
-
-def _slopes(places: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """The slopes of a curve between its places, as a table at their middles."""
-    if len(places) < 2:
-        return places, np.zeros_like(values)
-    return 0.5 * (places[1:] + places[:-1]), np.diff(values) / np.diff(places)

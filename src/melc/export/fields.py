@@ -1,4 +1,4 @@
-"""The fields that the JSON documents of all models have: parameters, labels, names and counts."""
+"""The fields of JSON documents that are not lines: parameters, labels, and what is known of the features."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -7,30 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from melc.arrays import Floats
 from melc.export.reading import Reader
 from melc.fit.validation import log_prior_ratios
 
 _TEXT_TYPES = ("str", "object")
-_NUMBER_TYPES = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-)
-_LABEL_TYPES = (*_TEXT_TYPES, "bool", *_NUMBER_TYPES)
+_INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_LABEL_TYPES = (*_TEXT_TYPES, "bool", *_INTEGER_TYPES, "float32", "float64")
 
-# What a document tells of the features, under the names of the fitted attributes without their underscore.
-FEATURES = ("feature_mean", "feature_spread")
-
-# Directions have length one, up to rounding. The square of a standard deviation is a float.
-_LARGEST_WEIGHT, _LARGEST_SPREAD = 1 + 1e-9, 1e154
+# The square of a standard deviation is a float.
+_LARGEST_SPREAD = 1e154
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -106,17 +91,27 @@ def labels_in(reader: Reader) -> NDArray[Any]:
     return labels
 
 
-def names_out(model: Any) -> list[str] | None:
-    """Return the feature names seen in fit, or None."""
+def features_out(model: Any) -> dict[str, Any]:
+    """Return the number, names (or None), means and standard deviations of the features."""
     names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    return {
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_mean": model.feature_mean_.tolist(),
+        "feature_spread": model.feature_spread_.tolist(),
+    }
 
 
-def set_names(model: Any, fields: dict[str, Reader], n_features: int) -> None:
-    """Give the model the feature names in the field ``feature_names``, if there are any."""
-    names = fields["feature_names"].optional() if "feature_names" in fields else None
+def set_features(model: Any, fields: dict[str, Reader], most: int) -> None:
+    """Give a model what a document has of the features, at most so many."""
+    model.n_features_in_ = fields["n_features"].integer(1, most)
+    names = fields["feature_names"].optional()
     if names is not None:
-        model.feature_names_in_ = np.array(_distinct(names, n_features), dtype=object)
+        model.feature_names_in_ = np.array(_distinct(names, model.n_features_in_), dtype=object)
+    model.feature_mean_ = fields["feature_mean"].numbers(model.n_features_in_)
+    model.feature_spread_ = fields["feature_spread"].numbers(model.n_features_in_)
+    if not np.all((model.feature_spread_ >= 0) & (model.feature_spread_ <= _LARGEST_SPREAD)):
+        fields["feature_spread"].fail(f"standard deviations from 0 to {_LARGEST_SPREAD:g}")
 
 
 def _distinct(reader: Reader, length: int) -> list[str]:
@@ -125,35 +120,3 @@ def _distinct(reader: Reader, length: int) -> list[str]:
     if len(set(names)) < len(names):
         reader.fail("different names")
     return names
-
-
-def features_out(model: Any) -> dict[str, list[float] | None]:
-    """Return the means and standard deviations of the features; None where a model does not know them."""
-    known = {name: getattr(model, f"{name}_", None) for name in FEATURES}
-    return {name: None if values is None else values.tolist() for name, values in known.items()}
-
-
-def set_features(model: Any, fields: dict[str, Reader], n_features: int) -> None:
-    """Give the model the means and standard deviations of the features that the document has."""
-    for name in FEATURES:
-        reader = fields[name].optional() if name in fields else None
-        if reader is None:
-            continue
-        values = reader.numbers(n_features)
-        if name == "feature_spread" and not np.all((values >= 0) & (values <= _LARGEST_SPREAD)):
-            reader.fail(f"standard deviations from 0 to {_LARGEST_SPREAD:g}")
-        setattr(model, f"{name}_", values)
-
-
-def check_weights_of_direction(weights: Floats, reader: Reader) -> None:
-    """Raise ``ValueError`` if a weight is larger than a direction of length one has."""
-    if np.abs(weights).max() > _LARGEST_WEIGHT:
-        reader.fail("weights from -1 to 1")
-
-
-def counts_in(reader: Reader, n_intervals: int) -> Floats:
-    """Return the weights of the rows of both classes in each interval, shape (n_intervals, 2)."""
-    counts = np.array([row.numbers(2) for row in reader.items(n_intervals)])
-    if np.any(counts < 0):
-        reader.fail("non-negative counts")
-    return counts

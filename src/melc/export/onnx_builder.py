@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from melc._version import __version__
 
-# Fixed, so that older runtimes can read the graph. ReduceLogSumExp takes its axes as an input since opset 18.
+# Fixed, so that older runtimes can read the graph.
 _OPSET, _IR_VERSION = 18, 9
 
 _INPUT_TYPES = ("float64", "float32")
@@ -55,11 +55,11 @@ class Builder:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
-    def model(self, n_features: int, labels: NDArray[Any], n_projections: int) -> Any:
+    def model(self, n_features: int, labels: NDArray[Any]) -> Any:
         """Return the checked ``onnx.ModelProto`` of all nodes added."""
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         label_type = proto.STRING if labels.dtype == object else helper.np_dtype_to_tensor_dtype(labels.dtype)
-        decision_shape = ["rows"] if n_projections == 1 else ["rows", n_projections]
+        decision_shape = ["rows"] if len(labels) == 2 else ["rows", len(labels)]
         graph = helper.make_graph(
             self.nodes,
             "melc",

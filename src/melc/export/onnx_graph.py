@@ -1,21 +1,18 @@
 """Export of a fitted model as an ONNX graph, in double precision.
 
-With two classes the graph projects the rows, counts the thresholds at or below each projection and looks up the label.
-With more it computes the log odds of every class against the rest and returns the class with the largest.
-
-Functions that add nodes to the graph return the name of the result, of shape (rows, 1) unless stated otherwise.
+The graph projects the rows, evaluates the curves of all lines at once, and adds them up. It has a few dozen nodes
+however many lines there are. Functions that add nodes to the graph return the name of the result.
 """
 
 from typing import Any
 
 import numpy as np
 
-from melc.classifier import MELC
-from melc.export import additive_onnx
+from melc.arrays import Floats
 from melc.export.onnx_builder import Builder, labels_of, logistic
-from melc.model.decision import SMALLEST_DECISION, Decision
-from melc.model.density import Density
-from melc.model.units import fitted_model, is_additive
+from melc.model.curve import Curve
+from melc.model.line import LogOdds, log_odds_of
+from melc.model.units import fitted_model
 
 
 def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
@@ -49,115 +46,70 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     ['label', 'decision', 'probabilities']
     """
     model = fitted_model(model)
-    builder = Builder(dtype)
-    if is_additive(model):
-        return additive_onnx.graph(builder, model)
-    labels = labels_of(model.classes_)
-    odds = [_odds(builder, model, k) for k in range(len(model.decisions_))]
-    if len(odds) == 1:
-        z = _projection(builder, model, 0)
-        code = _interval_code(builder, z, model.decisions_[0])
-        builder.node("Reshape", [odds[0], builder.constant([-1])], "decision")
-        code = builder.node("Reshape", [code, builder.constant([-1])])
-        both = [logistic(builder, builder.node("Neg", odds)), logistic(builder, odds[0])]
-        builder.node("Concat", both, "probabilities", axis=1)
+    builder, labels = Builder(dtype), labels_of(model.classes_)
+    odds = _log_odds(builder, model.directions_, log_odds_of(model))
+    if len(labels) == 2:
+        builder.node("Reshape", [odds, builder.constant([-1])], "decision")
+        positive = builder.node("Greater", ["decision", builder.number(0)])
+        code = builder.node("Cast", [positive], to=builder.onnx.TensorProto.INT64)
+        both = builder.node("Concat", [builder.node("Neg", [odds]), odds], axis=1)
+        builder.node("Identity", [logistic(builder, both)], "probabilities")
     else:
-        builder.node("Concat", odds, "decision", axis=1)
-        code = builder.node("ArgMax", ["decision"], axis=1, keepdims=0)
-        shares = logistic(builder, "decision")
+        builder.node("Identity", [odds], "decision")
+        code = builder.node("ArgMax", [odds], axis=1, keepdims=0)
+        shares = logistic(builder, odds)
         total = builder.node("ReduceSum", [shares, builder.constant([1])], keepdims=1)
         builder.node("Div", [shares, total], "probabilities")
     builder.node("Gather", [builder.constant(labels), code], "label", axis=0)
-    return builder.model(model.coef_.shape[1], labels, len(odds))
+    return builder.model(model.n_features_in_, labels)
 
 
-def _projection(builder: Builder, model: MELC, index: int) -> str:
-    """Project the rows: z = Xv."""
-    return builder.node("MatMul", [builder.rows, builder.constant(model.coef_[index][:, None].astype(np.float64))])
+def _log_odds(builder: Builder, directions: Floats, formulas: list[LogOdds]) -> str:
+    """Return the log-odds, shape (rows, n_formulas)."""
+    # The lines in the order of the formulas.
+    lines = np.concatenate([formula.lines for formula in formulas])
+    z = builder.node("MatMul", [builder.rows, builder.constant(np.ascontiguousarray(directions[lines].T))])
+    # 0 where numbers overflow to different infinities, as in ``predict``.
+    z = builder.node("Where", [builder.node("IsNaN", [z]), builder.number(0), z])
+    added = _curves(builder, z, [curve for formula in formulas for curve in formula.curves])
+    belongs = np.repeat(np.eye(len(formulas)), [len(formula.lines) for formula in formulas], axis=0)
+    sums = builder.node("MatMul", [added, builder.constant(belongs)])
+    return builder.node("Add", [sums, builder.constant([[formula.constant for formula in formulas]])])
 
 
-def _interval_code(builder: Builder, z: str, decision: Decision) -> str:
-    """Return the class code, 0 or 1, of the interval of z. Its index is the number of thresholds at or below z."""
-    # An infinite last threshold, because a model may have none and ONNX compares with at least one.
-    thresholds = builder.constant(np.append(decision.thresholds, np.inf)[None, :])
-    reached = builder.node("GreaterOrEqual", [z, thresholds])
-    counted = builder.node("Cast", [reached], to=builder.onnx.TensorProto.INT64)
-    interval = builder.node("ReduceSum", [counted, builder.constant([1])], keepdims=1)
-    # z = +inf reaches that one too, so the last code is repeated.
-    codes = np.append(decision.codes, decision.codes[-1]).astype(np.int64)
-    return builder.node("Gather", [builder.constant(codes), interval], axis=0)
+def _curves(builder: Builder, z: str, curves: list[Curve]) -> str:
+    """Return the values of curves at z, both of shape (rows, n_curves).
 
-
-def _sign(builder: Builder, code: str) -> str:
-    """Return 1 where the code is 1, and −1 where it is 0."""
-    zero_or_one = builder.node("Cast", [code], to=builder.onnx.TensorProto.DOUBLE)
-    doubled = builder.node("Mul", [zero_or_one, builder.number(2)])
-    return builder.node("Sub", [doubled, builder.number(1)])
-
-
-def _with_sign(builder: Builder, values: str, least: str, sign: str) -> str:
-    """Return sign · max(sign · values, least)."""
-    towards = builder.node("Mul", [sign, values])
-    return builder.node("Mul", [sign, builder.node("Max", [towards, least])])
-
-
-def _within_reach(builder: Builder, z: str, decision: Decision) -> str:
-    """Clip z to the interval in which its square does not overflow."""
-    low, high = (builder.number(edge) for edge in decision.reach)
-    return builder.node("Min", [builder.node("Max", [z, low]), high])
-
-
-def _odds(builder: Builder, model: MELC, index: int) -> str:
-    """Return the log odds of a class against the rest, as in :meth:`melc.model.decision.Decision.log_odds`."""
-    z, decision = _projection(builder, model, index), model.decisions_[index]
-    near = _within_reach(builder, z, decision)
-    background = _log_background(builder, near, decision)
-    first, second = (
-        builder.node("Sub", [_log_density(builder, near, density, log_prior), background])
-        for density, log_prior in zip(decision.densities, decision.log_priors, strict=True)
-    )
-    odds = builder.node("Sub", [_softplus(builder, second), _softplus(builder, first)])
-    sign = _sign(builder, _interval_code(builder, z, decision))
-    return _with_sign(builder, odds, _least_odds(builder, first, second, sign), sign)
-
-
-def _least_odds(builder: Builder, first: str, second: str, sign: str) -> str:
-    """Return the smallest absolute value of the log odds, 1e-15 (1 + log(1 + max(sign · (second − first), 0)))."""
-    towards = builder.node("Mul", [sign, builder.node("Sub", [second, first])])
-    difference = builder.node("Max", [towards, builder.number(0)])
-    growing = builder.node("Log", [builder.node("Add", [difference, builder.number(1)])])
-    return builder.node("Mul", [builder.node("Add", [growing, builder.number(1)]), builder.number(SMALLEST_DECISION)])
-
-
-def _softplus(builder: Builder, x: str) -> str:
-    """Return log(1 + exp(x)), accurate also where it is tiny; the Softplus of the runtimes is not.
-
-    It is max(x, 0) + log(1 + t) with t = exp(−|x|). In floating point u = 1 + t is rounded, but log(u) and u − 1 then
-    have the same relative error, so log(1 + t) = log(u) t / (u − 1) (Kahan); it is t where u = 1.
+    The pieces of all curves are in one table, each curve padded to the same number, a power of two. A binary search,
+    for all curves at once, finds the piece in which each projection lies.
     """
-    one = builder.number(1)
-    t = builder.node("Exp", [builder.node("Neg", [builder.node("Abs", [x])])])
-    u = builder.node("Add", [t, one])
-    added = builder.node("Sub", [u, one])
-    log = builder.node("Div", [builder.node("Mul", [builder.node("Log", [u]), t]), added])
-    small = builder.node("Where", [builder.node("Equal", [u, one]), t, log])
-    return builder.node("Add", [builder.node("Max", [x, builder.number(0)]), small])
+    padded = 1 << max(len(curve.knots) for curve in curves).bit_length()
+    starts = builder.constant(_table([np.append(-np.inf, curve.knots) for curve in curves], padded, np.inf))
+    piece = builder.constant(padded * np.arange(len(curves))[None, :])  # the first of each curve
+    step = padded // 2
+    while step:
+        further = builder.node("Add", [piece, builder.constant(np.int64(step))])
+        reached = builder.node("GreaterOrEqual", [z, builder.node("Gather", [starts, further], axis=0)])
+        piece = builder.node("Where", [reached, further, piece])
+        step //= 2
+    pieces = [curve.pieces for curve in curves]
+    tables = [[each.values for each in pieces], [each.slopes for each in pieces], [each.anchors for each in pieces]]
+    # An infinite projection reaches the end of the table, so the last piece is repeated up to there.
+    value, slope, anchor = (
+        builder.node("Gather", [builder.constant(_table(table, padded)), piece], axis=0) for table in tables
+    )
+    rise = builder.node("Mul", [slope, builder.node("Sub", [_within_knots(builder, z, curves), anchor])])
+    return builder.node("Add", [value, rise])
 
 
-def _log_background(builder: Builder, z: str, decision: Decision) -> str:
-    """Return log_height − log(1 + u²) with u = (z − centre) / scale, the logarithm of the background density."""
-    background = decision.background()
-    distance = builder.node("Sub", [z, builder.number(background.centre)])
-    u = builder.node("Div", [distance, builder.number(background.scale)])
-    tail = builder.node("Log", [builder.node("Add", [builder.node("Mul", [u, u]), builder.number(1)])])
-    return builder.node("Sub", [builder.number(background.log_height), tail])
+def _table(rows: list[Floats], padded: int, filler: float | None = None) -> Floats:
+    """Return the rows one after the other, each filled up to the same length, by default with its last number."""
+    return np.concatenate(
+        [np.append(row, np.full(padded - len(row), row[-1] if filler is None else filler)) for row in rows]
+    )
 
 
-def _log_density(builder: Builder, z: str, density: Density, log_factor: float) -> str:
-    """Return log Σ_k w_k N(z; s_k, V) + log_factor. The constant of the Gaussian is added to log w_k."""
-    offset = np.log(density.weights) - 0.5 * np.log(2 * np.pi * density.variance) + log_factor
-    distance = builder.node("Sub", [z, builder.constant(density.support[None, :])])
-    squared = builder.node("Mul", [distance, distance])
-    scaled = builder.node("Mul", [squared, builder.number(-0.5 / density.variance)])
-    exponents = builder.node("Add", [scaled, builder.constant(offset[None, :])])
-    return builder.node("ReduceLogSumExp", [exponents, builder.constant([1])], keepdims=1)
+def _within_knots(builder: Builder, z: str, curves: list[Curve]) -> str:
+    """Clip z to the outermost knots, beyond which curves are constant: infinity times zero is no number."""
+    lowest, highest = (builder.constant(np.array([[curve.knots[k] for curve in curves]])) for k in (0, -1))
+    return builder.node("Min", [builder.node("Max", [z, lowest]), highest])

@@ -90,12 +90,14 @@ class Reader:
             raise ValueError(f"{self.place}: expected {length} items, found {len(self.value)}.")
         return [Reader(value, f"{self.place}[{k}]") for k, value in enumerate(self.value)]
 
-    def number(self) -> float:
-        """Return a finite number."""
+    def number(self, *, negative: bool = True) -> float:
+        """Return a finite number, which may be ``negative`` or not."""
         # A JSON number may be an integer that is too large for a float, or be written as 1e999.
         plain = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
         if not plain or not abs(self.value) <= sys.float_info.max:
             self.fail("a finite number")
+        if self.value < 0 and not negative:
+            self.fail("a number that is not negative")
         return float(self.value)
 
     def integer(self, low: int, high: int) -> int:
@@ -130,13 +132,13 @@ class Reader:
         """Return a list of strings."""
         return [item.text() for item in self.items(length)]
 
-    def numbers(self, length: int | None = None) -> Floats:
-        """Return a list of finite numbers as an array of shape (length,)."""
-        return np.array([item.number() for item in self.items(length)], dtype=np.float64)
+    def numbers(self, length: int | None = None, *, negative: bool = True) -> Floats:
+        """Return a list of finite numbers, which may be ``negative`` or not, as an array of shape (length,)."""
+        return np.array([item.number(negative=negative) for item in self.items(length)], dtype=np.float64)
 
     def ascending(self) -> Floats:
-        """Return a list of strictly ascending numbers as an array."""
+        """Return a list of one or more strictly ascending numbers as an array."""
         values = self.numbers()
-        if np.any(values[1:] <= values[:-1]):  # differences could overflow
-            self.fail("ascending numbers")
+        if len(values) == 0 or np.any(values[1:] <= values[:-1]):  # differences could overflow
+            self.fail("one or more ascending numbers")
         return values

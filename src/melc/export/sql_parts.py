@@ -1,12 +1,17 @@
-"""Sums and names in SQL queries."""
+"""Sums, curves and names in SQL queries."""
+
+from collections.abc import Iterable
 
 from melc.export.quoting import literal
+from melc.model.curve import Curve, Pieces
 
 
-def weighted_sum(features: list[str], weights: list[float]) -> str:
-    """Return the expression of Σ_j weight_j feature_j, as a float even if the features are integers or decimals."""
-    summands = [f"{feature} * {literal(w)}" for feature, w in zip(features, weights, strict=True)]
-    return f"CAST({sum_of(summands)} AS DOUBLE PRECISION)"
+def weighted_sum(features: list[str], weights: Iterable[float]) -> str:
+    """Return the expression of Σ_j weight_j feature_j.
+
+    Features are made floats first: products of integers or decimals would be rounded differently.
+    """
+    return sum_of([f"CAST({x} AS DOUBLE PRECISION) * {literal(w)}" for x, w in zip(features, weights, strict=True)])
 
 
 def sum_of(terms: list[str]) -> str:
@@ -21,12 +26,24 @@ def sum_of(terms: list[str]) -> str:
     return "(" + " + ".join(half[0] if len(half) == 1 else sum_of(half) for half in halves) + ")"
 
 
-def unused_prefix(table: str) -> str:
-    """Return a prefix for the names of auxiliary tables with which the name of the table does not begin."""
-    prefix = "melc"
-    while table.casefold().startswith(prefix):
-        prefix += "_"
-    return prefix
+def curve_at(z: str, curve: Curve) -> str:
+    """Return the value of a curve at z, NULL if z is NULL.
+
+    It is a tree of CASE expressions that halves the pieces, so that a row takes about eight comparisons for two hundred
+    knots. A table of knots, joined by intervals, took seventy times as long in SQLite, which has no index on it.
+    """
+    tree = _tree(z, curve, curve.pieces, 0, len(curve.knots) + 1)
+    return f"CASE WHEN {z} IS NULL THEN NULL ELSE {tree} END"
+
+
+def _tree(z: str, curve: Curve, pieces: Pieces, start: int, stop: int) -> str:
+    """Return the curve on the pieces from ``start`` to before ``stop``."""
+    if stop - start == 1:
+        value, slope, anchor = pieces.values[start], pieces.slopes[start], pieces.anchors[start]
+        return literal(value) if slope == 0 else f"{literal(value)} + {literal(slope)} * ({z} - {literal(anchor)})"
+    middle = (start + stop) // 2
+    below, above = _tree(z, curve, pieces, start, middle), _tree(z, curve, pieces, middle, stop)
+    return f"CASE WHEN {z} < {literal(curve.knots[middle - 1])} THEN {below} ELSE {above} END"
 
 
 def check_names(names: list[str], added: list[str]) -> None:

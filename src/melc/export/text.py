@@ -1,43 +1,50 @@
-"""Export of a fitted model as text: the weights of the features and the class of every interval between thresholds.
+"""Export of a fitted model as text.
 
-For more than two classes the text can also contain the numbers from which the odds are computed.
+If every class has a single line, the text is a rule: the weights of the features and the class of every interval
+between thresholds. Otherwise it has the lines of each class, and what they add to the log-odds. With ``odds`` it also
+has the numbers from which predictions are computed.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from melc.classifier import MELC
-from melc.export import additive_text
-from melc.export.wording import counts_of, intervals_of, number, quoted
-from melc.model.decision import SMALLEST_DECISION, Decision
-from melc.model.density import Density
-from melc.model.names import column_width, contributions_of, feature_names_of
-from melc.model.units import fitted_model, is_additive
+from melc.export.wording import counts_of, intervals_of, number, numbers_apart, quoted
+from melc.model.curve import Curve
+from melc.model.line import Line, LogOdds, decides_alone, log_odds_of
+from melc.model.names import by_contribution, column_width, feature_names_of, terms_of
+from melc.model.units import fitted_model
 
-_ALONE = "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide"
-_WITHOUT_ODDS = f"{_ALONE}: odds=True (--odds on the command line) adds the numbers to compute them."
-_WITH_ODDS = f"""{_ALONE}, the first of equals.
-Log odds of a class at its z, with natural logarithms:
-  t is z, but no lower than the lowest t and no higher than the highest
-  log f1 is log prior - log(2 pi variance) / 2 + log(sum of weight × exp(-(t - place)² / (2 variance))) of the class
-  log f0 is the same of the rest
-  log b is log height - log(1 + ((t - centre) / scale)²) of the background
-  s is 1 where the interval of z names the class, and -1 elsewhere
-  d is s × (log f1 - log f0), or 0 if that is negative
-  log odds = s × max(s × (log(1 + f1 / b) - log(1 + f0 / b)), {SMALLEST_DECISION} × (1 + log(1 + d)))"""
+# Features that are named in the sum of one line of several; of further ones their number is given.
+_MOST_NAMED = 4
+_FEW_DIGITS = 3
+
+_WEIGHTS = "z is the sum of weight × feature:"
+_POINTS = "z and {value} at the points of the curve, which is straight between them and constant beyond the outermost:"
+_TWO_CLASSES = "Where the log-odds are above 0, {} is predicted, elsewhere {}."
+_SEVERAL_CLASSES = "The class with the largest log-odds is predicted, the first of equals."
+_SEVERAL_RULES = (
+    "Where one rule alone names its class, that class is predicted. Where none or several do, the best odds decide: "
+    "odds=True (--odds on the command line) adds the numbers to compute them."
+)
+_PROBABILITY = "The probability of {} is 1 / (1 + exp(-log-odds))."
+_PROBABILITIES = "The probabilities are 1 / (1 + exp(-log-odds)) of each class, divided by their sum."
 
 
 def export_text(model: Any, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:
-    """Return the rule of a fitted model as text.
+    """Return a fitted model as text.
 
-    The rule consists of the weights of the features, whose weighted sum is the projection z, and the class of every
-    interval of z. The features are in the order of their contribution, weight × standard deviation. With more than two
-    classes there is one rule per class against the rest. If exactly one rule gives its class, that class is predicted;
-    otherwise the class with the best odds.
+    If every class has a single line, as always in a :class:`melc.MELC`, the text is a rule: the weights of the
+    features, whose weighted sum is the projection z, and the class of every interval of z. The features are in the
+    order of their contribution, weight × standard deviation. With more than two classes there is one rule per class
+    against the rest. If exactly one rule gives its class, that class is predicted; otherwise the class with the best
+    odds.
 
-    The text of an :class:`melc.AdditiveMELC` has the lines of each class, the most important first: what z is, and the
-    least and the most that the line adds to the log-odds in every interval of z.
+    If a class has several lines, as mostly in an :class:`melc.AdditiveMELC`, the text has the lines of each class, the
+    most important first: what z is, and the least and the most that the line adds to the log-odds in every interval
+    of z. Lines are numbered from 1, in the order of ``lines_``.
 
     Parameters
     ----------
@@ -47,13 +54,12 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     digits : int, default=None
-        Significant digits of the numbers. By default they are written in full, so that the printed rule predicts
-        what the model predicts, up to the rounding of the sum; the text of an additive model, from which predictions
-        cannot be computed without ``odds``, then has three.
+        Significant digits of the numbers. Thresholds have more where these do not tell them apart. By default numbers
+        are written in full, so that the printed rule predicts what the model predicts, up to the rounding of the sum;
+        the text of several lines, from which predictions cannot be computed without ``odds``, then has three.
     odds : bool, default=False
-        Whether to add, for more than two classes, the formulas and numbers of the odds: one line per support point of
-        the densities. For an additive model all weights and all points of the curves are added. The text is then
-        sufficient to compute every prediction.
+        Whether to add all weights, all points of the curves, and the formulas. The text is then sufficient to compute
+        every prediction and its probability.
 
     Returns
     -------
@@ -78,71 +84,106 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
       0.98 <= z           ill   (47 ill, 0 well)
     """
     model = fitted_model(model)
-    names = feature_names_of(model, feature_names)
-    if is_additive(model):
-        return additive_text.export_text(model, names, digits, odds)
-    if len(model.decisions_) == 1:
-        labels = [quoted(str(label)) for label in model.classes_]
-        return _block(model, 0, names, labels, digits)
-    parts = []
-    for k, label in enumerate(model.classes_):
-        name = '"rest"' if str(label) == "rest" else quoted(str(label))
-        lines = [f"Class {name} against the rest", _block(model, k, names, ["rest", name], digits)]
-        parts.append("\n".join(lines + (_odds_lines(model.decisions_[k], digits) if odds else [])))
-    return "\n\n".join([*parts, _WITH_ODDS if odds else _WITHOUT_ODDS])
+    names = [quoted(name) for name in feature_names_of(model, feature_names)]
+    labels = [quoted(str(label)) for label in model.classes_]
+    rules = decides_alone(model)
+    if digits is None and not odds and not rules:
+        digits = _FEW_DIGITS
+    style, parts = _Style(names, digits, odds), []
+    for column, formula in enumerate(log_odds_of(model)):
+        sides = _sides(labels, column)
+        parts += _rule(model, formula, sides, style) if rules else _lines(model, formula, sides, style)
+    return "\n\n".join([*parts, *_closing(labels, rules, odds)])
 
 
-def _block(model: MELC, index: int, names: list[str], labels: list[str], digits: int | None) -> str:
-    """Return the rule of one projection: weights, the largest contribution first, and intervals."""
-    weights = model.coef_[index]
-    order = np.argsort(-np.abs(contributions_of(model, index)), kind="stable")
-    shown = [number(weights[i], digits) for i in order]
-    width = max(len(number) for number in shown)
-    lines = ["z is the sum of weight × feature:"]
-    lines += [f"  {number:>{width}}  {quoted(names[i])}" for number, i in zip(shown, order, strict=True)]
+@dataclass(frozen=True)
+class _Style:
+    """How the text is written: the names of the features, the digits, and whether with the numbers of the odds."""
+
+    names: list[str]
+    digits: int | None
+    odds: bool
+
+
+def _sides(labels: list[str], column: int) -> list[str]:
+    """Return the names of the others and of the class whose log-odds are in a column."""
+    if len(labels) == 2:
+        return labels
+    return ["rest", '"rest"' if labels[column] == "rest" else labels[column]]
+
+
+def _closing(labels: list[str], rules: bool, odds: bool) -> list[str]:
+    """Return the paragraph that says how the class is decided; a rule of two classes needs none."""
+    if rules and not odds:
+        return [_SEVERAL_RULES] if len(labels) > 2 else []
+    if len(labels) == 2:
+        decided, probability = _TWO_CLASSES.format(*labels[::-1]), _PROBABILITY.format(labels[1])
+    else:
+        decided, probability = _SEVERAL_CLASSES, _PROBABILITIES
+    return [f"{decided}\n{probability}" if odds else decided]
+
+
+def _rule(model: Any, formula: LogOdds, sides: list[str], style: _Style) -> list[str]:
+    """Return the rule of a class that has a single line: weights, the largest contribution first, and intervals."""
+    line, curve = model.lines_[formula.lines[0]], formula.curves[0]
+    heading = [f"Class {sides[1]} against the rest"] if len(model.classes_) > 2 else []
+    lines = [*heading, _WEIGHTS, *_weights(line, style, 2)]
     lines.append("class by the interval of z, with the training rows in it:")
-    return "\n".join(lines + _interval_lines(model.decisions_[index], labels, digits))
+    classes = [sides[code] for code in curve.codes]
+    lines += _intervals(line, curve, [classes], sides, style)
+    return ["\n".join(lines + _points(curve, f"the log-odds of {sides[1]}", style))]
 
 
-def _interval_lines(decision: Decision, labels: list[str], digits: int | None) -> list[str]:
-    """Return one line per interval: its limits, its class and its training rows."""
-    intervals = intervals_of([number(t, digits) for t in decision.thresholds])
-    interval_width = max(len(text) for text in intervals)
-    label_width = column_width(labels)
-    return [
-        f"  {text:<{interval_width}}   {labels[code]:<{label_width}}{_support(decision, k, labels)}".rstrip()
-        for k, (text, code) in enumerate(zip(intervals, decision.codes, strict=True))
-    ]
+def _lines(model: Any, formula: LogOdds, sides: list[str], style: _Style) -> list[str]:
+    """Return a heading and one block of text per line of a class, by descending importance."""
+    numbered = [(model.lines_[k], k, curve) for k, curve in zip(formula.lines, formula.curves, strict=True)]
+    numbered.sort(key=lambda each: -each[0].importance)
+    against = "the rest" if len(model.classes_) > 2 else sides[0]
+    added = f"what {len(numbered)} lines add" if len(numbered) > 1 else "what 1 line adds"
+    heading = f"Log-odds of {sides[1]} against {against}: {number(formula.constant, style.digits)} + {added}"
+    return [heading, *("\n".join(_line(line, k, curve, sides, style)) for line, k, curve in numbered)]
 
 
-def _support(decision: Decision, interval: int, labels: list[str]) -> str:
-    """Return the number (or total weight) of the training rows of either class in an interval."""
-    if decision.counts is None:
-        return ""
-    return f"  ({counts_of(decision.counts[interval], labels)})"
+def _line(line: Line, index: int, curve: Curve, sides: list[str], style: _Style) -> list[str]:
+    """Return the text of one line of several: what z is, and what is added in each of its intervals."""
+    heading = f"Line {index + 1}, importance {number(line.importance, style.digits or _FEW_DIGITS)}: "
+    ranges = [f"adds {number(low, style.digits)} to {number(high, style.digits)}" for low, high in curve.ranges()]
+    classes = [f"for {sides[code]}" for code in curve.codes]
+    intervals = _intervals(line, curve, [ranges, classes], sides, style)
+    if not style.odds:
+        terms = terms_of(line, dict(enumerate(style.names)), _MOST_NAMED, style.digits)
+        return [f"{heading}z = {' '.join(terms)}", *intervals]
+    weights = _weights(line, style, 4)
+    return [f"{heading}{_WEIGHTS}", *weights, *intervals, *_points(curve, "what the line adds", style)]
 
 
-def _odds_lines(decision: Decision, digits: int | None) -> list[str]:
-    """Return the numbers from which the log odds of a class are computed, one per line."""
-    background, (lowest, highest) = decision.background(), decision.reach
-    named = {
-        "lowest t": lowest,
-        "highest t": highest,
-        "background centre": background.centre,
-        "background scale": background.scale,
-        "background log height": background.log_height,
-    }
-    lines = ["odds of the class:", *(f"  {name}  {number(value, digits)}" for name, value in named.items())]
-    for name, density, log_prior in zip(("rest", "class"), decision.densities, decision.log_priors, strict=True):
-        lines += _density_lines(name, density, log_prior, digits)
-    return lines
+def _weights(line: Line, style: _Style, indent: int) -> list[str]:
+    """Return the weights of the features that have one, the largest contribution first, one line of text each."""
+    features = by_contribution(line)
+    shown = [number(line.direction[j], style.digits) for j in features]
+    width = max(len(text) for text in shown)
+    return [f"{'':{indent}}{text:>{width}}  {style.names[j]}" for text, j in zip(shown, features, strict=True)]
 
 
-def _density_lines(name: str, density: Density, log_prior: float, digits: int | None) -> list[str]:
-    points = zip(density.support, density.weights, strict=True)
-    return [
-        f"  {name} log prior  {number(log_prior, digits)}",
-        f"  {name} variance  {number(density.variance, digits)}",
-        f"  {name} places and weights:",
-        *(f"    {number(place, digits)}  {number(weight, digits)}" for place, weight in points),
-    ]
+def _intervals(line: Line, curve: Curve, columns: list[list[str]], sides: list[str], style: _Style) -> list[str]:
+    """Return one line of text per interval: its limits, the given columns, and the training rows in it."""
+    thresholds = numbers_apart(curve.thresholds, float(np.ptp(curve.knots)), style.digits)
+    columns = [intervals_of(thresholds), *columns]
+    counts = [f"({counts_of(row, sides)})" for row in line.counts]
+    return [f"  {'   '.join(row)}  {count}" for row, count in zip(_aligned(columns), counts, strict=True)]
+
+
+def _aligned(columns: list[list[str]]) -> list[Sequence[str]]:
+    """Return the rows of a table, each column filled up to its width."""
+    widths = [column_width(column) for column in columns]
+    return [[f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in zip(*columns, strict=True)]
+
+
+def _points(curve: Curve, value: str, style: _Style) -> list[str]:
+    """Return the points of a curve, one line of text each, if they are asked for."""
+    if not style.odds:
+        return []
+    knots = numbers_apart(curve.knots, np.inf, style.digits)
+    values = [number(each, style.digits) for each in curve.log_odds]
+    points = [f"    {z}  {each}" for z, each in zip(knots, values, strict=True)]
+    return [f"  {_POINTS.format(value=value)}", *points]

@@ -4,10 +4,16 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from melc.arrays import Floats
 
+# Rounding of thresholds, as a part of the distance of neighbouring ones.
+_ROUNDING = 0.1
+_ALL_DIGITS = 17
 
-def intervals_of(thresholds: list[str]) -> list[str]:
+
+def intervals_of(thresholds: Sequence[str]) -> list[str]:
     """Return the intervals as text. A threshold belongs to the interval above it."""
     if not thresholds:
         return ["any z"]
@@ -18,6 +24,19 @@ def intervals_of(thresholds: list[str]) -> list[str]:
 def number(value: float, digits: int | None) -> str:
     """Return a number with so many significant digits, or in full."""
     return repr(float(value)) if digits is None else f"{value:.{digits}g}"
+
+
+def numbers_apart(values: Floats, width: float, digits: int | None) -> list[str]:
+    """Return ascending numbers with so many significant digits, or more if neighbours would come close by rounding.
+
+    They are rounded by no more than a tenth of the smallest distance of neighbours, and of ``width``.
+    """
+    most = _ROUNDING * min([*np.diff(values), width])
+    for more in range(_ALL_DIGITS if digits is None else digits, _ALL_DIGITS):
+        written = [number(value, more) for value in values]
+        if all(abs(float(text) - value) <= most for text, value in zip(written, values, strict=True)):
+            return written
+    return [number(value, None) for value in values]
 
 
 def quoted(name: str) -> str:

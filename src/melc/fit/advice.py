@@ -68,7 +68,7 @@ def _warn(message: str, category: type[Warning]) -> None:
 
 def _carriers(model: Any, projection: Projection) -> str:
     """Return the names of the features that contribute most to a direction, the strongest first."""
-    contributions = np.abs(projection.direction) * projection.spread
+    contributions = np.abs(projection.line.direction) * projection.spread
     share = contributions / contributions.max()
     strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
     names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]

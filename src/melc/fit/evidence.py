@@ -4,7 +4,7 @@ Every class has the total target one half, so that both count equally. The *mass
 that the lines so far leave unexplained, ``target · P(the other class)``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,15 @@ from scipy.special import expit
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.model.line import Line, sign_changes, simplified
+from melc.model.curve import Curve, simplified
+from melc.model.line import Line
 
 # Rows that the background of a curve stands for.
 _PSEUDO_ROWS = 5.0
-# Points at which the class densities of a line are kept for pictures.
-_PLACES = 101
+# How far class densities in pictures may be from those on the grid, as a part of the highest.
+_PICTURE_ERROR = 0.004
+# Corners of a curve that change the log-odds by less than this are left out; values below the other are rounding.
+_SMOOTHED, _NOTHING = 0.01, 1e-9
 
 
 @dataclass(frozen=True)
@@ -82,29 +85,38 @@ class Standing:
         rows = float(self.totals.sum()), self.n_effective
         return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), *rows)
 
-    def line(self, prospect: Prospect, coef: Floats, z: Floats, shares: Floats, class_index: int) -> Line:
+    def line(self, prospect: Prospect, direction: Floats, z: Floats, shares: Floats, class_index: int) -> Line:
         """Return the line along a direction with projections z, shape (n,).
 
         ``shares``, of shape (d,), are the parts that the features have in it.
         """
         places, first, second, deviation = self._densities(z, prospect.masses, prospect.factor, prospect.pseudo_mass)
         background = prospect.pseudo_mass / (kernels.PSEUDO_WIDTH * deviation)
-        knots, values = simplified(places, np.log((second + background) / (first + background)))
-        shown = np.unique(np.linspace(knots[0], knots[-1], _PLACES))  # far from zero fewer floats lie between
-        places, *densities, _ = self._densities(z, self.targets, prospect.factor, 0.0)
-        adds = np.interp(z, knots, values)
+        values = np.log((second + background) / (first + background))
+        values[np.abs(values) < _NOTHING] = 0.0
+        kept = simplified(places, values, _SMOOTHED)
+        curve = Curve(places[kept], values[kept])
+        places, *heights, _ = self._densities(z, self.targets, prospect.factor, 0.0)
+        densities = 2 * np.array(heights)
+        shown = simplified(places, densities.T, _PICTURE_ERROR * float(densities.max()))
+        adds = curve.at(z)
         importance = float(self.targets @ np.abs(adds - self.targets @ adds))
         return Line(
-            coef=coef,
-            knots=knots,
-            log_odds=values,
+            direction=direction,
+            curve=curve,
             class_index=class_index,
             importance=importance,
             feature_importances=importance * shares,
-            counts=self._counts(z, sign_changes(knots, values)),
-            places=shown,
-            densities=np.array([2 * np.interp(shown, places, each) for each in densities]),
+            counts=self.counts(z, curve.thresholds),
+            places=places[shown],
+            densities=densities[:, shown],
         )
+
+    def alone(self, line: Line, z: Floats, intercept: float) -> Line:
+        """Return the only line of a class with intervals by the class's log-odds, at projections z of shape (n,)."""
+        curve = line.curve.with_knots_at(-intercept)
+        counts = self.counts(z, curve.plus(intercept).thresholds)
+        return replace(line, curve=curve, counts=counts, offset=intercept)
 
     def _densities(
         self, z: Floats, masses: Floats, factor: float, pseudo_mass: float
@@ -115,8 +127,8 @@ class Standing:
         nodes = np.arange(left, right + 1)
         return low + step * nodes, table[0, nodes], table[1, nodes], deviation
 
-    def _counts(self, z: Floats, thresholds: Floats) -> Floats:
-        """The weight of each class in each interval between thresholds, shape (n_intervals, 2)."""
+    def counts(self, z: Floats, thresholds: Floats) -> Floats:
+        """Return the weight of each class in each interval between thresholds, shape (n_intervals, 2)."""
         interval = np.searchsorted(thresholds, z, side="right")
         n_intervals = len(thresholds) + 1
         counts = np.bincount(2 * interval + self.codes, self.weights, 2 * n_intervals)

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,9 @@ from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.data.summary import Summary
 from melc.fit.bandwidth import density_variances
+from melc.fit.condensing import densities_along
 from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
+from melc.fit.density import LEAST_VARIANCE
 from melc.fit.grid_search import MOST_FEATURES, search_on_grid
 from melc.fit.problem import Problem
 from melc.fit.run import BY_LIKELIHOOD, Result
@@ -24,10 +26,9 @@ from melc.fit.search import search
 from melc.fit.selection import Judge
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
-from melc.kernels import AS_THEY_ARE, Shrunk, is_floored, shrunk_variances, total_variance
-from melc.model.condensing import densities_along
-from melc.model.decision import Decision, decide
-from melc.model.density import LEAST_VARIANCE, Density
+from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
+from melc.kernels import AS_THEY_ARE, Shrunk, is_floored, shrunk_variances
+from melc.model.line import Line
 from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.shrinkage import Shrinkage
@@ -88,10 +89,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Projection:
-    """A direction of length one, the decision along it, and how it was found."""
+    """A direction of length one with the curve along it, and how it was found."""
 
-    direction: Floats
-    decision: Decision
+    line: Line
     best: Result
     runs: list[Result]
     mean: Floats  # weighted means of the features
@@ -111,14 +111,14 @@ Listener = Callable[[Result, Callable[[], Projection]], bool]
 
 @one_blas_thread
 def learn_projections(
-    parts: list[Rows],
+    parts: list[tuple[int, Rows]],
     settings: Settings,
-    log_prior_ratios: list[float],
+    intercepts: Floats,
     rng: np.random.RandomState,
     known: Floats | None,
     run_ended: Listener,
 ) -> list[Projection]:
-    """Return one projection for each part. Each part has codes 0 and 1; with several classes, one part for each class.
+    """Return one projection for each part: the index of a class, and rows with code 1 for that class.
 
     Parts are solved in parallel where that saves passes over the data. ``known``, of shape (n_parts, d), are directions
     to start from instead of new ones.
@@ -129,28 +129,31 @@ def learn_projections(
 
     def learn(k: int) -> Projection:
         start = None if known is None else known[k]
-        with contextlib.closing(parts[k]):
-            return learn_projection(parts[k], settings, log_prior_ratios[k], rngs[k], start, run_ended)
+        class_index, rows = parts[k]
+        with contextlib.closing(rows):
+            found = learn_projection(rows, settings, rngs[k], start, run_ended, float(intercepts[k]))
+            return replace(found, line=replace(found.line, class_index=class_index))
 
-    if len(parts) == 1 or parts[0].n_rows < _WORTH_TOGETHER or not parts[0].divisible:
+    if len(parts) == 1 or parts[0][1].n_rows < _WORTH_TOGETHER or not parts[0][1].divisible:
         return [learn(k) for k in range(len(parts))]
     together = Together(len(parts))
-    for part in parts:
-        part.together = together
+    for _, rows in parts:
+        rows.together = together
     return solve_together([functools.partial(learn, k) for k in range(len(parts))], together)
 
 
 def learn_projection(
     rows: Rows,
     settings: Settings,
-    log_prior_ratio: float,
     rng: np.random.RandomState,
     known: Floats | None = None,
     run_ended: Listener = lambda run, projection: False,
+    intercept: float = 0.0,
 ) -> Projection:
-    """Return the best direction for two classes and the decision along it.
+    """Return the best direction for two classes and the curve along it.
 
     The search starts from ``known``, of shape (d,), if it is given, otherwise from ``settings.n_init`` directions.
+    ``intercept`` is the log ratio of the priors; it says where the decision changes.
     """
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
@@ -162,10 +165,10 @@ def learn_projection(
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
-        found = describe(rows, settings, shrinkage, log_prior_ratio, best.direction, sample)
-        left = coordinates.variance_left(found.direction, found.variances)
         mean, spread = coordinates.mean, coordinates.finite_scale
-        return Projection(found.direction, found.decision, best, runs, mean, spread, left, found.floored)
+        found = describe(rows, settings, shrinkage, best.direction, sample, spread, intercept)
+        left = coordinates.variance_left(found.line.direction, found.variances)
+        return Projection(found.line, best, runs, mean, spread, left, found.floored)
 
     def heard(run: Result) -> bool:
         finished.append(run)
@@ -234,11 +237,10 @@ def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Resu
 
 @dataclass(frozen=True)
 class Described:
-    """The decision along a direction, whose sign is such that the mean of the second class is the higher one."""
+    """The line along a direction, and the variances of the classes along it, after shrinkage."""
 
-    direction: Floats
-    decision: Decision
-    variances: tuple[float, float]  # of the classes, after shrinkage
+    line: Line
+    variances: tuple[float, float]
     floored: bool
 
 
@@ -246,36 +248,54 @@ def describe(
     rows: Rows,
     settings: Settings,
     shrinkage: Shrinkage | None,
-    log_prior_ratio: float,
     direction: Floats,
     sample: MemoryRows,
+    spread: Floats,
+    intercept: float,
 ) -> Described:
-    """Return the densities, thresholds and counts along a direction of shape (d,). ``sample`` are some of the rows."""
+    """Return the line along a direction of shape (d,) or its opposite: the heaviest feature has a positive weight.
+
+    ``sample`` are some of the rows, ``spread`` the standard deviations of the features.
+    """
+    if direction[np.argmax(np.abs(direction) * spread)] < 0:
+        direction = -direction
     summary = rows.summarise(direction)
-    spread = summary.spread
     shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
-    if _sign(direction, spread.mean_y - spread.mean_x, total_variance(spread)) < 0:
-        direction, summary = -direction, summary.mirrored()
-    decision = decide(class_densities(rows, settings, shrunk, summary, direction, sample), log_prior_ratio)
-    decision = decision.with_counts(rows.count(direction, decision.thresholds))
-    return Described(direction, decision, shrunk_variances(spread, shrunk), is_floored(spread, shrunk, VARIANCE_FLOOR))
+    formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
+    line = _line(rows, formula, direction, spread, intercept)
+    variances = shrunk_variances(summary.spread, shrunk)
+    return Described(line, variances, is_floored(summary.spread, shrunk, VARIANCE_FLOOR))
 
 
-def class_densities(
+def _line(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, intercept: float) -> Line:
+    """Return the line of a direction with the given densities; it is the only one of its class."""
+    table = tabulate(formula)
+    curve = curve_of(table, intercept)
+    added = [curve.at(density.support) for density in formula.densities]
+    weights = [0.5 * density.weights for density in formula.densities]
+    mean = sum(float(w @ g) for w, g in zip(weights, added, strict=True))
+    importance = sum(float(w @ np.abs(g - mean)) for w, g in zip(weights, added, strict=True))
+    contributions = np.abs(direction) * spread
+    places, densities = pictured(table)
+    return Line(
+        direction=direction,
+        curve=curve,
+        class_index=1,
+        importance=importance,
+        feature_importances=importance * contributions / contributions.sum(),
+        counts=rows.count(direction, curve.plus(intercept).thresholds),
+        places=places,
+        densities=densities,
+        offset=intercept,
+    )
+
+
+def density_ratio(
     rows: Rows, settings: Settings, shrunk: Shrunk, summary: Summary, direction: Floats, sample: MemoryRows
-) -> tuple[Density, Density]:
-    """Return the densities of both classes along a direction of shape (d,), of which the summary is known."""
+) -> DensityRatio:
+    """Return the formula of the curve along a direction of shape (d,), of which the summary is known."""
     # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
     least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     variances = density_variances(settings.bandwidth, settings.gamma, summary.spread, shrunk, sample, direction)
-    return densities_along(rows, direction, summary, (max(variances[0], least), max(variances[1], least)))
-
-
-def _sign(direction: Floats, difference: float, variance: float) -> float:
-    """Return the sign for v that makes the mean of the second class the higher one.
-
-    If the means are equal, return the sign that makes the largest component of v positive.
-    """
-    if abs(difference) > 1e-9 * np.sqrt(variance):
-        return float(np.sign(difference))
-    return float(np.sign(direction[np.argmax(np.abs(direction))]))
+    densities = densities_along(rows, direction, summary, (max(variances[0], least), max(variances[1], least)))
+    return DensityRatio(densities, rows.total_weights)

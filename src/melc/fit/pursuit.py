@@ -82,16 +82,20 @@ class Pursuit:
         for k in range(self.plan.max_lines):
             prospect = self.all.prospect()
             searched = prospect if self.sampled is self.all else self.sampled.prospect()
-            coef, shares = self.candidates.described(self._best(searched, k).direction)
-            z, gains = self.rows.project(coef), np.empty(self.rows.n_rows)
+            direction, shares = self.candidates.described(self._best(searched, k).direction)
+            z, gains = self.rows.project(direction), np.empty(self.rows.n_rows)
             likelihood = prospect.likelihood(z, gains)
             if k > 0 and likelihood - self.all.likelihood < _LEAST_GAIN / prospect.n_effective:
                 return
-            line = self.all.line(prospect, coef, z, shares, self.class_index)
+            line = self.all.line(prospect, direction, z, shares, self.class_index)
             self.all.log_odds += gains
             if self.sampled is not self.all:
-                self.sampled.log_odds += line.at(self.sample.project(coef))
+                self.sampled.log_odds += line.curve.at(self.sample.project(direction))
             yield line
+
+    def alone(self, line: Line, intercept: float) -> Line:
+        """Return the only line of the class, whose sign is then that of the log-odds."""
+        return self.all.alone(line, self.rows.project(line.direction), intercept)
 
     def _best(self, prospect: Prospect, k: int) -> Candidate:
         """The best direction of line k, on the sample."""
@@ -112,10 +116,19 @@ class Pursuit:
 
 
 @one_blas_thread
-def pursue(parts: list[tuple[int, Rows]], plan: Plan, rng: np.random.RandomState, line_ended: Listener) -> Pursued:
-    """Return the lines of each part: the index of a class, and rows with code 1 for that class."""
+def pursue(
+    parts: list[tuple[int, Rows]],
+    plan: Plan,
+    intercepts: Floats,
+    rng: np.random.RandomState,
+    line_ended: Listener,
+) -> Pursued:
+    """Return the lines of each part: the index of a class, and rows with code 1 for that class.
+
+    ``intercepts``, one for each part, are the log ratios of the priors.
+    """
     found: list[list[Line]] = []
-    for class_index, rows in parts:
+    for (class_index, rows), intercept in zip(parts, intercepts.tolist(), strict=True):
         lines = []
         with closing(rows), closing(_in_memory(rows, rng)) as near, _threads(near) as mapped:
             pursuit = Pursuit(near, plan, class_index, rng, mapped)
@@ -124,6 +137,8 @@ def pursue(parts: list[tuple[int, Rows]], plan: Plan, rng: np.random.RandomState
                 lines.append(line)
                 if line_ended(line):
                     break
+            if len(lines) == 1:
+                lines = [pursuit.alone(lines[0], intercept)]
         found.append(lines)
     return Pursued(found, mean, spread)
 

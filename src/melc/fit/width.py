@@ -10,9 +10,8 @@ from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.projection import Settings, class_densities, learn_projection
+from melc.fit.projection import Settings, density_ratio, learn_projection
 from melc.kernels import AS_THEY_ARE
-from melc.model.decision import Decision
 
 GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)
 # Folds, and the part of the starts that the search of a fold makes.
@@ -22,19 +21,19 @@ _MOST_ROWS, _FEWEST = 20_000, 6
 
 
 @one_blas_thread
-def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomState) -> float:
+def choose_gamma(parts: list[tuple[int, Rows]], settings: Settings, rng: np.random.RandomState) -> float:
     """Return the gamma of the lowest log loss, over three folds of the rows of each part; one if rows are too few.
 
     The direction of a fold is searched once, with gamma one and fewer starts, and serves all widths.
     """
     losses = np.zeros(len(GAMMAS))
     searched = replace(settings, gamma=1.0, n_init=max(1, round(_STARTS * settings.n_init)))
-    for rows in parts:
+    for _, rows in parts:
         sample = draw_sample(rows, _MOST_ROWS, rng)
         if min(sample.counts) < _FEWEST:
             return 1.0
         for kept, held in _folds(sample, rng):
-            direction = learn_projection(kept, searched, 0.0, rng).direction
+            direction = learn_projection(kept, searched, rng).line.direction
             losses += [_log_loss(kept, held, replace(settings, gamma=gamma), direction) for gamma in GAMMAS]
     return GAMMAS[int(np.argmin(losses))]
 
@@ -50,11 +49,8 @@ def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[Memor
 
 def _log_loss(kept: MemoryRows, held: MemoryRows, settings: Settings, direction: Floats) -> float:
     """The log loss on held-out rows of the densities of the others along a direction; both classes count equally."""
-    densities = class_densities(kept, settings, AS_THEY_ARE, kept.summarise(direction), direction, kept)
-    # Thresholds are not needed for the odds, except for their sign where there are no rows.
-    decision = Decision(densities, 0.0, np.empty(0), np.zeros(1, dtype=np.int8), np.array([kept.total_weights]))
-    first, second = decision.above_background(held.project(direction))
-    log_odds = np.logaddexp(0, second) - np.logaddexp(0, first)
+    formula = density_ratio(kept, settings, AS_THEY_ARE, kept.summarise(direction), direction, kept)
+    log_odds = formula.log_odds(held.project(direction))
     losses = np.logaddexp(0, np.where(held.codes == 1, -log_odds, log_odds))
     weights = held.all_weights()
     return float(sum(np.average(losses[held.codes == c], weights=weights[held.codes == c]) for c in (0, 1)))

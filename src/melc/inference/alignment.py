@@ -15,19 +15,18 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.data.products import project_on
 from melc.divergence import cauchy_schwarz_divergence
-from melc.model.units import is_additive
+from melc.model.line import Line, decides_alone
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A line of the model: its direction, thresholds, and which class the interval above each threshold belongs to."""
+    """A line of the model: its thresholds, which side the interval above each of them is on, and its length."""
 
-    coef: Floats
     thresholds: Floats
     upper: NDArray[np.int8]
     projections: Floats  # of all rows
     length: float  # of the direction in units of the spread
-    group: tuple[int, ...] | None  # of a line of an additive model, its class and features; else None
+    group: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -50,88 +49,78 @@ class Lines:
     X: Any
     shares: Floats  # of the rows in the total weight
     spread: Floats
+    alone: bool  # whether each class has a single line
     lines: list[Reference]
 
     @classmethod
     def of(cls, model: Any, X: Any, weights: Floats) -> "Lines":
         """Return the lines of a fitted model."""
-        spread = np.asarray(model.feature_spread_, dtype=np.float64)
-        projections = project_on(X, model.coef_, 1)
-        groups, sides = groups_of(model), sides_of(model)
+        spread, alone, projections = model.feature_spread_, decides_alone(model), project_on(X, model.directions_, 1)
         lines = [
-            Reference(coef, *side, projections[:, k], _length(coef, spread), group)
-            for k, (coef, side, group) in enumerate(zip(model.coef_, sides, groups, strict=True))
+            Reference(line.thresholds, line.codes[1:], z, _length(line, spread), _group(line, alone))
+            for line, z in zip(model.lines_, projections.T, strict=True)
         ]
-        return cls(X, weights / weights.sum(), spread, lines)
+        return cls(X, weights / weights.sum(), spread, alone, lines)
 
     def beside(self, model: Any) -> list[Aligned | None]:
-        """Return the lines of a model of a resample beside these; None where it has no line of the same features.
+        """Return the lines of a model of a resample beside these; None where it has no such line.
 
-        The directions of a :class:`melc.MELC` are those of its classes. A line of an additive model is beside the one
-        of the same class and features whose projections are most alike.
+        A line is beside the one of the same class whose projections are most alike; if classes have several lines, it
+        must have the same features as well.
         """
-        projections = project_on(self.X, model.coef_, 1)
-        groups, sides = groups_of(model), sides_of(model)
+        projections = project_on(self.X, model.directions_, 1)
+        candidates = [(_group(line, self.alone), line, z) for line, z in zip(model.lines_, projections.T, strict=True)]
         found: list[Aligned | None] = []
-        for k, line in enumerate(self.lines):
-            candidates = [k] if line.group is None else [i for i, group in enumerate(groups) if group == line.group]
-            every = [self._aligned(line, model.coef_[i], *sides[i], projections[:, i]) for i in candidates]
+        for mine in self.lines:
+            every = [self._aligned(mine, line, z) for group, line, z in candidates if group == mine.group]
             found.append(max(every, key=lambda aligned: aligned.correlation, default=None))
         return found
 
-    def _aligned(self, line: Reference, coef: Floats, thresholds: Floats, upper: Any, z: Floats) -> Aligned:
-        mean, other = float(self.shares @ line.projections), float(self.shares @ z)
-        first, second = line.projections - mean, z - other
+    def _aligned(self, mine: Reference, line: Line, z: Floats) -> Aligned:
+        mean, other = float(self.shares @ mine.projections), float(self.shares @ z)
+        first, second = mine.projections - mean, z - other
         product = float(self.shares @ (first * second))
         size = np.sqrt(float(self.shares @ first**2) * float(self.shares @ second**2))
-        sign = -1.0 if product < 0 else 1.0
-        factor = sign * line.length / max(_length(coef, self.spread), 1e-300)
-        moved = (thresholds - other) * factor + mean
-        if sign < 0:
-            moved, upper = moved[::-1], 1 - upper[::-1]
-        return Aligned(coef * factor, _matched(line, moved, upper), min(1.0, abs(product) / size) if size > 0 else 0.0)
+        factor = np.copysign(mine.length, product) / max(_length(line, self.spread), 1e-300)
+        thresholds, upper = (line.thresholds - other) * factor + mean, line.codes[1:]
+        if factor < 0:
+            thresholds, upper = thresholds[::-1], 1 - upper[::-1]
+        correlation = min(1.0, abs(product) / size) if size > 0 else 0.0
+        return Aligned(line.direction * factor, _matched(mine, thresholds, upper), correlation)
 
 
-def _length(coef: Floats, spread: Floats) -> float:
-    return float(np.linalg.norm(coef * spread))
+def _length(line: Line, spread: Floats) -> float:
+    return float(np.linalg.norm(line.direction * spread))
 
 
-def _matched(line: Reference, thresholds: Floats, upper: NDArray[np.int8]) -> Floats:
+def _group(line: Line, alone: bool) -> tuple[int, ...]:
+    """What lines have in common that may be the same: the class, and if it has several lines, the features."""
+    return (line.class_index,) if alone else (line.class_index, *line.features.tolist())
+
+
+def _matched(mine: Reference, thresholds: Floats, upper: NDArray[np.int8]) -> Floats:
     """The threshold that matches each of the model's, shape (n_thresholds,); NaN where there is none.
 
     Two thresholds match if the same class lies above both and each is the nearest such threshold to the other.
     """
-    matched = np.full(len(line.thresholds), np.nan)
+    matched = np.full(len(mine.thresholds), np.nan)
     for side in (0, 1):
-        mine, other = np.flatnonzero(line.upper == side), thresholds[upper == side]
-        if len(mine) and len(other):
-            apart = np.abs(line.thresholds[mine][:, None] - other)
+        index, other = np.flatnonzero(mine.upper == side), thresholds[upper == side]
+        if len(index) and len(other):
+            apart = np.abs(mine.thresholds[index][:, None] - other)
             nearest = apart.argmin(axis=1)
-            mutual = apart.argmin(axis=0)[nearest] == np.arange(len(mine))
-            matched[mine[mutual]] = other[nearest[mutual]]
+            mutual = apart.argmin(axis=0)[nearest] == np.arange(len(index))
+            matched[index[mutual]] = other[nearest[mutual]]
     return matched
 
 
-def sides_of(model: Any) -> list[tuple[Floats, NDArray[np.int8]]]:
-    """Return the thresholds of each line of a model and the class, 0 or 1, above each of them."""
-    if is_additive(model):
-        return [(line.thresholds, line.favours[1:].astype(np.int8)) for line in model.lines_]
-    return [(decision.thresholds, decision.codes[1:]) for decision in model.decisions_]
-
-
-def groups_of(model: Any) -> list[tuple[int, ...] | None]:
-    """Return the class and the features of each line of an additive model; None for each direction of a MELC."""
-    if is_additive(model):
-        return [(line.class_index, *line.features.tolist()) for line in model.lines_]
-    return [None] * len(model.coef_)
-
-
 def divergences_of(model: Any, X: Any, codes: NDArray[np.int64], weights: Floats) -> Floats:
-    """Return the divergence along each direction of a MELC; of an additive model, that of the log-odds of each class.
+    """Return the divergence of each class against the rest, shape (1,) for two classes, (n_classes,) for more.
 
-    Shape (1,) for two classes, (n_classes,) for more.
+    It is that along the directions, if these were chosen for it and the model knows it. The number of lines is no
+    criterion: it may be another one in the next resample. Otherwise it is the divergence of the log-odds.
     """
-    if not is_additive(model):
+    if hasattr(model, "divergence_"):
         return np.atleast_1d(np.asarray(model.divergence_, dtype=np.float64))
     log_odds = model.decision_function(X).reshape(len(codes), -1)
     classes = [1] if log_odds.shape[1] == 1 else range(log_odds.shape[1])

@@ -11,7 +11,6 @@ from melc.inference.alignment import Aligned, Lines, divergences_of
 from melc.inference.intervals import Interval, ThresholdInterval, limits, unbiased
 from melc.inference.resampling import Refit, checked_number, computed, refit_of, resampled
 from melc.inference.validation import accuracy_of
-from melc.model.units import is_additive
 
 # Two directions are in the same optimum if the projections of the rows along them correlate by at least this.
 SAME_OPTIMUM = 0.9
@@ -30,23 +29,24 @@ class Bootstrap:
     confidence : float
         The probability with which the intervals should contain the true value.
     coef : Interval
-        The weights, arrays of the shape of ``model.coef_``. Infinite limits where a line was found too rarely.
+        The weights, arrays of the shape of ``model.directions_``. Infinite limits where a line was found too rarely.
     thresholds : list of lists of ThresholdInterval
-        For each direction or line, its thresholds.
+        For each line, its thresholds.
     divergence : Interval
         The divergence less its bias: a number, or with more than two classes an array of shape (n_classes,). Of an
-        additive model, that of the log-odds of the classes.
+        :class:`melc.AdditiveMELC`, that of the log-odds of the classes.
     accuracy : Interval
         The balanced accuracy of the model on new rows, by cross-validation: twice ten fits, each without a tenth of
         the rows.
     same_optimum : float
         The share of resamples that end in the same optimum: the projections of all rows along the direction of the
-        resample and along the model's have a correlation of at least 0.9 in absolute value. With several directions or
-        lines the mean share.
-    importances : Interval or None
-        Of an additive model, its ``importances_``, arrays of shape (n_features,).
-    line_shares : ndarray of shape (n_lines,) or None
-        Of an additive model, the share of resamples with a line of the same features (for the same class).
+        resample and along the model's have a correlation of at least 0.9 in absolute value. With several lines the
+        mean share.
+    importances : Interval
+        The ``importances_`` of the features, arrays of shape (n_features,).
+    line_shares : ndarray of shape (n_lines,)
+        The share of resamples with a line of the same features for the same class. If each class has a single line,
+        its features may be others, and the share is 1.
     feature_names : list of str
         The names of the features.
     feature_spread : ndarray of shape (n_features,)
@@ -74,8 +74,8 @@ class Bootstrap:
     divergence: Interval
     accuracy: Interval
     same_optimum: float
-    importances: Interval | None = field(repr=False)
-    line_shares: Floats | None = field(repr=False)
+    importances: Interval = field(repr=False)
+    line_shares: Floats = field(repr=False)
     feature_names: list[str] = field(repr=False)
     feature_spread: Floats = field(repr=False)
     classes: NDArray[Any] = field(repr=False)
@@ -154,9 +154,9 @@ def bootstrap(
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1, such as 0.9.")
     refit = refit_of(model, X, y, sample_weight)
     lines = Lines.of(refit.model, refit.data.X, refit.data.weights)
-    outcomes = computed(_outcome, (refit, lines), n, random_state, n_jobs, verbose, "bootstrap")
-    collected = _Collected(refit, lines, outcomes)
-    return collected.result(n, confidence, accuracy_of(refit, confidence, random_state, n_jobs))
+    outcomes = list(computed(_outcome, (refit, lines), n, random_state, n_jobs, verbose, "bootstrap"))
+    accuracy = accuracy_of(refit, confidence, random_state, n_jobs)
+    return _Collected(refit, lines, outcomes, confidence).result(accuracy)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Outcome:
 
     lines: list[Aligned | None]
     divergence: Floats
-    importances: Floats | None
+    importances: Floats
 
 
 def _outcome(known: tuple[Refit, Lines], seed: int) -> Outcome:
@@ -175,79 +175,69 @@ def _outcome(known: tuple[Refit, Lines], seed: int) -> Outcome:
     weights = data.weights * resampled(data.codes, refit.n_classes, np.random.default_rng(seed))
     model = refit(seed, data.codes, weights)
     divergence = divergences_of(model, data.X, data.codes, weights)
-    return Outcome(lines.beside(model), divergence, getattr(model, "importances_", None))
+    return Outcome(lines.beside(model), divergence, model.importances_)
 
 
+@dataclass(frozen=True)
 class _Collected:
     """The outcomes of all resamples."""
 
-    def __init__(self, refit: Refit, lines: Lines, outcomes: Any) -> None:
-        self.refit, self.lines = refit, lines
-        self.aligned: list[list[Aligned | None]] = []
-        self.divergences: list[Floats] = []
-        self.importances: list[Floats] = []
-        for outcome in outcomes:
-            self.aligned.append(outcome.lines)
-            self.divergences.append(outcome.divergence)
-            if outcome.importances is not None:
-                self.importances.append(outcome.importances)
+    refit: Refit
+    lines: Lines
+    outcomes: list[Outcome]
+    confidence: float
 
-    def result(self, n: int, confidence: float, accuracy: Interval) -> Bootstrap:
+    def result(self, accuracy: Interval) -> Bootstrap:
         """Return the intervals."""
-        model = self.refit.model
-        found = [[each[k] for each in self.aligned] for k in range(len(self.lines.lines))]
-        present = [[each for each in line if each is not None] for line in found]
-        shares = np.array([len(line) / n for line in present])
+        n, n_lines = len(self.outcomes), len(self.lines.lines)
+        present = [[line for each in self.outcomes if (line := each.lines[k]) is not None] for k in range(n_lines)]
         alike = [sum(each.correlation >= SAME_OPTIMUM for each in line) / n for line in present]
         return Bootstrap(
             n=n,
-            confidence=confidence,
-            coef=self._weights(present, confidence),
-            thresholds=[self._thresholds(k, line, n, confidence) for k, line in enumerate(present)],
-            divergence=self._divergence(confidence),
+            confidence=self.confidence,
+            coef=self._weights(present),
+            thresholds=[self._thresholds(k, line) for k, line in enumerate(present)],
+            divergence=self._divergence(),
             accuracy=accuracy,
             same_optimum=float(np.mean(alike)),
-            importances=self._importances(confidence),
-            line_shares=shares if is_additive(model) else None,
+            importances=self._importances(),
+            line_shares=np.array([len(line) / n for line in present]),
             feature_names=self.refit.feature_names,
             feature_spread=self.lines.spread,
-            classes=model.classes_,
+            classes=self.refit.model.classes_,
         )
 
-    def _weights(self, present: list[list[Aligned]], confidence: float) -> Interval:
+    def _weights(self, present: list[list[Aligned]]) -> Interval:
         """The weights of each line. None is larger than it would be if it were the only one."""
-        coef = self.refit.model.coef_
-        low, high = np.full(coef.shape, -np.inf), np.full(coef.shape, np.inf)
+        weights, spread = self.refit.model.directions_, self.lines.spread
+        low, high = np.full(weights.shape, -np.inf), np.full(weights.shape, np.inf)
         for k, line in enumerate(present):
-            spread = self.lines.spread
             largest = np.divide(self.lines.lines[k].length, spread, out=np.zeros_like(spread), where=spread > 0)
             if len(line) >= _FEWEST:
-                found = limits(coef[k], np.array([each.coef for each in line]), confidence)
+                found = limits(weights[k], np.array([each.coef for each in line]), self.confidence)
                 low[k], high[k] = (np.clip(limit, -largest, largest) for limit in found)
-        return Interval(coef.copy(), low, high)
+        return Interval(weights, low, high)
 
-    def _thresholds(self, k: int, line: list[Aligned], n: int, confidence: float) -> list[ThresholdInterval]:
+    def _thresholds(self, k: int, line: list[Aligned]) -> list[ThresholdInterval]:
         found = []
         for i, value in enumerate(self.lines.lines[k].thresholds):
             values = np.array([each.thresholds[i] for each in line])
             values = values[np.isfinite(values)]
             low, high = -np.inf, np.inf
             if len(values) >= _FEWEST:
-                low, high = (float(limit) for limit in limits(value, values, confidence))
-            found.append(ThresholdInterval(float(value), low, high, len(values) / n))
+                low, high = (float(limit) for limit in limits(value, values, self.confidence))
+            found.append(ThresholdInterval(float(value), low, high, len(values) / len(self.outcomes)))
         return found
 
-    def _divergence(self, confidence: float) -> Interval:
+    def _divergence(self) -> Interval:
         data = self.refit.data
         estimate = divergences_of(self.refit.model, data.X, data.codes, data.weights)
-        values = np.array(self.divergences)
+        values = np.array([each.divergence for each in self.outcomes])
         centre = unbiased(estimate, values)
-        found = [np.maximum(each, 0.0) for each in (centre, *limits(centre, values, confidence))]
+        found = [np.maximum(each, 0.0) for each in (centre, *limits(centre, values, self.confidence))]
         return Interval(*(float(each[0]) if len(each) == 1 else each for each in found))
 
-    def _importances(self, confidence: float) -> Interval | None:
-        if not self.importances:
-            return None
+    def _importances(self) -> Interval:
         estimate = self.refit.model.importances_
-        low, high = limits(estimate, np.array(self.importances), confidence)
-        return Interval(estimate.copy(), np.maximum(low, 0.0), high)
+        low, high = limits(estimate, np.array([each.importances for each in self.outcomes]), self.confidence)
+        return Interval(estimate, np.maximum(low, 0.0), high)

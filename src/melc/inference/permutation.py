@@ -64,7 +64,7 @@ def permutation_test(
     """Test the divergence of a model against no relation between labels and features.
 
     With many features some direction separates any two classes to some extent. The model is fitted again, in the same
-    way, to the same rows with permuted labels; the p-value says how rarely that leads to as large a divergence. For an
+    way, to the same rows with permuted labels; the p-value says how rarely that leads to as large a divergence. Of an
     :class:`melc.AdditiveMELC` it is the divergence of the log-odds that the model gives to the rows of the classes.
 
     Parameters

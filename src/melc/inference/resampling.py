@@ -87,8 +87,8 @@ def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
     scaled = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
     checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
     X, scaled = check_array(X, input_name="X", **checks), check_array(scaled, **checks)
-    if X.shape[1] != model.coef_.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features, but the model has {model.coef_.shape[1]}.")
+    if X.shape[1] != model.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but the model has {model.n_features_in_}.")
     labels = np.asarray(y)
     if labels.shape != (X.shape[0],):
         raise ValueError(f"y has shape {labels.shape}, but X has {X.shape[0]} rows; pass one label per row.")

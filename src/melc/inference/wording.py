@@ -51,9 +51,12 @@ def _line(result: "Bootstrap", k: int) -> list[str]:
 
 
 def _head(result: "Bootstrap", k: int) -> str:
-    if result.line_shares is not None:
-        return f"line {k + 1}, in {result.line_shares[k]:.0%} of the resamples"
-    return "weights" if len(result.coef.estimate) == 1 else f"class {result.classes[k]} against the rest"
+    n_lines = len(result.coef.estimate)
+    if n_lines == 1:
+        return "weights"
+    if n_lines == len(result.classes) > 2:
+        return f"class {result.classes[k]} against the rest"
+    return f"line {k + 1}, in {result.line_shares[k]:.0%} of the resamples"
 
 
 def _limits(low: float, high: float) -> str:

@@ -26,6 +26,7 @@ from melc.kernels.couplings import (
     read_slopes,
     sum_bins,
 )
+from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features
 from melc.kernels.formulas import (
     AS_THEY_ARE,

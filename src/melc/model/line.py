@@ -1,25 +1,23 @@
-"""A line of the additive model: a direction, and the curve that it adds to the log-odds."""
+"""A line: a direction, and the curve that it adds to the log-odds. A fitted model is a list of lines and intercepts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-
-# Corners of a curve that change the log-odds by less than this are left out.
-_SMOOTHED = 0.01
-# Log-odds below this are rounding: they speak for no class.
-_NOTHING = 1e-9
+from melc.model.curve import Curve
 
 
 @dataclass(frozen=True)
 class Line:
-    """A direction v and a curve g: the line adds ``g(x·v)`` to the log-odds of a row x.
+    """A direction v of length one and a curve g: the line adds ``g(x·v)`` to the log-odds of a row x.
 
-    The curve is piecewise linear: ``log_odds``, of shape (m,), at the ``knots``, of shape (m,), ascending. Outside the
-    knots it is constant. Where it is positive, the line speaks for the class ``class_index`` (of two classes, the
-    second), where it is negative, for the others.
+    Where the curve is positive, the line speaks for the class ``class_index`` (of two classes, the second), where it is
+    negative, for the others. If it is the only line of its class, ``offset`` is the intercept of the class, and the
+    thresholds are those of the curve plus the intercept: there the decision changes. Otherwise ``offset`` is zero.
 
     ``counts``, of shape (n_thresholds + 1, 2), is the weight of the training rows of the others, and of the class, in
     each interval. ``importance`` is the mean absolute deviation of what the line adds, over the training rows, both
@@ -27,77 +25,76 @@ class Line:
     ``places``, of shape (p,), and ``densities``, of shape (2, p), are the class densities along the line, for pictures.
     """
 
-    coef: Floats
-    knots: Floats
-    log_odds: Floats
+    direction: Floats
+    curve: Curve
     class_index: int
     importance: float
     feature_importances: Floats = field(repr=False)
     counts: Floats = field(repr=False)
     places: Floats = field(repr=False)
     densities: Floats = field(repr=False)
+    offset: float = 0.0
 
     @property
     def features(self) -> NDArray[np.int64]:
-        """Indices of the features with a weight, those that matter only; shape (n,)."""
-        return np.flatnonzero(self.coef)
+        """Indices of the features with a weight, ascending; shape (n,)."""
+        return np.flatnonzero(self.direction)
 
-    def at(self, z: Floats) -> Floats:
-        """Return g at projections z, of the shape of z."""
-        return np.interp(z, self.knots, self.log_odds)
+    @property
+    def decisive(self) -> Curve:
+        """The curve plus the offset: its sign is what the line says."""
+        return self.curve.plus(self.offset)
 
     @property
     def thresholds(self) -> Floats:
-        """The projections at which the curve changes its sign, ascending; shape (n_thresholds,)."""
-        return sign_changes(self.knots, self.log_odds)
+        """The projections at which the line changes sides, ascending; shape (n_thresholds,)."""
+        return self.decisive.thresholds
 
     @property
-    def favours(self) -> NDArray[np.bool_]:
-        """Whether the line speaks for its class in each interval between the thresholds; shape (n_thresholds + 1,)."""
-        signs = self.log_odds[np.abs(self.log_odds) > _NOTHING] > 0
-        first = bool(signs[0]) if len(signs) else False
-        return (np.arange(len(self.thresholds) + 1) % 2 == 0) == first
-
-    def adds(self) -> list[tuple[float, float]]:
-        """Return the least and the most that the line adds at its knots in each interval between the thresholds."""
-        values = self.log_odds[np.abs(self.log_odds) > _NOTHING]
-        if not len(values):
-            return [(0.0, 0.0)]
-        parts = np.split(values, np.flatnonzero(np.diff(np.sign(values))) + 1)
-        return [(float(part.min()), float(part.max())) for part in parts]
+    def codes(self) -> NDArray[np.int8]:
+        """One for each interval between thresholds in which the line speaks for its class, else zero."""
+        return self.decisive.codes
 
 
-def sign_changes(knots: Floats, values: Floats) -> Floats:
-    """Return where a piecewise linear curve changes its sign, shape (n,). Touching zero, up to rounding, is no change.
+@dataclass(frozen=True)
+class LogOdds:
+    """The log-odds of a class: ``constant + Σ curve(z)`` over its lines.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sign_changes(np.array([0.0, 1.0, 3.0]), np.array([-1.0, 1.0, -3.0]))
-    array([0.5, 1.5])
+    ``lines``, of shape (n,), are the numbers of the lines in the model, and ``curves`` their curves. If the class has a
+    single line, the intercept is part of the curve, so that the curve's sign decides, and the constant is zero.
     """
-    kept = np.abs(values) > _NOTHING
-    knots, values = knots[kept], values[kept]
-    i = np.flatnonzero(np.sign(values[1:]) != np.sign(values[:-1]))
-    share = values[i] / (values[i] - values[i + 1])
-    return np.clip(knots[i] + share * (knots[i + 1] - knots[i]), knots[i], knots[i + 1])
+
+    constant: float
+    lines: NDArray[np.int64]
+    curves: list[Curve]
+
+    def at(self, z: Floats) -> Floats:
+        """Return the log-odds of rows with projections z on all lines of the model, shape (n_rows, n_lines)."""
+        total = np.zeros(len(z))
+        for k, curve in zip(self.lines, self.curves, strict=True):
+            total += curve.at(z[:, k])
+        return total + self.constant
 
 
-def simplified(knots: Floats, values: Floats, tolerance: float = _SMOOTHED) -> tuple[Floats, Floats]:
-    """Return fewer knots of a piecewise linear curve, from which it differs by at most ``tolerance``.
+def log_odds_of(model: Any) -> list[LogOdds]:
+    """Return the log-odds of a fitted model as formulas: of two classes, those of the second; of more, of each."""
+    several = len(model.classes_) > 2
+    found = []
+    for column, intercept in enumerate(model.intercepts_.tolist()):
+        numbers = np.array([k for k, line in enumerate(model.lines_) if line.class_index == column or not several])
+        lines = [model.lines_[k] for k in numbers]
+        alone = len(lines) == 1
+        curves = [line.decisive if alone else line.curve for line in lines]
+        found.append(LogOdds(0.0 if alone else intercept, numbers, curves))
+    return found
 
-    By the method of Douglas and Peucker: the corner farthest from the chord is kept, and then those on either side.
-    """
-    kept = np.zeros(len(knots), dtype=bool)
-    kept[[0, -1]] = True
-    stretches = [(0, len(knots) - 1)]
-    while stretches:
-        a, b = stretches.pop()
-        inner = slice(a + 1, b)
-        chord = np.interp(knots[inner], knots[[a, b]], values[[a, b]])
-        distance = np.abs(values[inner] - chord)
-        if len(distance) and distance.max() > tolerance:
-            corner = a + 1 + int(np.argmax(distance))
-            kept[corner] = True
-            stretches += [(a, corner), (corner, b)]
-    return knots[kept], values[kept]
+
+def decides_alone(model: Any) -> bool:
+    """Return whether every class has a single line, whose thresholds are then where the decision changes."""
+    return len(model.lines_) == len(model.intercepts_)
+
+
+def sides_of(model: Any, line: Line) -> tuple[str, str]:
+    """Return the names of the two sides of a line: both classes, or the rest and the class of the line."""
+    labels: Sequence[str] = [str(label) for label in model.classes_]
+    return (labels[0], labels[1]) if len(labels) == 2 else ("rest", labels[line.class_index])

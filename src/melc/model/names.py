@@ -16,7 +16,7 @@ _WIDEST = 60
 
 def feature_names_of(model: Any, given: Any = None) -> list[str]:
     """Return the names ``given``, else the feature names seen in fit, else x0, x1, …"""
-    n_features = model.coef_.shape[1]
+    n_features = model.n_features_in_
     if given is None:
         default = [f"x{i}" for i in range(n_features)]
         return [str(name) for name in getattr(model, "feature_names_in_", default)]
@@ -35,12 +35,9 @@ def column_width(texts: Iterable[str]) -> int:
     return min(_WIDEST, max(len(text) for text in texts))
 
 
-def contributions_of(model: Any, index: int) -> Floats:
-    """Return weight × standard deviation of each feature in a projection, shape (n_features,).
-
-    Models that do not know the standard deviations, because their file is older, give the weights.
-    """
-    return np.asarray(model.coef_[index] * getattr(model, "feature_spread_", 1.0), dtype=np.float64)
+def contributions_of(model: Any, line: Line) -> Floats:
+    """Return weight × standard deviation of each feature in a line, shape (n_features,)."""
+    return np.asarray(line.direction * model.feature_spread_, dtype=np.float64)
 
 
 def by_contribution(line: Line) -> list[int]:
@@ -60,9 +57,9 @@ def terms_of(line: Line, names: Mapping[int, str], most: int, digits: int | None
     shown = features if len(features) <= most + 1 else features[:most]
     terms = []
     for j in shown:
-        weight = abs(float(line.coef[j]))
+        weight = abs(float(line.direction[j]))
         written = repr(weight) if digits is None else f"{weight:.{digits}g}"
-        terms.append(f"{'-' if line.coef[j] < 0 else '+'} {written} {names[j]}")
+        terms.append(f"{'-' if line.direction[j] < 0 else '+'} {written} {names[j]}")
     terms[0] = terms[0].removeprefix("+ ") if terms[0].startswith("+") else f"-{terms[0].removeprefix('- ')}"
     hidden = len(features) - len(shown)
     return [*terms, f"+ {hidden} more"] if hidden else terms

@@ -11,8 +11,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
-from melc.model.decision import Decision
-from melc.model.density import Density
 from melc.model.line import Line
 
 # For each kind of scaler the numbers with which it computes (x − centre) / scale; None stands for no centre or scale.
@@ -54,17 +52,12 @@ def without_search(estimator: Any) -> Any:
         if not hasattr(estimator, "best_estimator_"):
             raise ValueError("The search has no best estimator because of refit=False. Fit it with refit=True.")
         return without_search(estimator.best_estimator_)
-    if not isinstance(estimator, Pipeline) and not (hasattr(estimator, "decisions_") or is_additive(estimator)):
+    if not isinstance(estimator, Pipeline) and not hasattr(estimator, "lines_"):
         raise ValueError(
             "Expected a fitted MELC or AdditiveMELC, or a Pipeline or a search that ends in one; found "
             f"{type(estimator).__name__}."
         )
     return estimator
-
-
-def is_additive(model: Any) -> bool:
-    """Return whether a fitted model is an :class:`melc.AdditiveMELC`: it has lines in place of projections."""
-    return hasattr(model, "lines_")
 
 
 def folds(estimator: Any) -> bool:
@@ -101,47 +94,26 @@ def nameless(estimator: Any) -> Any:
 def in_units_of(model: Any, mean: Floats, scale: Floats) -> Any:
     """Change a model fitted on ``(X − mean) / scale`` into the same model of ``X`` and return it.
 
-    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to all places on the line
-    (supports, thresholds, knots), and everything is divided by ‖u‖ to give the directions unit length. The divergence
-    does not change. ``mean`` and ``scale`` have shape (n_features,), or are numbers.
+    With u = v / scale, z = ((X − mean) / scale)·v = X·u − mean·u. So mean·u is added to all places on the line, and
+    everything is divided by ‖u‖ to give the directions unit length. The divergence does not change. ``mean`` and
+    ``scale`` have shape (n_features,), or are numbers.
     """
-    directions = model.coef_ / scale
-    largest = np.abs(directions).max(axis=1, keepdims=True)  # squares of very large or small numbers are avoided
-    norms = largest * np.linalg.norm(directions / largest, axis=1, keepdims=True)
-    shifts = (directions * mean).sum(axis=1)
-    model.coef_ = directions / norms
-    if is_additive(model):
-        moved = zip(model.lines_, model.coef_, shifts, norms[:, 0], strict=True)
-        model.lines_ = [_moved_line(line, coef, shift, norm) for line, coef, shift, norm in moved]
-        return _with_features(model, mean, scale)
-    model.decisions_ = [
-        _moved(decision, shift, norm)
-        for decision, shift, norm in zip(model.decisions_, shifts, norms[:, 0], strict=True)
-    ]
-    thresholds: Any = [decision.thresholds for decision in model.decisions_]
-    model.thresholds_ = thresholds[0] if len(thresholds) == 1 else thresholds
-    return _with_features(model, mean, scale)
-
-
-def _with_features(model: Any, mean: Floats, scale: Floats) -> Any:
-    """Give the model the means and standard deviations of X, if it knows those of ``(X − mean) / scale``."""
-    if hasattr(model, "feature_spread_"):
-        model.feature_spread_ = model.feature_spread_ * scale
-    if hasattr(model, "feature_mean_"):
-        model.feature_mean_ = model.feature_mean_ * scale + mean
+    model.lines_ = [_moved(line, mean, scale) for line in model.lines_]
+    model.feature_spread_ = model.feature_spread_ * scale
+    model.feature_mean_ = model.feature_mean_ * scale + mean
     return model
 
 
-def _moved(decision: Decision, shift: float, norm: float) -> Decision:
-    """Return the decision for z' = (z + shift) / norm."""
-    first, second = (
-        Density((density.support + shift) / norm, density.weights, float(density.variance / norm / norm))
-        for density in decision.densities
+def _moved(line: Line, mean: Floats, scale: Floats) -> Line:
+    """Return the line of (X − mean) / scale as one of X."""
+    direction = line.direction / scale
+    largest = np.abs(direction).max()  # squares of very large or small numbers are avoided
+    norm = float(largest * np.linalg.norm(direction / largest))
+    shift = float((direction * mean).sum())
+    return replace(
+        line,
+        direction=direction / norm,
+        curve=line.curve.moved(shift, norm),
+        places=(line.places + shift) / norm,
+        densities=line.densities * norm,
     )
-    return replace(decision, densities=(first, second), thresholds=(decision.thresholds + shift) / norm)
-
-
-def _moved_line(line: Line, coef: Floats, shift: float, norm: float) -> Line:
-    """Return the line for z' = (z + shift) / norm, the projection along ``coef``."""
-    knots, places = (line.knots + shift) / norm, (line.places + shift) / norm
-    return replace(line, coef=coef, knots=knots, places=places, densities=line.densities * norm)

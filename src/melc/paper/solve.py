@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 import melc
 from melc.data.memory import MemoryRows
+from melc.fit.density import estimate_density
 from melc.fit.solvers import maximise
 from melc.kernels import AS_THEY_ARE, kernel_variances
-from melc.model.density import estimate_density
 from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.pairwise import spread_of

@@ -10,8 +10,9 @@ from melc.plotting.convergence import ConvergenceDisplay
 from melc.plotting.explanation import ExplanationDisplay
 from melc.plotting.intervals import IntervalsDisplay
 from melc.plotting.lines import LinesDisplay
+from melc.plotting.panels import LinePanels
 from melc.plotting.plane import PlaneDisplay
-from melc.plotting.projection import ProjectionDisplay, ProjectionDisplays
+from melc.plotting.projection import ProjectionDisplay
 from melc.plotting.weights import WeightsDisplay
 
 __all__ = [
@@ -19,9 +20,9 @@ __all__ = [
     "ConvergenceDisplay",
     "ExplanationDisplay",
     "IntervalsDisplay",
+    "LinePanels",
     "LinesDisplay",
     "PlaneDisplay",
     "ProjectionDisplay",
-    "ProjectionDisplays",
     "WeightsDisplay",
 ]

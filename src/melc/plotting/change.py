@@ -9,7 +9,6 @@ from melc.arrays import Floats
 from melc.explain import nearest_change
 from melc.model.units import nameless
 from melc.plotting.common import (
-    AS_WRITTEN,
     BLACK,
     BLUE,
     GREY,
@@ -19,6 +18,7 @@ from melc.plotting.common import (
     checked_rows,
     feature_names_for,
     final_step,
+    finish_bars,
     shortened,
     with_names_as_written,
 )
@@ -121,7 +121,7 @@ class ChangeDisplay:
         -------
         display : ChangeDisplay
         """
-        model, X = final_step(estimator, X, additive=None)
+        model, X = final_step(estimator, X)
         names = feature_names_for(estimator, model, feature_names)
         rows = checked_rows(model, X)
         if not -rows.shape[0] <= row < rows.shape[0]:
@@ -173,17 +173,11 @@ class ChangeDisplay:
 
     def _finish(self, title: str | None) -> None:
         """Add names, axis label, grid, legend, title and the note on features that are not shown."""
-        self.ax_.set_yticks(range(len(self.names)), shortened(self.names), fontsize=8, **AS_WRITTEN)
+        finish_bars(self.ax_, shortened(self.names), title, pad=24)
         self.ax_.set_ylim(len(self.names) - 0.4, -0.8)
         self.ax_.margins(x=0.12)
         self.ax_.axvline(0, color=BLACK, linewidth=0.8, zorder=0)
         note = f"; {self.n_hidden} features that change less not shown" if self.n_hidden else ""
         self.ax_.set_xlabel(f"standard deviations from the mean\nlength of the change: {self.distance:.3g}{note}")
-        self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-        self.ax_.set_axisbelow(True)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.tick_params(axis="y", length=0)
         legend = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2, "frameon": False, "fontsize": 8}
         with_names_as_written(self.ax_.legend(**legend))
-        if title:
-            self.ax_.set_title(title, pad=24, **AS_WRITTEN)

@@ -1,5 +1,6 @@
 """Colours, axes and access to a fitted model, shared by the displays."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,10 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
+from melc.arrays import Floats
+from melc.model.line import Line
 from melc.model.names import feature_names_of
-from melc.model.units import fitted_model, folds, is_additive, without_search
+from melc.model.units import fitted_model, folds, without_search
 
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#E69F00", "#000000", "#6E6E6E"
 CLASS_COLOURS = (BLUE, ORANGE)
@@ -20,26 +23,44 @@ AS_WRITTEN = {"parse_math": False}
 
 
 def pyplot() -> Any:
-    """Return ``matplotlib.pyplot``. The only place where it is imported, so that the rest works without it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'melc[plot]'") from error
-    return plt
+    """Return ``matplotlib.pyplot``."""
+    return _matplotlib("pyplot")
 
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of the given size in inches. pyplot does not keep it, so it need not be closed."""
+    return _matplotlib("figure").Figure(figsize=(width, height), layout="constrained")
+
+
+def _matplotlib(module: str) -> Any:
+    """Return a module of matplotlib. It is imported only when something is drawn, so that the rest works without it."""
     try:
-        from matplotlib.figure import Figure
+        return import_module(f"matplotlib.{module}")
     except ImportError as error:
         raise ImportError("Plots need matplotlib: pip install 'melc[plot]'") from error
-    return Figure(figsize=(width, height), layout="constrained")
+
+
+def is_figure(ax: Any) -> bool:
+    """Return whether a display has a figure for itself: ``ax`` is None, which stands for a new one, or a figure."""
+    return ax is None or hasattr(ax, "subplots")
 
 
 def axes(ax: Any) -> Any:
-    """Return ``ax``, or the axes of a new figure if it is None."""
-    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
+    """Return ``ax``, or the only axes of the figure ``ax``, or of a new figure if it is None."""
+    if ax is None:
+        return pyplot().subplots(layout="constrained")[1]
+    return ax.subplots() if is_figure(ax) else ax
+
+
+def finish_bars(ax: Any, names: list[str], title: str | None, *, pad: float | None = None) -> None:
+    """Write names beside the rows of a plot of horizontal bars, 0, 1, …, and add a grid and the title."""
+    ax.set_yticks(range(len(names)), names, fontsize=8, **AS_WRITTEN)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    if title:
+        ax.set_title(title, pad=pad, **AS_WRITTEN)
 
 
 def with_names_as_written(legend: Any) -> Any:
@@ -49,21 +70,16 @@ def with_names_as_written(legend: Any) -> Any:
     return legend
 
 
-def final_step(estimator: Any, X: Any, *, additive: bool | None = False) -> tuple[Any, Any]:
+def final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     """Return the fitted model in an estimator and ``X`` as the features of this model.
 
     Scalers in a pipeline become part of the weights. If it has other steps, the model is that of its last step, and
-    ``X`` is transformed by the steps before. ``additive`` says which kind of model is expected; None means either.
+    ``X`` is transformed by the steps before.
     """
     estimator = without_search(estimator)
     if isinstance(estimator, Pipeline) and not folds(estimator):
-        return final_step(estimator[-1], None if X is None else estimator[:-1].transform(X), additive=additive)
-    model = fitted_model(estimator)
-    if additive is False and is_additive(model):
-        raise ValueError("An additive model has no single projection: plot it with LinesDisplay or PlaneDisplay.")
-    if additive and not is_additive(model):
-        raise ValueError(f"{type(model).__name__} has a projection and no lines: plot it with ProjectionDisplay.")
-    return model, X
+        return final_step(estimator[-1], None if X is None else estimator[:-1].transform(X))
+    return fitted_model(estimator), X
 
 
 def feature_names_for(estimator: Any, model: Any, given: Any) -> list[str]:
@@ -77,26 +93,29 @@ def feature_names_for(estimator: Any, model: Any, given: Any) -> list[str]:
     return feature_names_of(model, given)
 
 
-def projection_index(model: Any, class_label: Any) -> int:
-    """Return the index of the projection of a class; 0 for a model of two classes."""
-    if len(model.decisions_) == 1:
-        return 0
-    if class_label is None:
-        known = model.classes_.tolist()
-        raise ValueError(f"The model has one projection per class: set class_label to one of {known}.")
-    return class_index_of(model, class_label)
+def checked_rows(model: Any, X: Any, y: Any = None) -> Any:
+    """Return ``X``, shape (n_rows, n_features), dense or sparse, after checking it against the fitted model.
+
+    None without ``X``; then there must be no labels ``y`` either.
+    """
+    if X is None:
+        if y is not None:
+            raise ValueError("y was given without X; pass the rows X that the labels belong to.")
+        return None
+    return validate_data(model, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
 
 
-def class_index_of(model: Any, class_label: Any) -> int:
-    """Return the index of a class in ``classes_``."""
-    known = model.classes_.tolist()
-    if class_label not in known:
-        raise ValueError(f"class_label={class_label!r} is not a class of the model; choose one of {known}.")
-    return int(known.index(class_label))
+def projected(model: Any, line: Line, X: Any, y: Any) -> tuple[Floats | None, NDArray[np.int8] | None]:
+    """Return the projections of checked rows on a line, shape (n_rows,), and their codes; None for what is None."""
+    if X is None:
+        return None, None
+    return np.asarray(X @ line.direction, dtype=np.float64), class_codes(model, y, X.shape[0], line)
 
 
-def class_codes(model: Any, y: Any, n_rows: int, class_index: int) -> NDArray[np.int8]:
-    """Return the labels as codes, shape (n_rows,): 1 for the class of the given index, 0 for the others."""
+def class_codes(model: Any, y: Any, n_rows: int, line: Line) -> NDArray[np.int8] | None:
+    """Return the labels as codes, shape (n_rows,): 1 for the class of the line, 0 for the others; None without any."""
+    if y is None:
+        return None
     y = np.asarray(y)
     if y.shape != (n_rows,):
         raise ValueError(f"y has shape {y.shape}, but X has {n_rows} rows; pass one label per row.")
@@ -105,20 +124,12 @@ def class_codes(model: Any, y: Any, n_rows: int, class_index: int) -> NDArray[np
         raise ValueError(
             f"y contains {unknown.tolist()[0]!r}, which is not one of the model's classes {model.classes_.tolist()}."
         )
-    return np.asarray(y == model.classes_[class_index], dtype=np.int8)
+    return np.asarray(y == model.classes_[line.class_index], dtype=np.int8)
 
 
-def side_labels(model: Any, index: int) -> tuple[str, str]:
-    """Return the names of the two densities of a projection; with more than two classes the first is "rest"."""
-    if len(model.decisions_) == 1:
-        return bounded(model.classes_[0]), bounded(model.classes_[1])
-    return "rest", bounded(model.classes_[index])
-
-
-def bounded(label: Any, most: int = 40) -> str:
+def bounded(label: Any) -> str:
     """Return the name of a class, cut in the middle if it is too long to be drawn."""
-    name = str(label)
-    return on_one_line(name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}")
+    return shortened([str(label)], 40)[0]
 
 
 def on_one_line(name: str) -> str:
@@ -142,8 +153,3 @@ def shortened(names: list[str], most: int = 32) -> list[str]:
 
 def _cut(name: str, head: int, most: int) -> str:
     return name if len(name) <= most else name[:head] + "…" + name[len(name) - (most - 1 - head) :]
-
-
-def checked_rows(model: Any, X: Any) -> Any:
-    """Return ``X``, shape (n_rows, n_features), dense or sparse, after checking it against the fitted model."""
-    return validate_data(model, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])

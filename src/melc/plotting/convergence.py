@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.plotting.common import AS_WRITTEN, BLUE, GREY, axes, final_step, projection_index
+from melc.plotting.common import AS_WRITTEN, BLUE, GREY, axes, final_step
+from melc.plotting.panels import LinePanels, chosen, name_of, numbered_lines, plotted
 
 
 @dataclass(eq=False)
@@ -45,29 +46,37 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, class_label: Any = None, title: str | None = None, ax: Any = None
-    ) -> "ConvergenceDisplay":
+        cls,
+        estimator: Any,
+        *,
+        line: int | None = None,
+        class_label: Any = None,
+        title: str | None = None,
+        ax: Any = None,
+    ) -> "ConvergenceDisplay | LinePanels":
         """Plot the runs of a fitted model.
 
         Parameters
         ----------
         estimator : MELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
+        line : int, default=None
+            Number of the line to plot, from 1. By default all lines, one below the other.
         class_label : default=None
-            Class whose runs are plotted; required with more than two classes.
+            Class whose runs are plotted. By default those of all classes.
         title : str, default=None
-            Title of the plot.
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+            Title of the plot. By default, of several lines, their numbers.
+        ax : matplotlib Axes, array of Axes, or empty Figure, default=None
+            Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 
         Returns
         -------
-        display : ConvergenceDisplay
+        display : ConvergenceDisplay or LinePanels
         """
         model, _ = final_step(estimator, None)
-        runs = _runs(model, projection_index(model, class_label))
-        histories = [np.asarray(run.history or (run.divergence,), dtype=np.float64) for run in runs]
-        return cls(histories).plot(ax=ax, title=title)
+        runs, lines = _runs(model), chosen(numbered_lines(model, class_label), line)
+        histories = [[np.asarray(run.history or (run.divergence,)) for run in runs[number - 1]] for number, _ in lines]
+        return plotted([cls(each) for each in histories], [name_of(model, *each) for each in lines], ax, title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ConvergenceDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
@@ -100,9 +109,12 @@ class ConvergenceDisplay:
         return line
 
 
-def _runs(model: Any, index: int) -> Any:
-    """Return the runs of one projection."""
+def _runs(model: Any) -> Any:
+    """Return the runs of each line."""
     runs = getattr(model, "results_", None)
     if not runs:
-        raise ValueError("The model has no record of its runs: it was read from a file. Fit it to plot them.")
-    return runs[index] if isinstance(runs[0], (list, tuple)) else runs
+        raise ValueError(
+            f"The {type(model).__name__} has no record of runs: a MELC has one, unless it was read from a file. Fit a "
+            "MELC to plot its runs."
+        )
+    return runs if len(model.lines_) > 1 else [runs]

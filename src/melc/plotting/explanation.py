@@ -17,6 +17,7 @@ from melc.plotting.common import (
     bounded,
     feature_names_for,
     final_step,
+    finish_bars,
     shortened,
 )
 
@@ -115,7 +116,7 @@ class ExplanationDisplay:
         -------
         display : ExplanationDisplay
         """
-        model, X = final_step(estimator, X, additive=None)
+        model, X = final_step(estimator, X)
         names = feature_names_for(estimator, model, feature_names)
         explanation = explain(model, X, feature_names=names)
         options: dict[str, Any] = {"max_features": max_features, "title": title, "ax": ax}
@@ -165,10 +166,9 @@ class ExplanationDisplay:
         style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
         self.bars_ = self.ax_.barh(places, parts, left=starts, height=0.66, edgecolor="white", **style)
         self._connect(np.concatenate([[self.base], ends]), parts)
-        ticks = [self.reference_name, *names, "log-odds of the row"]
-        self.ax_.set_yticks(range(len(ticks)), ticks, fontsize=8, **AS_WRITTEN)
+        finish_bars(self.ax_, [self.reference_name, *names, "log-odds of the row"], title)
         self.ax_.invert_yaxis()
-        self._finish(title)
+        self._finish()
         return self
 
     def _connect(self, levels: Floats, parts: Floats) -> None:
@@ -184,8 +184,8 @@ class ExplanationDisplay:
             offset = {"xytext": (5, 0), "textcoords": "offset points"}
             self.ax_.annotate(text, (edge, place), **offset, va="center", fontsize=7.5, color=BLACK, weight=weight)
 
-    def _finish(self, title: str | None) -> None:
-        """Add the line between the classes, axis label, room for the numbers, and title."""
+    def _finish(self) -> None:
+        """Add the line between the classes, axis label, and room for the numbers."""
         self.ax_.axvline(0, color=BLACK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
         self.ax_.use_sticky_edges = False
         self.ax_.margins(x=0.12)
@@ -193,12 +193,6 @@ class ExplanationDisplay:
         if any(self.labels):
             what = f"← {self.labels[0]}     {what}     {self.labels[1]} →"
         self.ax_.set_xlabel(what, **AS_WRITTEN)
-        self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-        self.ax_.set_axisbelow(True)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.tick_params(axis="y", length=0)
-        if title:
-            self.ax_.set_title(title, **AS_WRITTEN)
 
 
 def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, tuple[str, str]]:

@@ -7,12 +7,13 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.inference import Bootstrap
-from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, axes, shortened
+from melc.plotting.common import BLACK, BLUE, GREY, axes, finish_bars, shortened
+from melc.plotting.panels import LinePanels, chosen, owner_of, plotted
 
 
 @dataclass(eq=False)
 class IntervalsDisplay:
-    """The contributions of the features to a projection, with intervals; largest first.
+    """The contributions of the features to a line, with intervals; largest first.
 
     The contribution of a feature is its weight times its standard deviation, whatever its units. Intervals that contain
     zero are drawn grey with hollow points: the sign of such a weight is not known. Create the plot with
@@ -68,49 +69,50 @@ class IntervalsDisplay:
         cls,
         intervals: Bootstrap,
         *,
-        line: int = 0,
+        line: int | None = None,
         feature_names: Any = None,
         max_features: int = 15,
         title: str | None = None,
         ax: Any = None,
-    ) -> "IntervalsDisplay":
-        """Plot the contributions of the features to one direction or line.
+    ) -> "IntervalsDisplay | LinePanels":
+        """Plot the contributions of the features to the lines of a model.
 
         Parameters
         ----------
         intervals : Bootstrap
             The result of :func:`melc.inference.bootstrap`.
-        line : int, default=0
-            Which direction: of more than two classes the index of the class, of an additive model that of the line.
+        line : int, default=None
+            Number of the line to plot, from 1. By default all lines, one below the other.
         feature_names : list of str, default=None
             Names of the features. By default those of the model.
         max_features : int, default=15
             Maximum number of features to show.
         title : str, default=None
-            Title of the plot.
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+            Title of the plot. By default, of several lines, their numbers.
+        ax : matplotlib Axes, array of Axes, or empty Figure, default=None
+            Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 
         Returns
         -------
-        display : IntervalsDisplay
+        display : IntervalsDisplay or LinePanels
         """
-        n_lines = len(intervals.coef.estimate)
-        if not -n_lines <= line < n_lines:
-            raise ValueError(f"line={line}, but the model has {n_lines} directions.")
         names = intervals.feature_names if feature_names is None else [str(name) for name in feature_names]
-        contributions = intervals.coef.estimate[line] * intervals.feature_spread
-        order = np.argsort(-np.abs(contributions), kind="stable")
-        order = order[contributions[order] != 0]
-        shown = order[:max_features]
+        lines = chosen(list(enumerate(intervals.coef.estimate, start=1)), line)
+        displays = [cls._of_line(intervals, number - 1, names, max_features) for number, _ in lines]
+        return plotted(displays, [f"line {number}{_owner(intervals, number - 1)}" for number, _ in lines], ax, title)
+
+    @classmethod
+    def _of_line(cls, intervals: Bootstrap, k: int, names: list[str], most: int) -> "IntervalsDisplay":
+        """Return the display of the line of an index, not yet plotted."""
+        coef, spread = intervals.coef, intervals.feature_spread
+        weights = coef.estimate[k] * spread
+        order = np.argsort(-np.abs(weights), kind="stable")
+        order = order[weights[order] != 0]
+        shown = order[:most]
         # Only of those shown: an infinite limit of a feature without spread would have no contribution.
-        weights, low, high = (
-            each[line, shown] * intervals.feature_spread[shown]
-            for each in (intervals.coef.estimate, intervals.coef.low, intervals.coef.high)
-        )
-        hidden = len(order) - len(shown)
-        display = cls([names[j] for j in shown], weights, low, high, intervals.confidence, hidden)
-        return display.plot(ax=ax, title=title)
+        low, high = (each[k, shown] * spread[shown] for each in (coef.low, coef.high))
+        named = [names[j] for j in shown]
+        return cls(named, weights[shown], low, high, intervals.confidence, len(order) - len(shown))
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "IntervalsDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
@@ -129,21 +131,16 @@ class IntervalsDisplay:
         for kind, fill, colour in ((sure, BLUE, BLUE), (~sure, "white", GREY)):
             style = {"markerfacecolor": fill, "markeredgecolor": colour, "markersize": 6.5}
             self.ax_.plot(self.weights[kind], places[kind], "o", **style)
-        self.ax_.set_yticks(places, shortened(self.names), fontsize=8, **AS_WRITTEN)
+        finish_bars(self.ax_, shortened(self.names), title)
         self.ax_.set_ylim(len(self.names) - 0.4, -0.6)
         if not known.all():
             self.ax_.set_xlim(-reach, reach)  # an infinite interval runs from one edge to the other
-        self._finish(title)
-        return self
-
-    def _finish(self, title: str | None) -> None:
-        """Add axis label, grid and title."""
         note = f"\n{self.n_hidden} features with smaller contributions not shown" if self.n_hidden else ""
         self.ax_.set_xlabel(f"weight × standard deviation, with {self.confidence:.0%} intervals{note}")
         self.ax_.axvline(0, color=BLACK, linewidth=0.8, zorder=0)
-        self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-        self.ax_.set_axisbelow(True)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.tick_params(axis="y", length=0)
-        if title:
-            self.ax_.set_title(title, **AS_WRITTEN)
+        return self
+
+
+def _owner(intervals: Bootstrap, k: int) -> str:
+    """Return the class of the line of an index, if each of several classes has one."""
+    return owner_of(intervals.classes, k) if len(intervals.coef.estimate) == len(intervals.classes) else ""

@@ -1,15 +1,12 @@
-"""Plot of the lines of an additive model: the curve of each, with the class densities under it."""
+"""Plot of the curves of lines, with the class densities under them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.model.names import by_contribution, terms_of
 from melc.plotting.common import (
     AS_WRITTEN,
     BLACK,
@@ -18,20 +15,16 @@ from melc.plotting.common import (
     CLASS_LINES,
     GREY,
     checked_rows,
-    class_codes,
-    class_index_of,
     feature_names_for,
     final_step,
-    pyplot,
+    is_figure,
+    projected,
     shortened,
     with_names_as_written,
 )
+from melc.plotting.panels import NAME_LENGTH, lines_of, names_of_sides, panel_axes, scale_of, short_names, title_of
 
 _COLUMNS = 3
-# Features named in a title, and the most characters of their names and of the names of classes.
-_MOST_NAMED, _NAME_LENGTH = 2, 22
-# Longer titles are broken after the first feature.
-_TITLE_LENGTH = 44
 # The part of a panel that the densities take, below the curve.
 _STRIP = 0.26
 _BINS = 40
@@ -44,7 +37,8 @@ class Panel:
     """One line as it is plotted.
 
     ``sides`` are the names of the others and of the class that the line is for. ``edges``, of shape (n + 1,) or (n,),
-    are where the ``heights`` under the curve are: histograms of rows in n bins, or densities in n places.
+    are where the ``heights`` under the curve are: histograms of rows in n bins, or densities in n places. ``scale`` is
+    what the values of the curve are.
     """
 
     line: Line
@@ -52,16 +46,17 @@ class Panel:
     sides: tuple[str, str]
     edges: Floats = field(repr=False)
     heights: list[Floats] = field(repr=False)
+    scale: str = "adds to the log-odds"
     labelled: bool = True  # whether the heights are those of the two sides, or of all rows
 
 
 @dataclass(eq=False)
 class LinesDisplay:
-    """Small plots of the lines of an additive model, the most important first.
+    """Small plots of the lines of a model, the most important first.
 
     Each shows what the line adds to the log-odds, in the colour of the class that it speaks for, with the thresholds
-    where that changes, and the densities of the classes below. All have the same scale. Create it with
-    :meth:`from_estimator`.
+    where that changes, and the densities of the classes below. The intercept is part of the curve of a line that
+    decides alone. All have the same scale. Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -114,7 +109,7 @@ class LinesDisplay:
 
         Parameters
         ----------
-        estimator : AdditiveMELC, Pipeline or fitted search
+        estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
             Rows to show under the curves, as histograms. By default the densities of the training rows are shown.
@@ -135,65 +130,47 @@ class LinesDisplay:
         -------
         display : LinesDisplay
         """
-        model, X = final_step(estimator, X, additive=True)
-        if X is None and y is not None:
-            raise ValueError("y was given without X; pass the rows X that the labels belong to.")
+        model, X = final_step(estimator, X)
         if max_lines < 1:
             raise ValueError(f"max_lines={max_lines}; it must be at least 1.")
         chosen = lines_of(model, class_label)
         shown = chosen[:max_lines]
         names = short_names([line for _, line in shown], feature_names_for(estimator, model, feature_names))
-        rows = None if X is None else checked_rows(model, X)
+        rows = checked_rows(model, X, y)
         panels = [_panel(model, number, line, names, rows, y) for number, line in shown]
         return cls(panels, len(chosen) - len(shown)).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "LinesDisplay":
         """Plot on an array of axes, in an empty figure, or in a new one if it is None, and return the display."""
-        self.axes_ = self._axes(ax)
+        n = len(self.panels)
+        self.axes_ = panel_axes(ax, n, figure_size(n), min(_COLUMNS, n), sharey=True)
         self.figure_ = self.axes_[0].figure
         self.curves_: list[Any] = []
         self.threshold_lines_: list[list[Any]] = []
-        low = min(0.0, *(float(panel.line.log_odds.min()) for panel in self.panels))
-        high = max(0.0, *(float(panel.line.log_odds.max()) for panel in self.panels))
+        values = np.concatenate([panel.line.decisive.log_odds for panel in self.panels])
+        low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             self._draw(axes, panel, low, high)
-        self._add_legend(own_figure=_is_figure(ax))
+        self._add_legend(own_figure=is_figure(ax))
         if title:
             self.figure_.suptitle(title, **AS_WRITTEN)
         return self
 
-    def _axes(self, ax: Any) -> NDArray[Any]:
-        """Return one axes per panel."""
-        n = len(self.panels)
-        if _is_figure(ax):
-            figure = pyplot().figure(figsize=figure_size(n), layout="constrained") if ax is None else ax
-            columns = min(_COLUMNS, n)
-            grid = figure.subplots(-(-n // columns), columns, squeeze=False, sharey=True)
-            for unused in grid.ravel()[n:]:
-                figure.delaxes(unused)
-            return np.asarray(grid.ravel()[:n])
-        given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(given) != n:
-            raise ValueError(
-                f"{n} lines are shown, but ax has {len(given)} axes: pass one for each, or set max_lines={len(given)}."
-            )
-        return given
-
     def _draw(self, ax: Any, panel: Panel, low: float, high: float) -> None:
         """Draw one line; ``low`` and ``high`` are the ends of the common scale."""
-        line = panel.line
+        curve, thresholds = panel.line.decisive, panel.line.thresholds
         margin = 0.04 * (panel.edges[-1] - panel.edges[0]) or 1.0
         left, right = panel.edges[0] - margin, panel.edges[-1] + margin
         # The thresholds are among the points, so that the colours change exactly there.
-        z = np.unique(np.concatenate([[left], line.knots, line.thresholds, [right]]))
-        values = line.at(z)
+        z = np.unique(np.concatenate([[left], curve.knots, thresholds, [right]]))
+        values = curve.at(z)
         for code, part in enumerate((np.minimum(values, 0), np.maximum(values, 0))):
             style = {"facecolor": CLASS_COLOURS[code], "hatch": CLASS_HATCHES[code], "edgecolor": "white"}
             ax.fill_between(z, part, alpha=0.45, linewidth=0, **style)
         ax.axhline(0, color=GREY, linewidth=0.8)
         self.curves_ += ax.plot(z, values, color=BLACK, linewidth=1.6)
         dotted = {"color": BLACK, "linewidth": 1, "linestyle": ":"}
-        self.threshold_lines_.append([ax.axvline(t, **dotted) for t in line.thresholds])
+        self.threshold_lines_.append([ax.axvline(t, **dotted) for t in thresholds])
         room = (high - low or 1.0) * 1.06
         ax.set_ylim(high - room / (1 - _STRIP), high + 0.06 * (high - low))
         ax.set_yticks([t for t in ax.get_yticks() if low <= t <= high])
@@ -202,7 +179,7 @@ class LinesDisplay:
         ax.tick_params(labelsize=7)
         ax.spines[["top", "right"]].set_visible(False)
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
-            ax.set_ylabel("adds to the log-odds", fontsize=8)
+            ax.set_ylabel(panel.scale, fontsize=8)
         self._draw_heights(ax, panel)
 
     def _draw_heights(self, ax: Any, panel: Panel) -> None:
@@ -226,7 +203,7 @@ class LinesDisplay:
         from matplotlib.patches import Patch
 
         one_pair = len({panel.sides for panel in self.panels}) == 1
-        names = shortened(list(self.panels[0].sides), _NAME_LENGTH) if one_pair else ["the rest", "the class"]
+        names = shortened(list(self.panels[0].sides), NAME_LENGTH) if one_pair else ["the rest", "the class"]
         handles: list[Any] = [
             Patch(facecolor=CLASS_COLOURS[code], hatch=CLASS_HATCHES[code], alpha=0.45, edgecolor="white")
             for code in (0, 1)
@@ -237,11 +214,9 @@ class LinesDisplay:
             labels.append("threshold")
         handles.append(Line2D([], [], color=CLASS_COLOURS[0] if self.panels[0].labelled else GREY, linewidth=1.2))
         labels.append("density of the rows")
-        place = {"loc": "outside lower center", "ncols": 4} if own_figure else {"loc": "upper right"}
-        legend = (self.figure_ if own_figure else self.axes_[0]).legend(
-            handles, labels, frameon=False, fontsize=8 if own_figure else 6, **place
-        )
-        with_names_as_written(legend)
+        below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(4, 2 * len(self.panels)), "fontsize": 8}
+        holder, place = (self.figure_, below) if own_figure else (self.axes_[0], {"loc": "upper right", "fontsize": 6})
+        legend = with_names_as_written(holder.legend(handles, labels, frameon=False, **place))
         if self.n_hidden:
             legend.set_title(f"{self.n_hidden} less important line{'s' if self.n_hidden > 1 else ''} not shown")
             legend.get_title().set(fontsize=7, color=GREY)
@@ -253,56 +228,14 @@ def figure_size(n_lines: int) -> tuple[float, float]:
     return max(3.6 * columns, 5.0), 2.7 * -(-n_lines // columns) + 0.5
 
 
-def _is_figure(ax: Any) -> bool:
-    """Return whether the display has a figure for itself: ``ax`` is None, which stands for a new one, or a figure."""
-    return ax is None or hasattr(ax, "subplots")
-
-
-def lines_of(model: Any, class_label: Any) -> list[tuple[int, Line]]:
-    """Return the lines of a class, or of all, with their numbers, the most important first."""
-    numbered = list(enumerate(model.lines_))
-    if class_label is not None:
-        index = class_index_of(model, class_label)
-        # With two classes all lines are for the second, and against the first.
-        numbered = [(k, line) for k, line in numbered if line.class_index == index or len(model.classes_) == 2]
-    return sorted(numbered, key=lambda pair: -pair[1].importance)
-
-
-def sides_of(model: Any, line: Line) -> tuple[str, str]:
-    """Return the names of the two sides of a line: the others, and the class that it is for."""
-    mine = str(model.classes_[line.class_index])
-    return (str(model.classes_[0]) if len(model.classes_) == 2 else "rest"), mine
-
-
-def short_names(lines: Sequence[Line], names: list[str]) -> dict[int, str]:
-    """Return names of the features that are named in titles, cut so that those which differ still do."""
-    named = sorted({j for line in lines for j in by_contribution(line)[: _MOST_NAMED + 1]})
-    return dict(zip(named, shortened([names[j] for j in named], _NAME_LENGTH), strict=True))
-
-
-def title_of(model: Any, number: int, line: Line, names: dict[int, str]) -> str:
-    """Return the sum of the features, in several lines of text if it is long, the line's number and its importance."""
-    terms = terms_of(line, names, _MOST_NAMED, 2)
-    summed = " ".join(terms)
-    if len(summed) > _TITLE_LENGTH:
-        summed = "\n".join([terms[0], " ".join(terms[1:])])
-    owner = ""
-    if len(model.classes_) > 2:
-        owner = f" ({shortened([str(model.classes_[line.class_index])], _NAME_LENGTH)[0]} against the rest)"
-    return f"z = {summed}\nline {number}{owner}, importance {line.importance:.2g}"
-
-
 def _panel(model: Any, number: int, line: Line, names: dict[int, str], X: Any, y: Any) -> Panel:
     """Return the panel of a line, with histograms of the rows if there are any, otherwise with its densities."""
-    title, sides = title_of(model, number, line, names), sides_of(model, line)
-    if X is None:
-        return Panel(line, title, sides, line.places, list(line.densities))
-    z = np.asarray(X @ line.coef, dtype=np.float64)
+    title, sides, scale = title_of(model, number, line, names), names_of_sides(model, line), scale_of(model, line)
+    z, codes = projected(model, line, X, y)
+    if z is None:
+        return Panel(line, title, sides, line.places, list(line.densities), scale)
     low, high = np.quantile(z, [_ROWS_LEFT_OUT, 1 - _ROWS_LEFT_OUT])
-    edges = np.linspace(min(low, line.knots[0]), max(high, line.knots[-1]), _BINS + 1)
-    groups = [z]
-    if y is not None:
-        codes = class_codes(model, y, len(z), line.class_index)
-        groups = [z[codes == code] for code in (0, 1)]
+    edges = np.linspace(min(low, line.places[0]), max(high, line.places[-1]), _BINS + 1)
+    groups = [z] if codes is None else [z[codes == code] for code in (0, 1)]
     heights = [np.histogram(group, edges)[0] / max(len(group), 1) for group in groups]
-    return Panel(line, title, sides, edges, heights, labelled=y is not None)
+    return Panel(line, title, sides, edges, heights, scale, labelled=codes is not None)

@@ -24,7 +24,7 @@ from melc.plotting.common import (
     shortened,
     with_names_as_written,
 )
-from melc.plotting.lines import lines_of, short_names, sides_of, title_of
+from melc.plotting.panels import chosen, lines_of, names_of_sides, numbered_lines, scale_of, short_names, title_of
 
 _MARKERS = ("o", "^")
 _GRID_POINTS = 300
@@ -50,6 +50,8 @@ class PlaneDisplay:
         Names of the two sides: the other classes, and the class that the line is for.
     heading : str
         The sum of the features, and the importance of the line.
+    scale : str, default="adds to the log-odds"
+        What the values of the background are.
     points : ndarray of shape (n_points, 2), default=None
         The two features of the rows to show.
     targets : ndarray of shape (n_points,), default=None
@@ -82,6 +84,7 @@ class PlaneDisplay:
     names: tuple[str, str]
     sides: tuple[str, str]
     heading: str = field(repr=False)
+    scale: str = field(default="adds to the log-odds", repr=False)
     points: Floats | None = field(default=None, repr=False)
     targets: NDArray[np.int8] | None = field(default=None, repr=False)
 
@@ -103,15 +106,15 @@ class PlaneDisplay:
 
         Parameters
         ----------
-        estimator : AdditiveMELC, Pipeline or fitted search
+        estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
-            Rows to show as points; they also determine which part of the plane is shown. Without rows, a part is shown
-            where the line has all of its values, which is not necessarily where the data are.
+            Rows to show as points; they also determine which part of the plane is shown. Without rows, it is a part
+            around the mean of the training rows in which the line has all of its values.
         y : array-like of shape (n_rows,), default=None
             Labels of these rows.
         line : int, default=None
-            Number of the line in ``lines_``. By default the most important line of two features.
+            Number of the line, from 1. By default the most important line of two features.
         class_label : default=None
             Class whose most important line is plotted, if ``line`` is not given. By default that of all classes.
         max_rows : int, default=1000
@@ -127,23 +130,21 @@ class PlaneDisplay:
         -------
         display : PlaneDisplay
         """
-        model, X = final_step(estimator, X, additive=True)
-        if X is None and y is not None:
-            raise ValueError("y was given without X; pass the rows X that the labels belong to.")
+        model, X = final_step(estimator, X)
+        rows = checked_rows(model, X, y)
         if max_rows < 0:
             raise ValueError(f"max_rows={max_rows}; it must not be negative.")
-        number = _chosen(model, line, class_label)
-        drawn = model.lines_[number]
+        number, drawn = _chosen(model, line, class_label)
         names = feature_names_for(estimator, model, feature_names)
         first, second = shortened([names[j] for j in drawn.features])
-        limits, points, targets = _limits_without_rows(drawn), None, None
-        if X is not None:
-            columns = _columns(checked_rows(model, X), drawn)
-            codes = None if y is None else class_codes(model, y, len(columns), drawn.class_index)
-            limits, points, targets = _limits(columns), *_sample(columns, codes, max_rows)
+        limits, points, targets = _limits_without_rows(model, drawn), None, None
+        if rows is not None:
+            columns = _columns(rows, drawn)
+            limits = _limits(columns)
+            points, targets = _sample(columns, class_codes(model, y, len(columns), drawn), max_rows)
         heading = title_of(model, number, drawn, short_names([drawn], names))
-        display = cls(drawn, limits, (first, second), sides_of(model, drawn), heading, points, targets)
-        return display.plot(ax=ax, title=title)
+        known = (first, second), names_of_sides(model, drawn), heading, scale_of(model, drawn)
+        return cls(drawn, limits, *known, points, targets).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "PlaneDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
@@ -163,12 +164,12 @@ class PlaneDisplay:
         from matplotlib.colors import LinearSegmentedColormap
 
         across, up = (np.linspace(low, high, _GRID_POINTS) for low, high in self.limits)
-        weights = self.line.coef[self.line.features]
+        weights, curve = self.line.direction[self.line.features], self.line.decisive
         z = weights[0] * across[None, :] + weights[1] * up[:, None]
-        largest = float(np.abs(self.line.log_odds).max()) or 1.0
+        largest = float(np.abs(curve.log_odds).max()) or 1.0
         colours = LinearSegmentedColormap.from_list("melc", [BLUE, "white", ORANGE])
         self.image_ = self.ax_.imshow(
-            self.line.at(z),
+            curve.at(z.ravel()).reshape(z.shape),
             cmap=colours,
             vmin=-largest,
             vmax=largest,
@@ -180,7 +181,7 @@ class PlaneDisplay:
         )
         against = shortened(list(self.sides), 18)
         scale = self.figure_.colorbar(self.image_, ax=self.ax_)
-        scale.set_label(f"adds to the log-odds\n← {against[0]}     {against[1]} →", fontsize=8, **AS_WRITTEN)
+        scale.set_label(f"{self.scale}\n← {against[0]}     {against[1]} →", fontsize=8, **AS_WRITTEN)
         inside = [t for t in self.line.thresholds if z.min() < t < z.max()]
         if inside:
             self.ax_.contour(across, up, z, levels=inside, colors=BLACK, linewidths=1, linestyles=":")
@@ -198,22 +199,21 @@ class PlaneDisplay:
         with_names_as_written(self.ax_.legend(fontsize=8, framealpha=0.85))
 
 
-def _chosen(model: Any, number: int | None, class_label: Any) -> int:
-    """Return the number of the line to plot, which has weights of two features."""
-    two = [k for k, line in lines_of(model, class_label) if len(line.features) == 2]
+def _chosen(model: Any, number: int | None, class_label: Any) -> tuple[int, Line]:
+    """Return the number of the line to plot, and the line, which has weights of two features."""
+    two = [(k, line) for k, line in lines_of(model, class_label) if len(line.features) == 2]
     if number is None:
         if not two:
             raise ValueError("No line of the model has two features; LinesDisplay plots any lines.")
         return two[0]
-    if not 0 <= number < len(model.lines_):
-        raise ValueError(f"line={number}, but the model has the lines 0 to {len(model.lines_) - 1}.")
-    n_features = len(model.lines_[number].features)
+    (_, line), *_ = chosen(numbered_lines(model), number)
+    n_features = len(line.features)
     if n_features != 2:
-        others = f"choose one of {sorted(two)}" if two else "LinesDisplay plots it"
+        others = f"choose one of {sorted(k for k, _ in two)}" if two else "LinesDisplay plots it"
         raise ValueError(
             f"Line {number} has {n_features} feature{'s'[: n_features > 1]}, and a plane needs two: {others}."
         )
-    return number
+    return number, line
 
 
 def _columns(X: Any, line: Line) -> Floats:
@@ -234,21 +234,17 @@ def _limits(columns: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return intervals of both features that contain nearly all rows, with a margin."""
     lows, highs = np.quantile(columns, [_ROWS_LEFT_OUT, 1 - _ROWS_LEFT_OUT], axis=0)
     margins = np.where(highs > lows, 0.06 * (highs - lows), 1.0)
-    first, second = zip((lows - margins).tolist(), (highs + margins).tolist(), strict=True)
-    return first, second
+    return _pairs(lows - margins, highs + margins)
 
 
-def _limits_without_rows(line: Line) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return intervals in which z takes all values between the outermost knots.
+def _limits_without_rows(model: Any, line: Line) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return intervals around the means, in proportion to the spreads, in which z takes all values on the line."""
+    weights, centre = line.direction[line.features], model.feature_mean_[line.features]
+    half = model.feature_spread_[line.features]
+    half = half * np.abs(line.places[[0, -1]] - centre @ weights).max() / (half @ np.abs(weights))
+    return _pairs(centre - half, centre + half)
 
-    They have the proportions of the features' spreads, and the centre is the point nearest to the origin in units of
-    the spreads.
-    """
-    weights = line.coef[line.features]
-    contributions = line.feature_importances[line.features]
-    spreads = (contributions if contributions.all() else np.ones(2)) / np.abs(weights)
-    middle, reach = (line.knots[0] + line.knots[-1]) / 2, (line.knots[-1] - line.knots[0]) / 2 or 1.0
-    centre = middle * spreads**2 * weights / np.sum((spreads * weights) ** 2)
-    half = reach * spreads / np.sum(spreads * np.abs(weights))
-    first, second = zip((centre - half).tolist(), (centre + half).tolist(), strict=True)
+
+def _pairs(lows: Floats, highs: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+    first, second = zip(lows.tolist(), highs.tolist(), strict=True)
     return first, second

@@ -1,14 +1,15 @@
-"""Plot of the class densities along a projection."""
+"""Plot of the class densities along a line."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.special import expit
 
 from melc.arrays import Floats
-from melc.model.decision import Decision
-from melc.model.density import Density
+from melc.model.line import Line
 from melc.plotting.common import (
     AS_WRITTEN,
     BLACK,
@@ -18,27 +19,30 @@ from melc.plotting.common import (
     GREY,
     axes,
     checked_rows,
-    class_codes,
+    feature_names_for,
     final_step,
-    projection_index,
-    pyplot,
+    projected,
     shortened,
-    side_labels,
     with_names_as_written,
 )
+from melc.plotting.panels import (
+    LinePanels,
+    chosen,
+    is_alone,
+    names_of_sides,
+    numbered_lines,
+    plotted,
+    short_names,
+    title_of,
+)
 
-_GRID_POINTS = 1001
+_GRID_POINTS = 501
 # data="auto" draws one tick per row up to this many rows, and a histogram for more.
 _MOST_RUG_TICKS = 1000
 # More thresholds than this are not drawn one by one: they could not be told apart.
 _MOST_THRESHOLDS = 200
-# Probability mass of each density that may lie outside the plot, at either end.
-_MASS_LEFT_OUT = 5e-4
-
 # Most characters of a class name above the plot, and the least distance of upright names, as a share of the width.
 _MOST_IN_BAND, _NAMES_APART = 24, 0.03
-# Most projections in one figure: more would take minutes, and gigabytes.
-_MOST_PANELS = 50
 # Most characters of a legend in one line.
 _MOST_IN_LINE = 60
 
@@ -47,19 +51,20 @@ Data = Literal["auto", "rug", "histogram"]
 
 @dataclass(eq=False)
 class ProjectionDisplay:
-    """Plot of the class densities along a projection, with the thresholds and the class of every interval.
+    """Plot of the class densities along a line, with the thresholds and the class of every interval.
 
-    Create it with :meth:`from_estimator`.
+    If a class has several lines, each speaks for the class in some intervals, and their sum decides. Create the plot
+    with :meth:`from_estimator`.
 
     Parameters
     ----------
     grid : ndarray of shape (n_points,)
-        Points along the projection, ascending.
+        Points along the line, ascending.
     heights : ndarray of shape (2, n_points)
-        Densities of the two classes on the grid. If the priors differ, each is multiplied by its prior, so that the
-        curves cross at the thresholds.
+        Densities of the two classes on the grid. If the line decides alone and the priors differ, each is multiplied
+        by its prior, so that the curves cross near the thresholds.
     thresholds : ndarray of shape (n_thresholds,)
-        Points where the predicted class changes.
+        Points where the line changes sides.
     codes : ndarray of shape (n_thresholds + 1,)
         Class, 0 or 1, of each interval between the thresholds.
     labels : tuple of two str
@@ -70,6 +75,8 @@ class ProjectionDisplay:
         Projections of the rows to show.
     targets : ndarray of shape (n_rows,), default=None
         Class codes of these rows.
+    decides : bool, default=True
+        Whether rows on the other side are misclassified, because the line decides alone.
 
     Attributes
     ----------
@@ -103,6 +110,7 @@ class ProjectionDisplay:
     priors: tuple[float, float] = (1.0, 1.0)
     points: Floats | None = field(default=None, repr=False)
     targets: NDArray[np.int8] | None = field(default=None, repr=False)
+    decides: bool = field(default=True, repr=False)
 
     @classmethod
     def from_estimator(
@@ -111,63 +119,70 @@ class ProjectionDisplay:
         X: Any = None,
         y: Any = None,
         *,
+        line: int | None = None,
         class_label: Any = None,
         data: Data = "auto",
+        feature_names: Any = None,
         title: str | None = None,
         ax: Any = None,
-    ) -> "ProjectionDisplay | ProjectionDisplays":
-        """Plot a fitted model and, optionally, rows of data.
+    ) -> "ProjectionDisplay | LinePanels":
+        """Plot the densities along the lines of a fitted model and, optionally, rows of data.
 
         Parameters
         ----------
-        estimator : MELC, Pipeline or fitted search
+        estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
-            Rows to show along the projection. The model does not store its training rows.
+            Rows to show along the line. The model does not store its training rows.
         y : array-like of shape (n_rows,), default=None
-            Labels of these rows. Misclassified rows are marked.
+            Labels of these rows. Rows on the other side are marked.
+        line : int, default=None
+            Number of the line to plot, from 1. By default all lines, one below the other.
         class_label : default=None
-            Class whose projection is plotted. By default, with more than two classes, all projections are plotted, one
-            below the other; with more than 50 classes one has to be chosen.
+            Class whose lines are plotted. By default those of all classes.
         data : {"auto", "rug", "histogram"}, default="auto"
             Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows.
+        feature_names : list of str, default=None
+            Names of the features in titles. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
-            Title of the plot.
-        ax : matplotlib Axes, or array of Axes, default=None
-            Axes to plot on; an array with one for each projection if there are several. If None, a new figure is
-            created.
+            Title of the plot. By default, of several lines, the sums of their features.
+        ax : matplotlib Axes, array of Axes, or empty Figure, default=None
+            Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 
         Returns
         -------
-        display : ProjectionDisplay or ProjectionDisplays
-            The latter if there are several projections.
+        display : ProjectionDisplay or LinePanels
         """
         model, X = final_step(estimator, X)
-        if class_label is None and len(model.decisions_) > 1:
-            if len(model.decisions_) > _MOST_PANELS:
-                raise ValueError(
-                    f"The model has {len(model.decisions_)} projections, and at most {_MOST_PANELS} are plotted "
-                    f"together; set class_label to one class, such as {model.classes_.tolist()[0]!r:.60}."
-                )
-            displays = [cls._of_projection(model, index, X, y) for index in range(len(model.decisions_))]
-            return ProjectionDisplays(displays).plot(ax=ax, data=data, title=title)
-        display = cls._of_projection(model, projection_index(model, class_label), X, y)
-        return display.plot(ax=ax, data=data, title=title)
+        lines, rows = chosen(numbered_lines(model, class_label), line), checked_rows(model, X, y)
+        names = short_names([each for _, each in lines], feature_names_for(estimator, model, feature_names))
+        headings = [title_of(model, number, each, names) for number, each in lines]
+        displays = [cls._of_line(model, each, *projected(model, each, rows, y)) for _, each in lines]
+        return plotted(displays, headings, ax, title, data=data)
 
     @classmethod
-    def _of_projection(cls, model: Any, index: int, X: Any, y: Any) -> "ProjectionDisplay":
-        """Return the display of one projection, not yet plotted."""
-        decision = model.decisions_[index]
-        points, targets = _project(model, index, X, y)
-        grid = _grid(decision)
-        priors = _priors(decision)
-        heights = np.array([p * np.exp(f.log(grid)) for p, f in zip(priors, decision.densities, strict=True)])
-        labels = side_labels(model, index)
-        return cls(grid, heights, decision.thresholds, decision.codes, labels, priors, points, targets)
+    def _of_line(cls, model: Any, line: Line, points: Any, targets: Any) -> "ProjectionDisplay":
+        """Return the display of a line, not yet plotted."""
+        priors = _priors(line)
+        grid = np.union1d(line.places, np.linspace(line.places[0], line.places[-1], _GRID_POINTS))
+        with np.errstate(over="ignore"):  # in 1 / slope, where a density ends
+            smooth = PchipInterpolator(line.places, line.densities, axis=1)  # stays between neighbouring places
+        return cls(
+            grid=grid,
+            heights=smooth(grid) * np.array(priors)[:, None],
+            thresholds=line.thresholds,
+            codes=line.codes,
+            labels=names_of_sides(model, line),
+            priors=priors,
+            points=points,
+            targets=targets,
+            decides=is_alone(model, line),
+        )
 
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        _check_data_style(data)
+        if data not in ("auto", "rug", "histogram"):
+            raise ValueError(f"data must be 'auto', 'rug' or 'histogram'; got {data!r}.")
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         self.ax_.set_xlim(self.grid[0], self.grid[-1])
@@ -215,38 +230,31 @@ class ProjectionDisplay:
         (self._draw_rug if data == "rug" else self._draw_histogram)()
 
     def _groups(self) -> list[tuple[Floats, Floats, Any, str]]:
-        """Return (correct points, misclassified points, colour, hatching) per class; one grey group without labels."""
+        """Return (points on their side, other points, colour, hatching) per class; one grey group without labels."""
         assert self.points is not None
         if self.targets is None:
             return [(self.points, self.points[:0], GREY, "")]
         decided = self.codes[np.searchsorted(self.thresholds, self.points, side="right")]
-        groups = []
-        for code in (0, 1):
-            mine, wrong = self.targets == code, self.targets != decided
-            groups.append(
-                (
-                    self.points[mine & ~wrong],
-                    self.points[mine & wrong],
-                    CLASS_COLOURS[code],
-                    CLASS_HATCHES[code],
-                )
-            )
-        return groups
+        mine, wrong = self.targets == 1, self.targets != decided
+        return [
+            (self.points[own & ~wrong], self.points[own & wrong], CLASS_COLOURS[code], CLASS_HATCHES[code])
+            for code, own in enumerate((~mine, mine))
+        ]
 
     def _draw_rug(self) -> None:
-        """Draw one line of ticks per class below the axis, with crosses for misclassified rows."""
+        """Draw one line of ticks per class below the axis, with crosses for rows on the other side."""
         groups = self._groups()
         step = 0.055 * self.heights.max()
         for row, (right, wrong, colour, _) in enumerate(groups):
             level = -(row + 0.75) * step
             self.ax_.plot(right, np.full(len(right), level), "|", color=colour, markersize=8, alpha=0.6)
             self.ax_.plot(wrong, np.full(len(wrong), level), "x", color=BLACK, markersize=5, zorder=5)
-        self._name_misclassified(self.ax_.plot, [], [], "x", color=BLACK, markersize=5)
+        self._name_wrong(self.ax_.plot, [], [], "x", color=BLACK, markersize=5)
         self.ax_.axhline(0, color=GREY, linewidth=0.6)
         self._floor = -(len(groups) + 0.5) * step
 
     def _draw_histogram(self) -> None:
-        """Draw one histogram per class on the scale of its density, with the misclassified part in dark."""
+        """Draw one histogram per class on the scale of its density, with the part on the other side in dark."""
         assert self.points is not None
         edges = np.linspace(self.grid[0], self.grid[-1], 61)
         dark = {"fill": True, "color": BLACK, "alpha": 0.55}
@@ -255,27 +263,20 @@ class ProjectionDisplay:
             both = np.histogram(np.concatenate([right, wrong]), edges)[0] * scale
             self.ax_.stairs(both, edges, fill=True, facecolor=colour, alpha=0.3, hatch=hatch, edgecolor="white")
             self.ax_.stairs(np.histogram(wrong, edges)[0] * scale, edges, **dark)
-        self._name_misclassified(self.ax_.stairs, [0], [0, 0], **dark)
+        self._name_wrong(self.ax_.stairs, [0], [0, 0], **dark)
 
-    def _name_misclassified(self, draw: Any, *nothing: Any, **style: Any) -> None:
-        """Add the number of misclassified rows to the legend, by drawing an empty artist with that label."""
+    def _name_wrong(self, draw: Any, *nothing: Any, **style: Any) -> None:
+        """Add the number of rows on the other side to the legend, by drawing an empty artist with that label."""
         if self.targets is not None:
+            name = "misclassified" if self.decides else "on the other side"
             wrong = sum(len(wrong) for _, wrong, _, _ in self._groups())
-            draw(*nothing, **style, label=f"misclassified ({wrong} of {len(self.targets)})")
+            draw(*nothing, **style, label=f"{name} ({wrong} of {len(self.targets)})")
 
     def _draw_densities(self) -> None:
-        self.lines_ = [
-            self.ax_.plot(
-                self.grid,
-                self.heights[code],
-                color=CLASS_COLOURS[code],
-                linestyle=CLASS_LINES[code],
-                linewidth=2,
-                zorder=4,
-                label=self.labels[code],
-            )[0]
-            for code in (0, 1)
-        ]
+        self.lines_ = []
+        for height, colour, style, label in zip(self.heights, CLASS_COLOURS, CLASS_LINES, self.labels, strict=True):
+            options = {"color": colour, "linestyle": style, "linewidth": 2, "zorder": 4, "label": label}
+            self.lines_ += self.ax_.plot(self.grid, height, **options)
 
     def _draw_thresholds(self) -> None:
         drawn, _ = self._drawn()
@@ -305,16 +306,8 @@ class ProjectionDisplay:
             return
         words = f"{count} threshold{'s' if count > 1 else ''} outside the plot"
         arrow = f"← {words}" if side == "left" else f"{words} →"
-        self.ax_.text(
-            0.01 if side == "left" else 0.99,
-            0.905,
-            arrow,
-            transform=self.ax_.transAxes,
-            ha=side,
-            va="center",
-            fontsize=7,
-            color=GREY,
-        )
+        style = {"transform": self.ax_.transAxes, "ha": side, "va": "center", "fontsize": 7, "color": GREY}
+        self.ax_.text(0.01 if side == "left" else 0.99, 0.905, arrow, **style)
 
     def _finish(self, title: str | None) -> None:
         """Set the limits, leaving room for the band at the top, and add axis labels, title and legend."""
@@ -332,98 +325,6 @@ class ProjectionDisplay:
         with_names_as_written(legend)
 
 
-@dataclass(eq=False)
-class ProjectionDisplays:
-    """Plots of all projections of a model with more than two classes, one below the other.
-
-    Create it with :meth:`ProjectionDisplay.from_estimator`.
-
-    Parameters
-    ----------
-    displays : list of ProjectionDisplay
-        One for each class against the rest, in the order of ``classes_``.
-
-    Attributes
-    ----------
-    axes_ : ndarray of matplotlib Axes of shape (n_classes,)
-        Axes with the plots.
-    figure_ : matplotlib Figure
-        Figure that contains the axes.
-
-    Examples
-    --------
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> from sklearn.datasets import load_iris
-    >>> from melc import MELC
-    >>> from melc.plotting import ProjectionDisplay
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = MELC(n_init=1, random_state=0).fit(X, y)
-    >>> plots = ProjectionDisplay.from_estimator(model, X, y)
-    >>> type(plots).__name__, len(plots.displays)
-    ('ProjectionDisplays', 3)
-    """
-
-    displays: list[ProjectionDisplay]
-
-    def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplays":
-        """Plot on an array of axes, or on a new figure if it is None, and return the displays."""
-        n = len(self.displays)
-        if ax is None:
-            ax = pyplot().subplots(n, figsize=(6.4, 3.6 * n), layout="constrained")[1]
-        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(self.axes_) != n:
-            raise ValueError(
-                f"The model has {n} projections, but ax has {len(self.axes_)} axes: pass one for each, "
-                "figure.subplots(n_classes), or set class_label to plot one projection."
-            )
-        for each, panel in zip(self.displays, self.axes_, strict=True):
-            each.plot(panel, data=data, title=f"{each.labels[1]} against the rest")
-        self.figure_ = self.axes_[0].figure
-        if title:
-            self.figure_.suptitle(title, **AS_WRITTEN)
-        return self
-
-
-def _project(model: Any, index: int, X: Any, y: Any) -> tuple[Floats, NDArray[np.int8]] | tuple[Floats | None, None]:
-    """Return the projections z = Xv, shape (n_rows,), and the class codes of the rows; None for what was not given."""
-    if X is None:
-        if y is not None:
-            raise ValueError("y was given without X; pass the rows X that the labels belong to.")
-        return None, None
-    points = np.asarray(checked_rows(model, X) @ model.coef_[index], dtype=np.float64)
-    if y is None:
-        return points, None
-    return points, class_codes(model, y, len(points), 1 if len(model.decisions_) == 1 else index)
-
-
-def _priors(decision: Decision) -> tuple[float, float]:
-    """Return the factors that make the densities cross at the thresholds: the priors, or (1, 1) if they are equal."""
-    if decision.log_prior_ratio == 0:
-        return 1.0, 1.0
-    second = 1 / (1 + np.exp(-decision.log_prior_ratio))
-    return float(1 - second), float(second)
-
-
-def _grid(decision: Decision) -> Floats:
-    """Return the points of the plot: an interval with nearly all mass of both densities and the thresholds near it."""
-    spans = [_span(density) for density in decision.densities]
-    low, high = min(a for a, _ in spans), max(b for _, b in spans)
-    margin = 0.1 * (high - low)
-    near = decision.thresholds[(decision.thresholds > low - margin) & (decision.thresholds < high + margin)]
-    pad = 0.03 * (high - low)
-    low, high = min([low, *near - pad]), max([high, *near + pad])
-    return np.linspace(low, high, _GRID_POINTS)
-
-
-def _span(density: Density) -> tuple[float, float]:
-    """Return the ends of an interval that contains all but ``_MASS_LEFT_OUT`` of the density at either end."""
-    cumulative = np.cumsum(density.weights)
-    first, last = np.searchsorted(cumulative, [_MASS_LEFT_OUT, 1 - _MASS_LEFT_OUT])
-    last = min(int(last), len(density.support) - 1)
-    reach = 3 * density.bandwidth
-    return float(density.support[first]) - reach, float(density.support[last]) + reach
-
-
-def _check_data_style(data: str) -> None:
-    if data not in ("auto", "rug", "histogram"):
-        raise ValueError(f"data must be 'auto', 'rug' or 'histogram'; got {data!r}.")
+def _priors(line: Line) -> tuple[float, float]:
+    """Return the factors that make the densities cross near the thresholds: the priors, or (1, 1) if they are equal."""
+    return (float(expit(-line.offset)), float(expit(line.offset))) if line.offset else (1.0, 1.0)

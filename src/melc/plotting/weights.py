@@ -1,4 +1,4 @@
-"""Plot of the weights of the features in a projection."""
+"""Plot of the weights of the features in a line."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from melc.arrays import Floats
-from melc.model.names import contributions_of
+from melc.model.line import Line
 from melc.plotting.common import (
     AS_WRITTEN,
     BLACK,
@@ -19,10 +19,10 @@ from melc.plotting.common import (
     checked_rows,
     feature_names_for,
     final_step,
-    projection_index,
+    finish_bars,
     shortened,
-    side_labels,
 )
+from melc.plotting.panels import LinePanels, chosen, name_of, names_of_sides, numbered_lines, plotted
 
 # Most characters of a class name under the axis; names that together have more get a line of their own.
 _MOST_IN_LABEL = 24
@@ -30,7 +30,7 @@ _MOST_IN_LABEL = 24
 
 @dataclass(eq=False)
 class WeightsDisplay:
-    """Bar plot of the contributions of the features to the projection, largest first.
+    """Bar plot of the contributions of the features to a line, largest first.
 
     The contribution of a feature is its weight times its standard deviation, whatever its units. Create the plot with
     :meth:`from_estimator`.
@@ -41,9 +41,6 @@ class WeightsDisplay:
         Names of the features shown.
     weights : ndarray of shape (n_shown,)
         Their contributions, by descending absolute value.
-    scaled : bool, default=True
-        Whether the weights are multiplied by the standard deviations of the features, which makes features with
-        different units comparable. False for a model that does not know them.
     n_hidden : int, default=0
         Number of features with smaller contributions that are not shown.
     labels : tuple of two str, default=("", "")
@@ -73,7 +70,6 @@ class WeightsDisplay:
 
     names: list[str] = field(repr=False)
     weights: Floats = field(repr=False)
-    scaled: bool = True
     n_hidden: int = 0
     labels: tuple[str, str] = field(default=("", ""))
 
@@ -83,50 +79,52 @@ class WeightsDisplay:
         estimator: Any,
         X: Any = None,
         *,
+        line: int | None = None,
         class_label: Any = None,
         feature_names: Any = None,
         max_features: int = 15,
         title: str | None = None,
         ax: Any = None,
-    ) -> "WeightsDisplay":
-        """Plot the contributions of the features to the projection of a fitted model.
+    ) -> "WeightsDisplay | LinePanels":
+        """Plot the contributions of the features to the lines of a fitted model.
 
         Parameters
         ----------
-        estimator : MELC, Pipeline or fitted search
+        estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
             Rows from which the standard deviations are computed. By default those of the training rows are used.
+        line : int, default=None
+            Number of the line to plot, from 1. By default all lines, one below the other.
         class_label : default=None
-            Class whose projection is plotted; required with more than two classes.
+            Class whose lines are plotted. By default those of all classes.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         max_features : int, default=15
             Maximum number of features to show.
         title : str, default=None
-            Title of the plot.
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+            Title of the plot. By default, of several lines, their numbers.
+        ax : matplotlib Axes, array of Axes, or empty Figure, default=None
+            Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 
         Returns
         -------
-        display : WeightsDisplay
+        display : WeightsDisplay or LinePanels
         """
         model, X = final_step(estimator, X)
         names = feature_names_for(estimator, model, feature_names)
-        index = projection_index(model, class_label)
-        weights = contributions_of(model, index)
-        if X is not None:
-            weights = model.coef_[index] * _standard_deviations(checked_rows(model, X))
-        order = np.argsort(-np.abs(weights), kind="stable")[:max_features]
-        display = cls(
-            [names[i] for i in order],
-            weights[order],
-            X is not None or hasattr(model, "feature_spread_"),
-            len(weights) - len(order),
-            _ends(model, index),
-        )
-        return display.plot(ax=ax, title=title)
+        spread = model.feature_spread_ if X is None else _standard_deviations(checked_rows(model, X))
+        lines = chosen(numbered_lines(model, class_label), line)
+        displays = [cls._of_line(model, each, names, spread, max_features) for _, each in lines]
+        return plotted(displays, [name_of(model, *each) for each in lines], ax, title)
+
+    @classmethod
+    def _of_line(cls, model: Any, line: Line, names: list[str], spread: Floats, most: int) -> "WeightsDisplay":
+        """Return the display of a line, not yet plotted."""
+        weights = line.direction * spread
+        order = line.features[np.argsort(-np.abs(weights[line.features]), kind="stable")]
+        shown = order[:most]
+        return cls([names[j] for j in shown], weights[shown], len(order) - len(shown), _ends(model, line))
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
@@ -138,44 +136,29 @@ class WeightsDisplay:
             style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
         places = np.arange(len(self.names))
         self.bars_ = self.ax_.barh(places, self.weights, height=0.72, edgecolor="white", **style)
-        self.ax_.set_yticks(places, shortened(self.names), fontsize=8, **AS_WRITTEN)
         self.ax_.invert_yaxis()
         self.ax_.axvline(0, color=BLACK, linewidth=0.8)
-        self._finish(title)
+        finish_bars(self.ax_, shortened(self.names), title)
+        self._finish()
         return self
 
-    def _finish(self, title: str | None) -> None:
-        """Add axis label, grid, title and the note on features that are not shown."""
-        what = "weight × standard deviation" if self.scaled else "weight in v"
+    def _finish(self) -> None:
+        """Add the axis label and the note on features that are not shown."""
+        what = "weight × standard deviation"
         if any(self.labels):
             below, above = shortened(list(self.labels), _MOST_IN_LABEL)
             long = len(below) + len(above) > _MOST_IN_LABEL
             what = f"{what}\n← {below}     {above} →" if long else f"← {below}     {what}     {above} →"
         self.ax_.set_xlabel(what, **AS_WRITTEN)
-        self.ax_.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-        self.ax_.set_axisbelow(True)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.tick_params(axis="y", length=0)
-        if title:
-            self.ax_.set_title(title, **AS_WRITTEN)
         if self.n_hidden:
             note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller contributions not shown"
-            self.ax_.annotate(
-                note,
-                (1, 0),
-                (0, 4),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                ha="right",
-                fontsize=7,
-                color=GREY,
-            )
+            place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
+            self.ax_.annotate(note, (1, 0), (0, 4), **place, fontsize=7, color=GREY)
 
 
-def _ends(model: Any, index: int) -> tuple[str, str]:
+def _ends(model: Any, line: Line) -> tuple[str, str]:
     """Return the names of the classes below and above the threshold; empty unless there is exactly one."""
-    codes = model.decisions_[index].codes
-    sides = side_labels(model, index)
+    codes, sides = line.codes, names_of_sides(model, line)
     return (sides[codes[0]], sides[codes[1]]) if len(codes) == 2 else ("", "")
 
 

@@ -12,10 +12,9 @@ from scipy import sparse
 
 from melc._version import __version__
 from melc.divergence import cauchy_schwarz_divergence
-from melc.model.units import is_additive
-from melc.report.counts import shown_axes
+from melc.report.counts import on_axes, shown_axes
 from melc.report.storage import visible
-from melc.report.subject import Subject, projections
+from melc.report.subject import Subject
 
 _MOST_CLASSES = 20
 
@@ -24,7 +23,7 @@ def card_of(subject: Subject) -> list[tuple[str, str]]:
     """Return the rows of the card: what, and its value."""
     model = subject.model
     return [
-        ("Model", f"{type(model).__name__}, {_form_of(subject)}"),
+        ("Model", f"{type(model).__name__}, {_lines(len(model.lines_))}, {len(subject.labels)} classes"),
         ("Rows", f"{subject.n_rows:,}"),
         ("Features", f"{model.n_features_in_:,}"),
         ("Classes", _classes(subject)),
@@ -37,11 +36,8 @@ def card_of(subject: Subject) -> list[tuple[str, str]]:
     ]
 
 
-def _form_of(subject: Subject) -> str:
-    model, n_classes = subject.model, len(subject.labels)
-    if is_additive(model):
-        return f"{len(model.lines_)} lines, {n_classes} classes"
-    return "one line" if n_classes == 2 else f"{n_classes} lines, one for each class against the rest"
+def _lines(n: int) -> str:
+    return "one line" if n == 1 else f"{n} lines"
 
 
 def _classes(subject: Subject) -> str:
@@ -65,8 +61,8 @@ def rows_hash(subject: Subject) -> str:
 def _certificates(subject: Subject) -> list[tuple[str, str]]:
     """Return the divergence of each shown line on these rows, with its certified error, beside that of the fit."""
     model = subject.model
-    if is_additive(model):
-        return [("Certificate", "none: the lines of an additive model are chosen by their likelihood")]
+    if not hasattr(model, "divergence_"):
+        return [("Certificate", "none: the lines are chosen by their likelihood, not by their divergence")]
     if model.shrinkage is not None:
         return [("Divergence", f"{_numbers(model.divergence_)}, as fitted; not computed anew with shrinkage")]
     eps = model.eps if model.method == "moments" else 1e-6
@@ -74,10 +70,9 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
     rows = []
     for k in shown_axes(subject):
         own = subject.codes == (1 if len(stored) == 1 else k)
-        gamma = float(getattr(model, "gamma_", 1.0))
         # Along a direction, only the projections matter.
-        z = np.concatenate([projections(model, X)[:, [k]] for X, _ in subject.blocks()])
-        here = cauchy_schwarz_divergence(z, own, [1.0], gamma=gamma, method="moments", eps=eps)
+        z = np.concatenate([on_axes(model, X)[:, [k]] for X, _ in subject.blocks()])
+        here = cauchy_schwarz_divergence(z, own, [1.0], gamma=model.gamma_, method="moments", eps=eps)
         name = "Certificate" if len(stored) == 1 else f"Certificate of {visible(subject.labels[k])}"
         rows.append((name, _certificate(here, float(stored[k]), eps)))
     return rows

@@ -8,16 +8,16 @@ import numpy as np
 from scipy import sparse
 
 from melc.arrays import Floats
-from melc.model.units import is_additive
+from melc.model.line import decides_alone
 from melc.report.answers import answers_of
 from melc.report.card import card_of
-from melc.report.counts import counted
+from melc.report.counts import counted, on_axes
 from melc.report.features import lines_of, weights_of
 from melc.report.fields import Field, by_importance, features_in, value_of
 from melc.report.scores import scores_of
 from melc.report.stability import n_resamples_for, resampled, stability_of
-from melc.report.storage import misleads, page_json, visible, with_arrays
-from melc.report.subject import Subject, projections
+from melc.report.storage import escaped, misleads, page_json, visible, with_arrays
+from melc.report.subject import Subject
 
 # Lines of the rule as text, and the longest of them.
 _MOST_LINES_OF_TEXT, _LONGEST_LINE = 240, 200
@@ -42,8 +42,7 @@ def contents_of(
 ) -> dict[str, Any]:
     """Return the data of the page, which take at most ``most_bytes`` as JSON."""
     step("counting rows")
-    places = _places(subject)
-    axes = counted(subject, places)
+    axes = counted(subject, _places(subject))
     step("model card")
     card = card_of(subject)
     n = n_resamples_for(subject, n_resamples)
@@ -51,13 +50,13 @@ def contents_of(
     resamples = resampled(subject, n, seed, n_jobs)
     data: dict[str, Any] = {
         "kind": type(subject.model).__name__,
-        "additive": is_additive(subject.model),
+        "alone": decides_alone(subject.model),
+        "n_lines": len(subject.model.lines_),
         "classes": _class_names(subject),
         "n_rows": subject.n_rows,
         "n_features": int(subject.model.n_features_in_),
         "n_sample": len(subject.sample),
-        "axes": axes,
-        "intervals": _threshold_intervals(resamples, axes, is_additive(subject.model)),
+        "axes": [axis | {"intervals": _threshold_intervals(resamples, axis["number"])} for axis in axes],
         "weights": weights_of(subject, resamples),
         "lines": lines_of(subject, resamples),
         "stability": stability_of(subject, resamples),
@@ -66,7 +65,7 @@ def contents_of(
         "scores": scores_of(subject, cv, seed, step),
     }
     step("writing the page")
-    return _with_what_fits(data, subject, places, most_bytes, rows)
+    return _with_what_fits(data, subject, most_bytes, rows)
 
 
 def _class_names(subject: Subject) -> list[str]:
@@ -76,36 +75,29 @@ def _class_names(subject: Subject) -> list[str]:
 
 
 def _places(subject: Subject) -> Floats:
-    """Return the projections (of an additive model the log-odds) of some rows, shape (n, n_axes)."""
+    """Return the places of some rows on the axes, shape (n, n_axes)."""
     X, _ = subject.sampled()
-    return projections(subject.model, X)
+    return on_axes(subject.model, X)
 
 
-def _threshold_intervals(resamples: Any, axes: list[dict[str, Any]], additive: bool) -> list[list[tuple[float, float]]]:
-    """Return, for each axis, the intervals of its thresholds; none if there are no resamples, or for log-odds."""
-    if resamples is None or additive:
-        return [[] for _ in axes]
-    return [
-        [(each.low, each.high) for each in resamples.thresholds[axis["line"]] if np.isfinite(each.high - each.low)]
-        for axis in axes
-    ]
+def _threshold_intervals(resamples: Any, number: int | None) -> list[tuple[float, float]]:
+    """Return the intervals of the thresholds of a line; none if there are no resamples, or for log-odds."""
+    if resamples is None or number is None:
+        return []
+    return [(each.low, each.high) for each in resamples.thresholds[number] if np.isfinite(each.high - each.low)]
 
 
-def _with_what_fits(
-    data: dict[str, Any], subject: Subject, places: Floats, most_bytes: int, rows: int
-) -> dict[str, Any]:
+def _with_what_fits(data: dict[str, Any], subject: Subject, most_bytes: int, rows: int) -> dict[str, Any]:
     """Add the form, the JSON document, the SQL query and example rows, as far as there is room for each."""
 
     def fits(more: dict[str, Any]) -> bool:
         return len(page_json(data | more)) <= most_bytes
 
     data = _within(data | {"fields": [], "rows": [], "answers": None, "left_out": []}, most_bytes - _FOR_REASONS)
-    form = {"fields": _fields_out(subject)}
     few = len(subject.labels) <= _MOST_CLASSES
-    answers = answers_of(subject, places, lambda found: fits(form | {"answers": found})) if few else None
-    data |= (form if answers else {}) | {"answers": answers, "document": None, "sql": None}
-    kinds = {"document": _document, "sql": _sql}
-    for name, made in kinds.items():
+    form = {"fields": _fields_out(subject), "answers": answers_of(subject)} if few else {}
+    data |= form if fits(form) else {}
+    for name, made in {"document": _document, "sql": _sql}.items():
         data |= {name: None, f"{name}_why": ""}
         try:
             more = {name: made(subject.export)}
@@ -117,7 +109,7 @@ def _with_what_fits(
         else:
             data[f"{name}_why"] = f"There is no room for it on this page. {_ELSEWHERE[name]}"
     examples = {"rows": _example_rows(subject, rows)}
-    return data | examples if rows and answers and fits(examples) else data
+    return data | examples if rows and data["answers"] and fits(examples) else data
 
 
 def _within(data: dict[str, Any], most_bytes: int) -> dict[str, Any]:
@@ -127,7 +119,7 @@ def _within(data: dict[str, Any], most_bytes: int) -> dict[str, Any]:
         ("ROC and precision-recall curves", {"scores": data["scores"] | {"curves": []}}),
         ("lines with their curves", {"lines": []}),
         ("weights of further lines", {"weights": data["weights"] | {"figures": data["weights"]["figures"][:1]}}),
-        ("further lines", {"axes": data["axes"][:1], "intervals": data["intervals"][:1]}),
+        ("further lines", {"axes": data["axes"][:1]}),
     ]
     for what, less in shorter:
         if len(page_json(data)) <= most_bytes:
@@ -194,9 +186,6 @@ def _rule(subject: Subject) -> str:
 
 def _shortened(text: str) -> str:
     """Return a text with its first lines, none of them very long."""
-    lines = [
-        visible(line) if len(line) <= _LONGEST_LINE else f"{visible(line[:_LONGEST_LINE])}…"
-        for line in text.splitlines()
-    ]
+    lines = [escaped(line[:_LONGEST_LINE]) + "…" * (len(line) > _LONGEST_LINE) for line in text.splitlines()]
     more = len(lines) - _MOST_LINES_OF_TEXT
     return "\n".join(lines[:_MOST_LINES_OF_TEXT] + ([f"… and {more} more lines"] if more > 0 else []))

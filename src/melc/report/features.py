@@ -1,37 +1,37 @@
-"""The weights of the features with their intervals, and the lines of an additive model."""
+"""The weights of the features with their intervals, and the lines with their curves."""
 
 from typing import Any
 
 import numpy as np
 
 from melc.arrays import Floats
-from melc.model.line import Line
+from melc.model.curve import Curve, simplified
+from melc.model.line import Line, decides_alone
 from melc.model.names import by_contribution, contributions_of, terms_of
-from melc.model.units import is_additive
-from melc.report.counts import shown_axes
+from melc.report.counts import axes_of, shown_axes
 from melc.report.stability import of_sample
-from melc.report.storage import visible
+from melc.report.storage import in_thousandths, visible
 from melc.report.subject import Subject
 
 _MOST_FEATURES, _MOST_LINES, _MOST_NAMED = 20, 36, 4
-# Places at which the densities along a line are drawn.
-_N_PLACES = 61
+# Places at which the densities along a line are drawn, and how exactly its curve is drawn, as a part of its height.
+_N_PLACES, _PICTURE_ERROR = 61, 0.003
 
 
 def weights_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     """Return the contributions of the features, with intervals from ``resamples`` (a Bootstrap, or None)."""
-    if is_additive(subject.model):
-        text = (
-            "The importance of a feature is how much it moves the log-odds on the training rows: that of the lines, "
-            "divided among their features."
-        )
-        figures = [_importances(subject, resamples)]
-    else:
+    if decides_alone(subject.model):
         text = (
             "The contribution of a feature is its weight times its standard deviation: how far it moves the "
             "projection. Features to the right speak for higher projections."
         )
         figures = [_contributions(subject, k, resamples) for k in shown_axes(subject)]
+    else:
+        text = (
+            "The importance of a feature is how much it moves the log-odds on the training rows: that of the lines, "
+            "divided among their features."
+        )
+        figures = [_importances(subject, resamples)]
     return {"text": text + _about_whiskers(subject, resamples), "figures": figures}
 
 
@@ -44,11 +44,13 @@ def _about_whiskers(subject: Subject, resamples: Any) -> str:
 
 
 def _contributions(subject: Subject, k: int, resamples: Any) -> dict[str, Any]:
-    values = contributions_of(subject.model, k)
-    spread = getattr(subject.model, "feature_spread_", np.ones(len(values)))
-    ends = None if resamples is None else (resamples.coef.low[k] * spread, resamples.coef.high[k] * spread)
-    several = len(subject.labels) > 2
-    title = f"{visible(subject.labels[k])} against the rest" if several else ""
+    """Return the contributions to the projection on the only line of a class."""
+    model, number = subject.model, axes_of(subject.model)[k].number
+    values = contributions_of(model, model.lines_[number])
+    ends = None
+    if resamples is not None:
+        ends = resamples.coef.low[number] * model.feature_spread_, resamples.coef.high[number] * model.feature_spread_
+    title = f"{visible(subject.labels[k])} against the rest" if len(subject.labels) > 2 else ""
     return {"title": title, "unit": "weight × standard deviation", **_bars(subject, values, ends)}
 
 
@@ -77,34 +79,33 @@ def _rounded(value: float) -> float | None:
 
 
 def lines_of(subject: Subject, resamples: Any) -> list[dict[str, Any]]:
-    """Return the lines of an additive model for pictures, the most important first; of a ``MELC`` none."""
-    if not is_additive(subject.model):
-        return []
+    """Return the lines for pictures, the most important first.
+
+    Lines that were chosen among many have a ``share``: in how many resamples a line of the same features was found.
+    """
     model = subject.model
     order = sorted(range(len(model.lines_)), key=lambda k: -model.lines_[k].importance)[:_MOST_LINES]
-    shares = [None] * len(model.lines_) if resamples is None else resamples.line_shares.tolist()
-    return [_line(subject, model.lines_[k], shares[k], k) for k in order]
+    no_shares = resamples is None or decides_alone(model)
+    return [_line(subject, k, None if no_shares else float(resamples.line_shares[k])) for k in order]
 
 
-def _line(subject: Subject, line: Line, share: float | None, k: int) -> dict[str, Any]:
+def _line(subject: Subject, k: int, share: float | None) -> dict[str, Any]:
+    line: Line = subject.model.lines_[k]
     names = {j: visible(subject.names[j]) for j in by_contribution(line)[: _MOST_NAMED + 1]}
-    several = len(subject.labels) > 2
+    places = np.linspace(line.places[0], line.places[-1], _N_PLACES)
+    heights = np.array([np.interp(places, line.places, density) for density in line.densities])
     return {
-        "title": f"Line {k}" + (f" for {visible(subject.labels[line.class_index])}:" if several else ":"),
+        "title": f"{subject.line_name(k)}:",
         "terms": "z = " + " ".join(terms_of(line, names, _MOST_NAMED, 3)),
         "importance": float(line.importance),
         "share": share,
-        "class_index": int(line.class_index),
-        "knots": line.knots,
-        "log_odds": line.log_odds,
+        **_drawn(line.decisive),
         "range": [float(line.places[0]), float(line.places[-1])],
-        "densities": _heights(line),
+        "densities": in_thousandths(heights),
     }
 
 
-def _heights(line: Line) -> list[list[int]]:
-    """Return the densities of both sides at evenly spaced places, in thousandths of the highest."""
-    places = np.linspace(line.places[0], line.places[-1], _N_PLACES)
-    heights = np.array([np.interp(places, line.places, density) for density in line.densities])
-    thousandths: list[list[int]] = np.rint(1000 * heights / max(heights.max(), 1e-300)).astype(int).tolist()
-    return thousandths
+def _drawn(curve: Curve) -> dict[str, Floats]:
+    """Return a curve with as few knots as a picture needs."""
+    shown = simplified(curve.knots, curve.log_odds, _PICTURE_ERROR * float(np.abs(curve.log_odds).max()))
+    return {"knots": curve.knots[shown], "log_odds": curve.log_odds[shown]}

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.model.units import is_additive
 
 # Fields of a form. Features without a field stay at a typical value.
 MOST_FIELDS = 200
@@ -42,7 +41,7 @@ def fields_of(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
 
     ``rows`` are some rows, from which typical values and ranges are taken.
     """
-    chosen = np.sort(np.argsort(-importance_of(model), kind="stable")[:MOST_FIELDS])
+    chosen = np.sort(np.argsort(-model.importances_, kind="stable")[:MOST_FIELDS])
     return [number_field(model, names[j], int(j), rows[:, j]) for j in chosen]
 
 
@@ -54,18 +53,11 @@ def number_field(
     Its range is that of nearly all values, rounded: the outermost ones may be those of a single person.
     """
     low, middle, high = (float(value) for value in np.quantile(values, [0.01, 0.5, 0.99], method="nearest"))
-    spread = float(model.feature_spread_[feature] if hasattr(model, "feature_spread_") else np.std(values))
+    spread = float(model.feature_spread_[feature])
     if is_date:
         return Field(name, "date", (feature,), middle, low, high, spread, fill=fill)
     low, middle, high = (float(f"{value:.4g}") for value in (low, middle, high))
     return Field(name, "number", (feature,), middle, low, high, spread, fill=fill)
-
-
-def importance_of(model: Any) -> Floats:
-    """Return how much each feature matters, shape (n_features,)."""
-    if is_additive(model):
-        return np.asarray(model.importances_)
-    return np.asarray(np.abs(model.coef_ * getattr(model, "feature_spread_", 1.0)).max(axis=0))
 
 
 def features_in(fields: Sequence[Field]) -> NDArray[np.int64]:
@@ -75,7 +67,7 @@ def features_in(fields: Sequence[Field]) -> NDArray[np.int64]:
 
 def by_importance(model: Any, fields: Sequence[Field]) -> list[Field]:
     """Return the fields, those whose features matter most first."""
-    weight = importance_of(model)
+    weight = model.importances_
     return sorted(fields, key=lambda field: -max((float(weight[j]) for j in field.features if j >= 0), default=0.0))
 
 

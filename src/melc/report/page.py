@@ -80,8 +80,8 @@ def report_html(
 ) -> str:
     """Return a page about a fitted model as HTML text of at most 300,000 bytes.
 
-    The page has counts of rows in bins, but no row of the data unless ``rows`` asks for some. The densities of a
-    ``MELC`` with small classes contain the projections of its training rows, as its JSON file does.
+    The page has counts of rows in bins, but no row of the data unless ``rows`` asks for some. Some knots of the curves
+    of a ``MELC`` are projections of training rows, as in its JSON file.
 
     Parameters
     ----------

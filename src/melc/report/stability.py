@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from melc.fit.run import BY_LIKELIHOOD, Result
 from melc.inference import bootstrap
-from melc.model.units import is_additive
+from melc.model.line import decides_alone
 from melc.report.counts import shown_axes
 from melc.report.storage import visible
 from melc.report.subject import Subject
@@ -18,6 +18,8 @@ from melc.report.subject import Subject
 _USUALLY, _MANY_FEATURES = 100, 500
 # Directions with at least this cosine are said to be the same.
 _SAME = 0.98
+# Rows of the table of thresholds.
+_MOST_THRESHOLDS = 60
 
 
 def n_resamples_for(subject: Subject, wanted: int | None) -> int:
@@ -57,8 +59,11 @@ def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
 
 
 def _starts(subject: Subject) -> list[dict[str, Any]]:
-    """Return, for each line that is shown, the divergence that each start of the search led to, and what was chosen."""
-    if is_additive(subject.model):
+    """Return, for each line that is shown, the divergence that each start of the search led to, and what was chosen.
+
+    None if the lines were not found by their divergence.
+    """
+    if not hasattr(subject.model, "divergence_"):
         return []
     model = _last_step(subject.estimator)
     refitted = not hasattr(model, "results_")  # read from a file
@@ -95,8 +100,7 @@ def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
 
     Divergences are no evidence: on large data the runs are on samples.
     """
-    spread = getattr(model, "feature_spread_", 1.0)
-    first, second = run.direction * spread, chosen.direction * spread
+    first, second = run.direction * model.feature_spread_, chosen.direction * model.feature_spread_
     return abs(float(first @ second)) >= _SAME * float(np.linalg.norm(first) * np.linalg.norm(second))
 
 
@@ -116,27 +120,23 @@ def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
         f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on new rows is estimated as "
         f"{accuracy.estimate:.3f} ({share} interval {accuracy.low:.3f} to {accuracy.high:.3f})."
     ]
-    if is_additive(subject.model):
-        text.append("Above the curve of each line stands in how many resamples a line of the same features was found.")
-    else:
-        text.append(f"{resamples.same_optimum:.0%} of the resamples lead to the same optimum.")
-    return text
+    if decides_alone(subject.model):
+        return [*text, f"{resamples.same_optimum:.0%} of the resamples lead to the same optimum."]
+    return [*text, "Above the curve of each line stands in how many resamples a line of the same features was found."]
 
 
 def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:
-    """Return a table of the thresholds with their intervals; of an additive model there is none."""
-    if is_additive(subject.model):
-        return None
-    several = len(subject.labels) > 2
+    """Return a table of the thresholds with their intervals; None if there are no thresholds."""
+    several = len(subject.model.lines_) > 1
     rows = [
         [
-            f"{visible(subject.labels[k])}: threshold {i}" if several else f"threshold {i}",
+            f"{subject.line_name(k)}, threshold {i}" if several else f"threshold {i}",
             f"{each.value:.4g}",
             "–" if not np.isfinite(each.low) else f"{each.low:.4g} to {each.high:.4g}",
             f"{each.share:.0%}",
         ]
-        for k in shown_axes(subject)
-        for i, each in enumerate(resamples.thresholds[k], start=1)
+        for k, thresholds in enumerate(resamples.thresholds)
+        for i, each in enumerate(thresholds, start=1)
     ]
     head = ["threshold", "value", f"{resamples.confidence:.0%} interval", "resamples that have it"]
-    return {"head": head, "rows": rows, "caption": "Thresholds over the resamples"} if rows else None
+    return {"head": head, "rows": rows[:_MOST_THRESHOLDS], "caption": "Thresholds over the resamples"} if rows else None

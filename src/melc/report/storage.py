@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from melc.arrays import Floats
+
 # Shorter lists of numbers are written as such.
 _FEW = 12
 _LONGEST_NAME = 80
@@ -48,6 +50,12 @@ def with_arrays(value: Any) -> Any:
     return [with_arrays(each) for each in value]
 
 
+def in_thousandths(heights: Floats) -> list[list[int]]:
+    """Return heights, of shape (n_rows, n), as whole numbers: thousandths of the highest."""
+    thousandths: list[list[int]] = np.rint(1000 * heights / max(heights.max(), 1e-300)).astype(int).tolist()
+    return thousandths
+
+
 def _place(array: Any, arrays: dict[bytes, int], stored: list[Any]) -> int:
     """Return the place of an array among those stored, which it joins if it is new."""
     content = array.tobytes()
@@ -71,10 +79,14 @@ def visible(name: str) -> str:
     >>> visible("dose\\n\\u202emg")
     'dose\\\\n\\\\u202emg'
     """
-    shown = "".join(_escaped(character) for character in name[: 4 * _LONGEST_NAME])
     if len(name) <= _LONGEST_NAME:
-        return shown
-    return f"{shown[: _LONGEST_NAME - 30]}…{''.join(_escaped(character) for character in name[-20:])}"
+        return escaped(name)
+    return f"{escaped(name[:_LONGEST_NAME])[: _LONGEST_NAME - 30]}…{escaped(name[-20:])}"
+
+
+def escaped(text: str) -> str:
+    """Return a text with control characters and marks of direction escaped."""
+    return "".join(_escaped(character) for character in text)
 
 
 def _escaped(character: str) -> str:

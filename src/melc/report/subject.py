@@ -18,8 +18,9 @@ from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
 from melc.model.names import feature_names_of
-from melc.model.units import fitted_model, is_additive, nameless, without_search
+from melc.model.units import fitted_model, nameless, without_search
 from melc.report.fields import Field, fields_of
+from melc.report.storage import visible
 
 _BLOCK_ELEMENTS = 1 << 22
 # Rows from which typical values and ranges are taken.
@@ -60,6 +61,11 @@ class Subject:
     @property
     def class_counts(self) -> NDArray[np.int64]:
         return np.bincount(self.codes, minlength=len(self.model.classes_))
+
+    def line_name(self, k: int) -> str:
+        """Return the number of a line, from 1, and its class if there are more than two."""
+        several = len(self.labels) > 2
+        return f"Line {k + 1}" + (f" for {visible(self.labels[self.model.lines_[k].class_index])}" if several else "")
 
     def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the rows in blocks of a few megabytes, with the codes of their classes."""
@@ -169,14 +175,3 @@ def _sample(codes: NDArray[Any], max_rows: int, n_features: int, rng: np.random.
 
 def _dense(rows: Any) -> Floats:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
-
-
-def projections(model: Any, X: Any) -> Floats:
-    """Return what the axes of the page show: projections of a ``MELC``, log-odds of an additive model.
-
-    Shape (n_rows, n_axes), with one axis for two classes and one for each class if there are more.
-    """
-    if is_additive(model):
-        odds = model.decision_function(X)
-        return odds[:, None] if odds.ndim == 1 else odds
-    return np.asarray(model.transform(X))

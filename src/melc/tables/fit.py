@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.base import LineClassifier
 from melc.data.mapped import mapped_rows
 from melc.fit.coordinates import check_scale
 from melc.fit.validation import log_prior_ratios
 from melc.model.names import QUOTED
-from melc.model.units import in_units_of, is_additive
+from melc.model.units import in_units_of, nameless
 from melc.tables.arrow import arrow
-from melc.tables.model import Model, TableModel, nameless
+from melc.tables.model import TableModel
 from melc.tables.problem import AnyProblem, Problem, blocks_of, largest_of, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError, writing_temporary_file
@@ -124,7 +125,7 @@ def weights_of(column: Any, name: str) -> Floats:
     return weights
 
 
-def fit_table(problem: AnyProblem, target: str, model: Model, *, standardize: bool = False) -> TableModel:
+def fit_table(problem: AnyProblem, target: str, model: LineClassifier, *, standardize: bool = False) -> TableModel:
     """Fit a model to a table.
 
     With ``standardize`` the search uses standardised features. The returned model takes the features in the units of
@@ -154,7 +155,7 @@ def fit_table(problem: AnyProblem, target: str, model: Model, *, standardize: bo
     return TableModel(in_units_of(model, mean, scale), encoding, target)
 
 
-def _fitted(model: Model, X: Any, problem: AnyProblem) -> Model:
+def _fitted(model: LineClassifier, X: Any, problem: AnyProblem) -> LineClassifier:
     """Fit the model; with rows in a file to the numbers of the classes, since their labels take too much memory."""
     if isinstance(problem, Problem):
         return nameless(model.fit(X, problem.labels, sample_weight=problem.weights))
@@ -163,8 +164,6 @@ def _fitted(model: Model, X: Any, problem: AnyProblem) -> Model:
     with _naming(classes.tolist()):
         model.fit(X, problem.codes, sample_weight=problem.weights)
     model.classes_ = classes
-    if len(classes) == 2 and not is_additive(model):
-        model.interval_classes_ = classes[model.decisions_[0].codes]
     return nameless(model)
 
 

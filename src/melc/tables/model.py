@@ -7,24 +7,22 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from melc.additive import AdditiveMELC
 from melc.arrays import Floats
-from melc.classifier import MELC
-from melc.export.document import FORMATS as MODEL_FORMATS
+from melc.base import LineClassifier
+from melc.export.document import FORMAT as MODEL_FORMAT
 from melc.export.document import MOST_BYTES, check_version, format_of, from_document, to_document
 from melc.export.quoting import column, literal
 from melc.export.reading import parse
 from melc.export.sql import query
 from melc.export.text import export_text
 from melc.model.names import feature_names_of
+from melc.model.units import nameless
 from melc.tables.csv_files import Kind
 from melc.tables.encoding import Column, Encoding, encoding_in, encoding_out
 from melc.tables.read import read_blocks, with_numbers
 from melc.tables.source import Source
 
 FORMAT, VERSION = "melc-table-model", 1
-
-Model = MELC | AdditiveMELC
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class TableModel:
       30.4 <= z          ill   (9 ill, 0 well)
     """
 
-    model: Model
+    model: LineClassifier
     encoding: Encoding
     target: str
 
@@ -75,7 +73,7 @@ class TableModel:
             return rule
         return "\n".join([rule, "categories without a weight of their own, which count as zero:", *references])
 
-    def to_sql(self, table: str = "data") -> str:
+    def to_sql(self, table: str = "data", *, odds: bool = False) -> str:
         """Return the query of :func:`melc.export.to_sql`, with missing values filled and text columns encoded in it.
 
         An added column whose name a column of the table has already, such as ``prediction``, ends with an underscore.
@@ -83,7 +81,7 @@ class TableModel:
         features = [expression for c in self.encoding.columns for expression in _expressions(c)]
         names = [c.name for c in self.encoding.columns]
         added = {name: _unused(name, names) for name in ("prediction", "projection", "log_odds")}
-        return query(self.model, features, names, table, **added)
+        return query(self.model, features, names, table, odds=odds, **added)
 
     def predictions(self, source: Source, *, proba: bool = False, keep: Sequence[str] = ()) -> Iterator["Predictions"]:
         """Yield the predictions for a file block by block, in the order of its rows.
@@ -145,10 +143,10 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
     """
     reader = parse(text, "melc model", max_bytes=max_bytes)
     format = format_of(reader)
-    if format in MODEL_FORMATS:
+    if format == MODEL_FORMAT:
         return _of_plain_model(from_document(reader))
     if format != FORMAT:
-        known = " or ".join(repr(name) for name in (FORMAT, *MODEL_FORMATS))
+        known = f"{FORMAT!r} or {MODEL_FORMAT!r}"
         raise ValueError(f"Not a melc model: its 'format' should be {known}, found {format!r:.60}.")
     check_version(reader, VERSION)
     fields = reader.fields(["format", "version", "target", "columns", "model"])
@@ -161,17 +159,10 @@ def table_model_from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> 
     return TableModel(nameless(model), encoding, fields["target"].text())
 
 
-def _of_plain_model(model: Model) -> TableModel:
+def _of_plain_model(model: LineClassifier) -> TableModel:
     """Return the table model of a model that was fitted in Python; its features are columns of numbers."""
     columns = tuple(Column(name) for name in feature_names_of(model))
     return TableModel(nameless(model), Encoding(columns), "prediction")
-
-
-def nameless(model: Model) -> Model:
-    """Remove the feature names of a model: it is given plain matrices and would warn that they have no names."""
-    if hasattr(model, "feature_names_in_"):
-        del model.feature_names_in_
-    return model
 
 
 def _expressions(c: Column) -> list[str]:

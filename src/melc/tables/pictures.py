@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from melc.model.units import is_additive
+from melc.model.line import decides_alone
 from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
 from melc.plotting.common import bounded, new_figure
-from melc.plotting.lines import figure_size, lines_of
+from melc.plotting.lines import figure_size
+from melc.plotting.panels import numbered_lines
 from melc.tables.model import TableModel
 from melc.tables.read import column_names, read_blocks
 from melc.tables.scoring import codes_in
@@ -22,7 +23,7 @@ from melc.tables.source import Source, TableError, as_plain_file
 FORMATS = (".png", ".svg", ".pdf", ".html")
 _MOST_ROWS = 100_000  # of a table in a picture
 _MOST_ROWS_OF_TEXT = 2000  # of the rule on a page
-# Lines of an additive model in an image, and of each class on a page.
+# Lines in an image, and of each class on a page.
 _LINES_IN_IMAGE, _LINES_ON_PAGE = 9, 24
 
 
@@ -41,8 +42,7 @@ def draw(fitted: TableModel, source: Source | None, ending: str, *, title: str =
     if ending == ".html":
         return _page(fitted, X, y, class_label, title).encode()
     buffer = io.BytesIO()
-    draw_figure = _lines if is_additive(fitted.model) else _projection
-    draw_figure(fitted, X, y, class_label).savefig(buffer, format=ending[1:], dpi=150)
+    _lines(fitted, X, y, class_label, _LINES_IN_IMAGE).savefig(buffer, format=ending[1:], dpi=150)
     return buffer.getvalue()
 
 
@@ -103,27 +103,26 @@ def _class_of(fitted: TableModel, label: str | None) -> Any:
     return found[0]
 
 
-def _projection(fitted: TableModel, X: Any, y: Any, class_label: Any) -> Any:
-    n = len(fitted.model.decisions_) if class_label is None else 1
-    figure = new_figure(7, 4.5 * n)
-    ProjectionDisplay.from_estimator(fitted.model, X, y, class_label=class_label, ax=figure.subplots(n))
-    return figure
-
-
-def _lines(fitted: TableModel, X: Any, y: Any, class_label: Any, most: int = _LINES_IN_IMAGE) -> Any:
-    """Return a figure of the most important lines of an additive model."""
-    figure = new_figure(*figure_size(min(most, len(lines_of(fitted.model, class_label)))))
-    options = {"class_label": class_label, "max_lines": most, "feature_names": fitted.encoding.feature_names}
-    LinesDisplay.from_estimator(fitted.model, X, y, **options, ax=figure)
+def _lines(fitted: TableModel, X: Any, y: Any, class_label: Any, most: int) -> Any:
+    """Return a figure of the lines: densities with thresholds if they decide, else the curves of the most important."""
+    n_lines = len(numbered_lines(fitted.model, class_label))
+    options = {"class_label": class_label, "feature_names": fitted.encoding.feature_names}
+    if decides_alone(fitted.model):
+        figure = new_figure(7, 4.5 * n_lines)
+        ProjectionDisplay.from_estimator(fitted.model, X, y, **options, ax=figure)
+    else:
+        figure = new_figure(*figure_size(min(most, n_lines)))
+        LinesDisplay.from_estimator(fitted.model, X, y, **options, max_lines=most, ax=figure)
     return figure
 
 
 def _weights(fitted: TableModel, X: Any, class_label: Any) -> Any:
+    """Return a figure of the weights in the only line of a class."""
     names = fitted.encoding.feature_names
     figure = new_figure(7, 1 + 0.28 * min(len(names), 15))
-    title = None if len(fitted.model.decisions_) == 1 else f"{bounded(class_label)} against the rest"
+    title = None if class_label is None else f"{bounded(class_label)} against the rest"
     options = {"feature_names": names, "class_label": class_label, "title": title}
-    WeightsDisplay.from_estimator(fitted.model, X, **options, ax=figure.subplots())
+    WeightsDisplay.from_estimator(fitted.model, X, **options, ax=figure)
     return figure
 
 
@@ -146,7 +145,6 @@ def _rule(fitted: TableModel) -> str:
 
 def _page(fitted: TableModel, X: Any, y: Any, class_label: Any, title: str) -> str:
     """Return a self-contained HTML page with the plots and the rule."""
-    sections = _line_sections if is_additive(fitted.model) else _projection_sections
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -156,29 +154,26 @@ svg {{ max-width: 100%; height: auto }}
 pre {{ background: #f5f5f5; padding: 1rem; overflow-x: auto }}
 </style></head><body>
 <h1>{html.escape(title)}</h1>
-{sections(fitted, X, y, class_label)}
+{_sections(fitted, X, y, class_label)}
 <h2>Rule</h2>
 <pre>{html.escape(_rule(fitted))}</pre>
 </body></html>
 """
 
 
-def _projection_sections(fitted: TableModel, X: Any, y: Any, class_label: Any) -> str:
-    """Return the densities along the projections, and the weights of each."""
-    weights = "\n".join(_svg(_weights(fitted, X, label)) for label in _shown(fitted, class_label))
-    return f"""<h2>Densities along the projection</h2>
-{_svg(_projection(fitted, X, y, class_label))}
-<h2>Features</h2>
-{weights}"""
-
-
-def _line_sections(fitted: TableModel, X: Any, y: Any, class_label: Any) -> str:
-    """Return the lines of each class."""
-    figures = (_lines(fitted, X, y, label, _LINES_ON_PAGE) for label in _shown(fitted, class_label))
-    return "\n".join(["<h2>What each line adds to the log-odds</h2>", *map(_svg, figures)])
+def _sections(fitted: TableModel, X: Any, y: Any, class_label: Any) -> str:
+    """Return the lines of each class; if they are single ones, with their weights."""
+    alone = decides_alone(fitted.model)
+    parts = ["<h2>Densities and weights</h2>" if alone else "<h2>What each line adds to the log-odds</h2>"]
+    for label in _shown(fitted, class_label):
+        parts.append(_svg(_lines(fitted, X, y, label, _LINES_ON_PAGE)))
+        if alone:
+            parts.append(_svg(_weights(fitted, X, label)))
+    return "\n".join(parts)
 
 
 def _shown(fitted: TableModel, class_label: Any) -> list[Any]:
-    """Return the classes to show: the one chosen, or all of more than two, each against the rest."""
-    classes = fitted.model.classes_
-    return classes.tolist() if class_label is None and len(classes) > 2 else [class_label]
+    """Return the classes to show: the one chosen, or all of more than two, each against the rest, or None of two."""
+    if len(fitted.model.classes_) == 2:
+        return [None]
+    return fitted.model.classes_.tolist() if class_label is None else [class_label]

@@ -50,7 +50,7 @@ def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
     def now_or_later(self: Any, X: Any) -> Any:
         if not is_lazy(X):
             return method(self, X)
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "lines_")
         check_features(self, X, reset=False)
         return lazily(self, method.__name__, X)
 

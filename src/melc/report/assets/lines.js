@@ -39,38 +39,31 @@ function measuresOf(matrix) {
   return { recall, precision, balanced: (recall[0] + recall[1]) / 2, accuracy: (matrix[0][0] + matrix[1][1]) / total };
 }
 
-/** Move the thresholds to where they would be with another prior of the second side. */
-function setPrior(axis, line, prior) {
+/** Move the thresholds to where they would be with another prior of the second side: it is added to the log-odds. */
+function setPrior(axis, prior) {
   if (Math.abs(prior - axis.prior) < 1e-9) return resetAxis(axis);
-  const shift = Math.log(prior / (1 - prior));
-  if (!line.densities) {  // an additive model: the odds themselves move
-    const threshold = Math.log(axis.prior / (1 - axis.prior)) - shift;
-    axis.chosen = [closestEdge(axis.edges, threshold)];
-    return;
+  const odds = Array.from(axis.log_odds, (value) => value + logit(prior) - logit(axis.prior));
+  const places = [], codes = [Number(odds[0] > 0)];
+  for (let i = 1; i < odds.length; i++) {
+    if ((odds[i] > 0) === (odds[i - 1] > 0)) continue;
+    places.push(Math.abs(odds[i]) < Math.abs(odds[i - 1]) ? i : i - 1);
+    codes.push(Number(odds[i] > 0));
   }
-  const ratios = Array.from(axis.edges, (z) => logRatio(line, z, [0, shift]));
-  const places = [], codes = [ratios[0] > 0 ? 1 : 0];
-  for (let i = 1; i < ratios.length; i++) {
-    if ((ratios[i] > 0) === (ratios[i - 1] > 0)) continue;
-    places.push(Math.abs(ratios[i]) < Math.abs(ratios[i - 1]) ? i : i - 1);
-    codes.push(ratios[i] > 0 ? 1 : 0);
-  }
-  Object.assign(axis, withoutEmpty(axis, line, places, codes));
+  joinEmpty(axis, places, codes);
+  Object.assign(axis, { chosen: places, shownCodes: codes });
 }
 
-/** As `Decision.with_counts`: intervals without rows are joined with their neighbours. */
-function withoutEmpty(axis, line, places, codes) {
-  const rows = rowsBetween(axis, places);
-  const occupied = codes.map((_, i) => i).filter((i) => rows[0][i] + rows[1][i] > 0);
-  const chosen = [], shownCodes = [codes[occupied[0]]];
-  for (let i = 1; i < occupied.length; i++) {
-    if (codes[occupied[i]] === codes[occupied[i - 1]]) continue;
-    const between = places.slice(occupied[i - 1], occupied[i]).filter((_, k) => k % 2 === 0);
-    const height = (place) => logDensity(line.densities[0], axis.edges[place]);
-    chosen.push(between.reduce((a, b) => (height(b) > height(a) ? b : a)));
-    shownCodes.push(codes[occupied[i]]);
+const logit = (p) => Math.log(p / (1 - p));
+
+/** Join intervals without rows of their own side with their neighbours. */
+function joinEmpty(axis, places, codes) {
+  for (;;) {
+    const rows = rowsBetween(axis, places), i = codes.findIndex((code, k) => codes.length > 1 && rows[code][k] === 0);
+    if (i < 0) return;
+    const outermost = i === 0 || i === codes.length - 1;
+    places.splice(Math.max(0, i - 1), outermost ? 1 : 2);
+    codes.splice(i, outermost ? 1 : 2);
   }
-  return { chosen, shownCodes };
 }
 
 function resetAxis(axis) {
@@ -92,35 +85,16 @@ function moveThreshold(axis, index, place) {
 
 // -------------------------------------------------------------------------------------------------------- the picture
 
-/** The heights of both sides at the edges, from the densities if the page has them, else from the counts. */
-function heightsOf(axis, line) {
-  if (line && line.densities) {
-    return line.densities.map((density) => Array.from(axis.edges, (z) => Math.exp(logDensity(density, z))));
-  }
-  return axis.counts.map((counts, side) => smoothed(12, Array.from(axis.edges, (z, i) => {
-    const before = i ? z - axis.edges[i - 1] : Infinity, after = i + 1 < axis.edges.length ? axis.edges[i + 1] - z : Infinity;
-    return (counts[i] / before + counts[i + 1] / after) / 2 / axis.totals[side];
-  })));
-}
-
-/** Means of neighbours with the weights 1, 2, 1, taken several times. */
-function smoothed(times, values) {
-  if (!times) return values;
-  const at = (i) => values[Math.min(Math.max(i, 0), values.length - 1)];
-  return smoothed(times - 1, values.map((value, i) => (at(i - 1) + 2 * value + at(i + 1)) / 4));
-}
-
 /** The section of one axis: picture, prior, matrix and measures. */
-function axisSection(data, line, sides, options) {
+function axisSection(data, sides, label, title) {
   const axis = axisFrom(data);
   const x = scale(axis.edges[0], axis.edges[axis.edges.length - 1], LEFT, WIDE - RIGHT);
-  const heights = heightsOf(axis, line);
-  const y = scale(0, 1.05 * Math.max(...heights.flat()), HIGH - FOOT, HEAD);
+  const y = scale(0, 1050, HIGH - FOOT, HEAD);
   const bands = svg("g"), handles = svg("g"), figures = element("div", { class: "figures" });
-  const drawing = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "line", role: "group", "aria-label": options.title },
-    bands, heights.map((values, side) => densityPath(axis, values, x, y, side)),
-    options.intervals.map(([low, high]) => intervalBar(low, high, x)),
-    horizontalAxis(x, HIGH - FOOT + 22, options.label), handles);
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "line", role: "group", "aria-label": title },
+    bands, axis.heights.map((values, side) => densityPath(axis, values, x, y, side)),
+    axis.intervals.map(([low, high]) => intervalBar(low, high, x)),
+    horizontalAxis(x, HIGH - FOOT + 22, label), handles);
   const update = (rebuild = true) => {
     bands.replaceChildren(...bandsOf(axis, x, sides));
     if (rebuild) handles.replaceChildren(...axis.chosen.map((_, i) => handle(axis, i, x, drawing, sides, update)));
@@ -128,10 +102,10 @@ function axisSection(data, line, sides, options) {
     figures.replaceChildren(...figuresOf(axis, sides));
   };
   update();
-  const prior = line ? priorControl(axis, line, sides, update) : null;
+  const prior = priorControl(axis, sides, update);
   const section = element("div", { class: "axis-panel" }, key(sides), drawing,
     element("div", { class: "controls" }, prior,
-      element("button", { type: "button", onclick: () => { resetAxis(axis); if (prior) prior.reset(); update(); } },
+      element("button", { type: "button", onclick: () => { resetAxis(axis); prior.reset(); update(); } },
         "Back to the model")),
     figures);
   section.axis = axis;
@@ -139,8 +113,7 @@ function axisSection(data, line, sides, options) {
 }
 
 function densityPath(axis, values, x, y, side) {
-  const xs = Array.from(axis.edges, (z) => x(z)), ys = values.map((value) => y(value));
-  const line = pathOf(xs, ys);
+  const xs = Array.from(axis.edges, x), line = pathOf(xs, values.map(y));
   return svg("g", { class: `density side${side}` },
     svg("path", { class: "area", d: `${line}L${xs[xs.length - 1]} ${y(0)}L${xs[0]} ${y(0)}Z` }),
     svg("path", { class: "edge", d: line }));
@@ -199,18 +172,17 @@ function placeHandle(node, axis, index, x, sides) {
   node.setAttribute("aria-label", `Threshold ${index + 1}`);
 }
 
-function priorControl(axis, line, sides, update) {
-  const toSlider = (p) => Math.log(p / (1 - p)), fromSlider = (value) => 1 / (1 + Math.exp(-value));
+function priorControl(axis, sides, update) {
   const shown = element("output", {}, percent(axis.prior));
-  const slider = element("input", { type: "range", min: -5, max: 5, step: 0.05, value: toSlider(axis.prior),
+  const slider = element("input", { type: "range", min: -5, max: 5, step: 0.05, value: logit(axis.prior),
     oninput: () => {
-      const p = fromSlider(Number(slider.value));
+      const p = logistic(Number(slider.value));
       shown.textContent = percent(p);
-      setPrior(axis, line, p);
+      setPrior(axis, p);
       update();
     } });
   const control = element("label", { class: "prior" }, "Prior of ", named(sides[1]), " ", slider, " ", shown);
-  control.reset = () => { slider.value = toSlider(axis.prior); shown.textContent = percent(axis.prior); };
+  control.reset = () => { slider.value = logit(axis.prior); shown.textContent = percent(axis.prior); };
   return control;
 }
 

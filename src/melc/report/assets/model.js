@@ -28,82 +28,22 @@ function notBelow(sorted, t) {
   return low;
 }
 
-/** Number of thresholds at or below z: the interval of z. */
-function intervalOf(thresholds, z) {
-  let n = 0;
-  for (const t of thresholds) n += z >= t;
-  return n;
-}
-
-/** A density with what every evaluation needs. */
-function densityFrom({ support: places, weights: masses, variance }) {
-  let lightest = Infinity, heaviest = 0;
-  for (const mass of masses) { lightest = Math.min(lightest, mass); heaviest = Math.max(heaviest, mass); }
-  return { places, masses, exponents: 40 + Math.log(heaviest / lightest), scale: Math.sqrt(0.5) / Math.sqrt(variance),
-    constant: 0.5 * Math.log(2 * Math.PI * variance) };
-}
-
-/** log f(t). Finite everywhere: the exponent of the nearest support point is taken out, as in melc/kernels/pairs.py. */
-function logDensity({ places, masses, exponents, scale, constant }, t) {
-  const n = places.length, right = notBelow(places, t);
-  let closest = Math.min(right, n - 1);
-  if (right > 0 && (right === n || t - places[right - 1] < places[right] - t)) closest = right - 1;
-  const nearest = Math.abs(t - places[closest]), exponent = (nearest * scale) ** 2;
-  const reach = Math.sqrt(exponent + exponents) / scale;
-  const first = Math.min(closest, notBelow(places, t - reach));
-  const last = Math.max(closest + 1, notBelow(places, t + reach));
-  let total = 0;
-  for (let k = first; k < last; k++) {
-    const far = Math.abs(t - places[k]);
-    total += masses[k] * Math.exp(-((far - nearest) * scale) * ((far + nearest) * scale));
-  }
-  return Math.log(total) - exponent - constant;
-}
-
-const SMALLEST_DECISION = 1e-15;
-
-/** log(1 + exp(x)) without overflow. */
-const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-
-/** log f₁ − log f₀ + log prior ratio, as far as the densities are finite. */
-function logRatio(line, z, logPriors = line.log_priors) {
-  const t = Math.min(Math.max(z, line.reach[0]), line.reach[1]);
-  return logDensity(line.densities[1], t) + logPriors[1] - logDensity(line.densities[0], t) - logPriors[0];
-}
-
-/** Log-odds of the second class, or of a class against the rest, at a projection: `Decision.log_odds`. */
-function logOdds(line, z) {
-  const t = Math.min(Math.max(z, line.reach[0]), line.reach[1]);
-  const [centre, scale, logHeight] = line.background;
-  const background = logHeight - 2 * Math.log(Math.hypot(1, (t - centre) / scale));
-  const first = logDensity(line.densities[0], t) + line.log_priors[0] - background;
-  const second = logDensity(line.densities[1], t) + line.log_priors[1] - background;
-  const sign = line.codes[intervalOf(line.thresholds, z)] === 1 ? 1 : -1;
-  const least = SMALLEST_DECISION * (1 + Math.log1p(Math.max(sign * (second - first), 0)));
-  return sign * Math.max(sign * (softplus(second) - softplus(first)), least);
-}
-
-/** The curve of a line of an additive model: straight between knots, constant beyond the outermost. */
+/** The curve of a line: straight between knots, constant beyond the outermost. As in melc/model/curve.py, it is computed
+ * from the end of the piece at which it is nearer to zero, so that rounding does not change its sign. */
 function curveAt({ knots, log_odds: values }, z) {
-  const last = knots.length - 1;
-  if (z <= knots[0]) return values[0];
-  if (z >= knots[last]) return values[last];
-  const i = countNotAbove(knots, z) - 1;
-  return (values[i + 1] - values[i]) / (knots[i + 1] - knots[i]) * (z - knots[i]) + values[i];
+  const above = countNotAbove(knots, z), below = above - 1;
+  if (above === 0) return values[0];
+  if (above === knots.length) return values[below];
+  const anchor = Math.abs(values[below]) <= Math.abs(values[above]) ? below : above;
+  const slope = (values[above] - values[below]) / (knots[above] - knots[below]);
+  return values[anchor] + slope * (z - knots[anchor]);
 }
 
-/** Number of ascending numbers at or below z. */
+/** Number of ascending numbers at or below z: of thresholds, the interval of z. */
 function countNotAbove(sorted, z) {
   let i = notBelow(sorted, z);
   while (i < sorted.length && sorted[i] === z) i++;
   return i;
-}
-
-/** The model in the data of the page, ready to answer. */
-function modelFrom(answers, nClasses) {
-  const lines = answers.additive ? answers.lines
-    : answers.lines.map((line) => ({ ...line, densities: line.densities.map(densityFrom) }));
-  return { ...answers, lines, nClasses };
 }
 
 /** The projections of a row on all lines; `x` holds the features of the form, in their order. */
@@ -115,31 +55,26 @@ function projectionsOf(model, x) {
   });
 }
 
+/** What each line adds to the log-odds at given projections. */
+function addsAt(model, projections) {
+  const adds = [];
+  for (const { lines, curves } of model.log_odds) lines.forEach((k, i) => { adds[k] = curveAt(curves[i], projections[k]); });
+  return adds;
+}
+
+/** Log-odds of the second of two classes, or of each of more, at given projections. */
+function oddsAt(model, projections) {
+  const adds = addsAt(model, projections);
+  return model.log_odds.map(({ constant, lines }) => lines.reduce((sum, k) => sum + adds[k], 0) + constant);
+}
+
+const codeOf = (odds) => (odds.length === 1 ? Number(odds[0] > 0) : odds.indexOf(Math.max(...odds)));
+const classAt = (model, projections) => codeOf(oddsAt(model, projections));
+
 /** What the model says at given projections: log-odds, probabilities and the code of the class. */
 function answerAt(model, projections) {
-  const odds = model.additive ? additiveOdds(model, projections)
-    : model.lines.map((line, k) => logOdds(line, projections[k]));
-  return { projections, odds, code: codeOf(model, projections, odds), probabilities: probabilitiesOf(odds) };
-}
-
-function additiveOdds(model, projections) {
-  const odds = model.intercept.slice();
-  const sums = odds.map(() => 0);
-  model.lines.forEach((line, k) => { sums[model.nClasses === 2 ? 0 : line.class_index] += curveAt(line, projections[k]); });
-  return odds.map((intercept, k) => sums[k] + intercept);
-}
-
-function codeOf(model, projections, odds) {
-  if (model.nClasses > 2) return odds.indexOf(Math.max(...odds));
-  if (model.additive) return odds[0] > 0 ? 1 : 0;
-  const line = model.lines[0];
-  return line.codes[intervalOf(line.thresholds, projections[0])];
-}
-
-/** The class alone, at given projections: of two classes without the densities. */
-function classAt(model, projections) {
-  if (model.nClasses === 2 && !model.additive) return codeOf(model, projections, null);
-  return answerAt(model, projections).code;
+  const odds = oddsAt(model, projections);
+  return { projections, odds, code: codeOf(odds), probabilities: probabilitiesOf(odds) };
 }
 
 const logistic = (x) => x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x));
@@ -196,7 +131,7 @@ function nearestChange(model, x, spreads) {
   const consider = (direction, found) => {
     if (found && (!best || found.distance < best.distance)) best = { ...found, direction };
   };
-  const exact = model.lines.length === 1 && !model.additive;
+  const exact = model.lines.length === 1;
   for (const line of model.lines) {
     const up = steepest(line, spreads);
     if (!up) continue;

@@ -4,13 +4,12 @@
 function start() {
   const stored = JSON.parse(document.getElementById("data").textContent);
   const data = resolved(stored.data, stored.arrays.map(arrayFrom));
-  const model = data.answers ? modelFrom(data.answers, data.classes.length) : null;
   document.getElementById("lead").append(...leadOf(data));
   document.getElementById("summary").append(...summaryOf(data));
   if (data.left_out.length) {
     document.getElementById("summary").after(note(`Left out to keep this page small: ${data.left_out.join(", ")}.`));
   }
-  for (const [id, title, nodes] of sectionsOf(data, model)) {
+  for (const [id, title, nodes] of sectionsOf(data)) {
     document.getElementById("contents").append(element("a", { href: `#${id}` }, title));
     document.getElementById("main").append(element("section", { id }, element("h2", {}, title), nodes));
   }
@@ -22,8 +21,8 @@ function sidesOf(data, axis) {
 
 function leadOf(data) {
   const of = data.classes.length === 2 ? ["tells ", named(data.classes[1]), " from ", named(data.classes[0])] : [`tells ${data.classes.length} classes apart`];
-  const how = data.additive ? ` by ${data.answers ? data.answers.lines.length : data.lines.length} lines, whose curves add up to the log-odds.`
-    : data.classes.length === 2 ? " by thresholds on one line: a weighted sum of the features." : " by thresholds on a line for each class: a weighted sum of the features.";
+  const how = data.alone ? ` by thresholds on ${data.n_lines === 1 ? "one line" : "a line for each class"}: a weighted sum of the features.`
+    : ` by ${data.n_lines} lines, whose curves add up to the log-odds.`;
   return [`This ${data.kind} model `, ...of, how];
 }
 
@@ -36,13 +35,13 @@ function summaryOf(data) {
   ].filter(Boolean);
 }
 
-function sectionsOf(data, model) {
+function sectionsOf(data) {
   return [
-    ["line", data.axes.length > 1 || data.additive ? "Lines and thresholds" : "The line", lineNodes(data, model)],
+    ["line", data.n_lines > 1 ? "Lines and thresholds" : "The line", lineNodes(data)],
     ["weights", "Features", weightsSection(data.weights)],
-    data.lines.length ? ["curves", "Lines with their curves", [curvesText(data), element("div", { class: "grid" },
-      data.lines.map((line) => curveFigure(line, data.classes)))]] : null,
-    ["what-if", "What if", whatIfNodes(data, model)],
+    data.lines.length ? ["curves", data.n_lines > 1 ? "Lines with their curves" : "The curve", [curvesText(data), element("div", { class: "grid" },
+      data.lines.map(curveFigure))]] : null,
+    ["what-if", "What if", whatIfNodes(data)],
     ["scores", "Held-out scores", scoresSection(data.scores, data.classes)],
     ["stability", "Stability", stabilitySection(data.stability)],
     ["card", "Model card", [cardSection(data.card)]],
@@ -50,36 +49,34 @@ function sectionsOf(data, model) {
   ].filter(Boolean).map(([id, title, nodes]) => [id, title, nodes.filter(Boolean)]);
 }
 
-function lineNodes(data, model) {
-  const label = data.additive ? "log-odds" : "projection z";
-  const figures = data.axes.map((axis, i) => {
-    const sides = sidesOf(data, axis), line = model && (model.additive ? {} : model.lines[axis.line]);
-    const title = axis.class_index === null ? `${sides[1]} against ${sides[0]}` : `${sides[1]} against the rest`;
-    return [title, axisSection(axis, line, sides, { label, title, intervals: data.intervals[i] })];
+function lineNodes(data) {
+  const label = data.alone ? "projection z" : "log-odds";
+  const figures = data.axes.map((axis) => {
+    const sides = sidesOf(data, axis), title = `${sides[1]} against ${sides[0]}`;
+    return [title, axisSection(axis, sides, label, title)];
   });
   const remark = data.classes.length > 2
-    ? note("Each class has a line of its own, against the rest. The model predicts the class with the best odds on its line; the matrix below counts what this line alone says.") : null;
+    ? note("Each class has log-odds of its own, against the rest. The model predicts the class with the largest; the matrix below counts what those of one class alone say.") : null;
   return [
     element("p", {}, "Drag a threshold, or move it with the arrow keys, and the matrix follows. It counts the ",
       `${whole(data.n_rows)} rows given to this report; if the model was fitted on them, held-out scores are lower.`,
-      data.intervals.some((each) => each.length) ? " Grey bands are intervals of the thresholds." : ""),
+      data.axes.some(({ intervals }) => intervals.length) ? " Grey bands are intervals of the thresholds." : ""),
     remark, several(figures),
   ];
 }
 
 function curvesText(data) {
-  return element("p", {}, "What each line adds to the log-odds ", data.classes.length === 2 ? element("span", {}, "of ", named(data.classes[1])) : "of its class",
-    ", above the densities of both sides along it.");
+  const of = data.classes.length === 2 ? element("span", {}, "of ", named(data.classes[1])) : "of its class";
+  const what = data.alone ? ["The log-odds ", of, data.n_lines === 1 ? " along the line" : " along each line"] : ["What each line adds to the log-odds ", of];
+  return element("p", {}, what, ", above the densities of both sides along it.");
 }
 
-function whatIfNodes(data, model) {
-  if (!model) return [element("p", {}, "The numbers that this form needs would make the page too large, so it is left out. melc.explain answers such questions in Python.")];
+function whatIfNodes(data) {
+  if (!data.answers) return [element("p", {}, "The numbers that this form needs would make the page too large, so it is left out. melc.explain answers such questions in Python.")];
   const more = data.n_features - data.answers.features.length;
-  const remark = data.answers.difference === 0 ? "It answers as the model’s predict does."
-    : `Its densities have fewer points than those of the model: the log-odds differ by at most ${short(data.answers.difference, 2)} on the rows given.`;
-  return [element("p", {}, "Change a feature and see what the model says. ", remark,
+  return [element("p", {}, "Change a feature and see what the model says. It answers as the model’s predict does.",
     more > 0 ? ` ${whole(more)} features of little weight stay at their medians.` : ""),
-  whatIfSection(model, data.fields, data.classes, data.rows)];
+  whatIfSection(data.answers, data.fields, data.classes, data.rows)];
 }
 
 function ruleNodes(data) {

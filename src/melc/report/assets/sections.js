@@ -39,16 +39,15 @@ function several(figures) {
 
 // --------------------------------------------------------------------------------------------------------------- lines
 
-/** The curve of a line of an additive model above the densities of both sides. */
-function curveFigure(line, sides) {
-  const { log_odds, knots, densities, range: [low, high] } = line;
+/** The curve of a line above the densities of both sides. */
+function curveFigure(line) {
+  const { log_odds, densities, range: [low, high] } = line;
   const x = scale(low, high, 44, 350), most = Math.max(0.1, ...Array.from(log_odds, Math.abs));
   const y = scale(-most * 1.08, most * 1.08, 190, 10);
   const ground = scale(0, 2600, 190, 10), places = densities[0].map((_, i, all) => low + (high - low) * i / (all.length - 1));
-  const inside = [low, ...Array.from(knots).filter((z) => z > low && z < high), high];
-  const curve = { knots, log_odds };
+  const inside = [low, ...Array.from(line.knots).filter((z) => z > low && z < high), high];
   return element("figure", { class: "curve" },
-    element("figcaption", {}, element("strong", {}, line.title), " ", named(line.terms),
+    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, line.terms),
       element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${line.share === null ? "" : `, in ${percent(line.share)} of the resamples`}`)),
     picture(360, 232, `Curve of ${line.title}`,
       densities.map((values, side) => {
@@ -57,8 +56,8 @@ function curveFigure(line, sides) {
           svg("path", { class: "area", d: `${path}L${x(high)} 190L${x(low)} 190Z` }));
       }),
       svg("line", { class: "zero", x1: 44, x2: 350, y1: y(0), y2: y(0) }),
-      svg("path", { class: "curve-line", d: pathOf(inside.map((z) => x(z)), inside.map((z) => y(curveAt(curve, z)))) }),
-      verticalAxis(44, y, null, 4), horizontalAxis(x, 190, "z", 5)));
+      svg("path", { class: "curve-line", d: pathOf(inside.map((z) => x(z)), inside.map((z) => y(curveAt(line, z)))) }),
+      verticalAxis(44, y, null, 6), horizontalAxis(x, 190, "z", 5)));
 }
 
 // -------------------------------------------------------------------------------------------------------------- scores

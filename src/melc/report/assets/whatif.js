@@ -25,12 +25,6 @@ function spreadsOf(fields, free, nFeatures) {
 
 const dateOf = (days) => new Date(days * DAY).toISOString().slice(0, 10);
 
-/** A value of a field as text. */
-function valueText(field, value) {
-  if (field.kind === "category") return field.categories[value];
-  return field.kind === "date" ? dateOf(value) : short(value, 5);
-}
-
 /** The section with the form. `rows` are example rows to begin with, if there are any. */
 function whatIfSection(model, fields, classes, rows) {
   const nFeatures = model.features.length;
@@ -120,17 +114,28 @@ function categoryInput(field, changed) {
 function answerNodes(model, found, classes) {
   const order = found.probabilities.map((_, k) => k);
   if (classes.length > 2) order.sort((a, b) => found.probabilities[b] - found.probabilities[a]);
-  const scores = model.additive ? found.odds : found.projections;
-  const what = model.additive ? "log-odds" : "projection z";
   return [
     element("p", { class: "class" }, "Class ", element("strong", {}, named(classes[found.code]))),
     element("div", { class: "bars" }, order.slice(0, 8).map((k) => probabilityBar(classes[k], found.probabilities[k], k, classes.length))),
-    element("p", { class: "scores" }, classes.length === 2
-      ? `${what} ${short(scores[0], 6)}`
-      : element("details", {}, element("summary", {}, `${what} of each class`),
-        table(["class", what], classes.slice(0, 30).map((name, k) => [named(name), short(scores[k], 6)])))),
-    model.nClasses === 2 && !model.additive ? placeOnLine(model.lines[0], found.projections[0], classes) : null,
-  ].filter(Boolean);
+    ...oddsNodes(found, classes), ...linesNodes(model, found, classes),
+  ];
+}
+
+function oddsNodes({ odds }, classes) {
+  if (classes.length === 2) return [element("p", { class: "scores" }, `log-odds ${short(odds[0], 6)}`)];
+  const rows = classes.slice(0, 30).map((name, k) => [named(name), short(odds[k], 6)]);
+  return [element("details", { class: "scores" }, element("summary", {}, "log-odds of each class"), table(["class", "log-odds"], rows))];
+}
+
+/** Where the row is on the line, or what each of several lines adds. */
+function linesNodes(model, { projections }, classes) {
+  if (model.lines.length === 1) {
+    return [element("p", { class: "scores" }, `projection z ${short(projections[0], 6)}`), placeOnLine(model, projections[0], classes)];
+  }
+  const adds = addsAt(model, projections), several = classes.length > 2;
+  const rows = model.lines.slice(0, 60).map(({ class_index: c }, k) => [
+    element("span", {}, `Line ${k + 1}`, ...(several ? [" for ", named(classes[c])] : [])), short(projections[k], 6), short(adds[k], 4)]);
+  return [element("details", {}, element("summary", {}, "projection on each line"), table(["line", "projection z", "adds to the log-odds"], rows))];
 }
 
 function probabilityBar(name, p, k, n) {
@@ -140,13 +145,12 @@ function probabilityBar(name, p, k, n) {
 }
 
 /** The intervals of the line with a mark at the row. */
-function placeOnLine(line, z, sides) {
-  const supports = line.densities.map(({ places }) => places);
-  const low = Math.min(z, ...supports.map((s) => s[0])), high = Math.max(z, ...supports.map((s) => s[s.length - 1]));
+function placeOnLine({ lines: [line], log_odds: [{ curves: [{ knots }] }] }, z, sides) {
+  const low = Math.min(z, knots[0]), high = Math.max(z, knots[knots.length - 1]);
   const x = scale(low, high, 8, 392);
   const ends = [low, ...line.thresholds, high];
-  return picture(400, 44, `z = ${short(z)}, in an interval of ${sides[line.codes[intervalOf(line.thresholds, z)]]}`,
-    Array.from(line.codes, (code, i) => svg("g", { class: `band side${code}` },
+  return picture(400, 44, `z = ${short(z)}, in an interval of ${sides[line.codes[countNotAbove(line.thresholds, z)]]}`,
+    line.codes.map((code, i) => svg("g", { class: `band side${code}` },
       svg("rect", { x: x(ends[i]), width: Math.max(0, x(ends[i + 1]) - x(ends[i])), y: 18, height: 12 }))),
     svg("path", { class: "mark", d: `M${x(z)} 32l-6 10h12z` }), svg("line", { class: "mark", x1: x(z), x2: x(z), y1: 10, y2: 32 }));
 }
@@ -168,7 +172,7 @@ function changeNodes(model, fields, values, inputs, found, classes) {
     .sort((a, b) => Math.abs(b.to - values[b.i]) / b.field.spread - Math.abs(a.to - values[a.i]) / a.field.spread);
   const rows = moved.slice(0, 6).map(({ field, i, to }) => [named(field.name), ...changed(field, values[i], to)]);
   const rest = moved.length > 6 ? ` and smaller changes of ${moved.length - 6} more features` : "";
-  const exact = model.lines.length === 1 && !model.additive;
+  const exact = model.lines.length === 1;
   return [heading,
     element("p", {}, "It would be ", element("strong", {}, named(classes[nearest.code])),
       ` after ${exact ? "the smallest possible" : "a"} change of ${short(nearest.distance, 3)} standard deviations${rest}:`),

@@ -7,7 +7,7 @@ import numpy as np
 from melc.arrays import Floats
 from melc.data.source import Rows
 from melc.data.summary import ClassSummary, Summary
-from melc.model.density import (
+from melc.fit.density import (
     BINS_PER_BANDWIDTH,
     SURELY_MANY,
     Density,

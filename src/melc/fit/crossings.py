@@ -1,4 +1,4 @@
-"""The points at which two kernel densities cross, inside and outside the range of the data."""
+"""The points at which two kernel densities cross, among the data."""
 
 from collections.abc import Callable
 
@@ -8,27 +8,25 @@ from scipy.optimize import brentq, minimize_scalar
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.model.density import Density
+from melc.fit.density import Density
 
 Ratio = Callable[[ArrayLike], Floats]
 
 _GRID_PER_BANDWIDTH = 8
 _MOST_STEPS_IN_A_GAP = 64
-_MOST_GRID = 1 << 24
+_MOST_GRID = 1 << 23
 # Between narrow kernels the log ratio is so steep that only bisection makes progress, and Brent's method may take many
 # steps before it bisects.
 _MOST_ROOT_STEPS = 5000
-# Distances of the grid points outside the data, in steps: each step is longer than the one before.
-_TAIL = np.cumsum(1.05 ** np.arange(600))
 
 
-def find_crossings(densities: tuple[Density, Density], ratio: Ratio) -> tuple[Floats, NDArray[np.int8]]:
+def find_crossings(ratio: Ratio, grid: Floats, values: Floats) -> tuple[Floats, NDArray[np.int8]]:
     """Return the points where ``ratio`` changes its sign, shape (n,), and the classes of the intervals, shape (n + 1,).
 
-    ``ratio`` is the log ratio of the densities; an interval has class 1 where it is positive and class 0 elsewhere.
+    ``ratio`` is the log ratio of the densities, ``values`` are its values on the grid; an interval has class 1 where it
+    is positive and class 0 elsewhere.
     """
-    grid = _search_grid(densities)
-    roots = _roots(ratio, grid)
+    roots = _roots(ratio, grid, values)
     edges = np.concatenate([grid[:1], roots, grid[-1:]])
     codes = (ratio((edges[:-1] + edges[1:]) / 2) > 0).astype(np.int8)
     # A root where the ratio touches zero without crossing has the same class on both sides and is no threshold.
@@ -36,12 +34,11 @@ def find_crossings(densities: tuple[Density, Density], ratio: Ratio) -> tuple[Fl
     return roots[changes], codes[np.concatenate([[0], changes + 1])]
 
 
-def _search_grid(densities: tuple[Density, Density]) -> Floats:
+def search_grid(densities: tuple[Density, Density]) -> Floats:
     """Return the grid, in ascending order, on which sign changes of the log ratio are searched.
 
     Among the data, its steps are an eighth of the smaller bandwidth. A wide gap between data points has 64 steps,
-    because both log densities are close to parabolas there. Outside the data, each step is 5 % longer than the one
-    before, up to about 10¹³ bandwidths away.
+    because both log densities are close to parabolas there. It ends at the outermost data points.
     """
     step = min(d.bandwidth for d in densities) / _GRID_PER_BANDWIDTH
     support = np.unique(np.concatenate([d.support for d in densities]))
@@ -56,13 +53,11 @@ def _search_grid(densities: tuple[Density, Density]) -> Floats:
         )
     places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)  # of a point within its gap
     inside = np.repeat(anchors[:-1], counts) + places * np.repeat(gaps / counts, counts)
-    tail = step * _TAIL
-    return np.unique(np.concatenate([support[0] - tail, inside, support[-1:], support[-1] + tail]))
+    return np.unique(np.append(inside, support[-1]))
 
 
-def _roots(ratio: Ratio, grid: Floats) -> Floats:
+def _roots(ratio: Ratio, grid: Floats, values: Floats) -> Floats:
     """Return the roots of ``ratio``, ascending: those at sign changes on the grid, and pairs between its points."""
-    values = ratio(grid)
     brackets = [(grid[i], grid[i + 1]) for i in np.flatnonzero(values[:-1] * values[1:] < 0)]
     for i in _suspects(values):
         brackets += _split_at_extremum(ratio, grid[i - 1], grid[i + 1], np.sign(values[i]))

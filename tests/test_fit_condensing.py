@@ -9,8 +9,8 @@ import naive
 from melc.data import memory, passes
 from melc.data.memory import MemoryRows
 from melc.data.summary import KEPT_AT_EACH_END, Ends
-from melc.model import condensing
-from melc.model.condensing import densities_along
+from melc.fit import condensing
+from melc.fit.condensing import densities_along
 
 
 def points(kind, rng, n):

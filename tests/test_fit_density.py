@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from melc.model.density import Density, estimate_density
+from melc.fit.density import Density, estimate_density
 
 
 def silverman(points, gamma=1.0):

@@ -1,0 +1,174 @@
+"""What both classifiers share: predictions from lines and intercepts, checks, and what notebooks show."""
+
+import contextlib
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from melc._sklearn import (
+    CallbackSupportMixin,
+    FittedHTMLMixin,
+    Interval,
+    StrictParametersMixin,
+    n_threads_for,
+)
+from melc.arrays import Floats
+from melc.data.dask.door import lazy_on_dask
+from melc.data.products import project_on
+from melc.data.source import Rows
+from melc.fit.coordinates import UnitsError
+from melc.model.html import fitted_html
+from melc.model.line import Line, log_odds_of
+
+# Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
+GAMMAS = 1e-15, 1e15
+# What ``n_jobs`` may be: zero threads are none.
+N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
+
+_ABOVE_HALF = float(np.nextafter(0.5, 1))
+
+
+class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixin, ClassifierMixin, BaseEstimator):
+    """A classifier whose log-odds are an intercept and a sum of curves along lines.
+
+    ``log-odds(x) = intercept + Σ g(x·v)``
+
+    of the second of two classes, or of each of more classes against the rest. A fit leaves ``classes_``, ``lines_``,
+    ``intercepts_`` (the log ratios of the priors), and the means and standard deviations of the features; all else
+    follows from these.
+    """
+
+    classes_: NDArray[Any]
+    lines_: list[Line]
+    intercepts_: Floats
+
+    @property
+    def directions_(self) -> Floats:
+        """The directions of the lines, of length one; shape (n_lines, n_features)."""
+        return np.stack([line.direction for line in self.lines_])
+
+    @property
+    def importances_(self) -> Floats:
+        """How much each feature moves the log-odds on the training data, shape (n_features,)."""
+        return np.asarray(np.sum([line.feature_importances for line in self.lines_], axis=0))
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The importances of the features as parts of their sum, shape (n_features,)."""
+        importances = self.importances_
+        return np.asarray(importances / (importances.sum() or 1.0))
+
+    @lazy_on_dask
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class label of each row, shape (n_samples,).
+
+        With two classes, it is the second where the log-odds are above zero. With more, it is the class of the largest
+        log-odds.
+        """
+        odds = self._log_odds(X)
+        codes = (odds[:, 0] > 0).astype(int) if len(self.classes_) == 2 else np.argmax(odds, axis=1)
+        return np.asarray(self.classes_[codes])
+
+    @lazy_on_dask
+    def decision_function(self, X: Any) -> Floats:
+        """Return the log-odds of each row.
+
+        With two classes, those of the second, shape (n_samples,). With more, those of each class against the rest,
+        shape (n_samples, n_classes).
+        """
+        odds = self._log_odds(X)
+        return odds[:, 0] if len(self.classes_) == 2 else odds
+
+    @lazy_on_dask
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, shape (n_samples, n_classes)."""
+        return probabilities(self._log_odds(X))
+
+    @lazy_on_dask
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithm of ``predict_proba``, shape (n_samples, n_classes)."""
+        odds = self._log_odds(X)
+        if len(self.classes_) == 2:
+            return np.column_stack([log_expit(-odds[:, 0]), log_expit(odds[:, 0])])
+        return np.asarray(log_softmax(log_expit(odds), axis=1))
+
+    @lazy_on_dask
+    def line_log_odds(self, X: Any) -> Floats:
+        """Return what each line adds to the log-odds of each row, shape (n_samples, n_lines)."""
+        z = checked_projections(self, X)
+        return np.column_stack([line.curve.at(z[:, k]) for k, line in enumerate(self.lines_)])
+
+    def _log_odds(self, X: Any) -> Floats:
+        """The log-odds of each class against the rest, shape (n_samples, n_classes); of two classes, of the second."""
+        z = checked_projections(self, X)
+        return np.column_stack([each.at(z) for each in log_odds_of(self)])
+
+    def _fitted_html(self) -> str:
+        return fitted_html(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def parts_of(rows: Rows, n_classes: int) -> list[tuple[int, Rows]]:
+    """Return what lines are learned for: the second of two classes, or each of more against the rest.
+
+    Each part is the index of the class, and the rows with code 1 for it.
+    """
+    return [(k, rows.against_rest(k)) for k in range(n_classes)] if n_classes > 2 else [(1, rows)]
+
+
+def checked_projections(model: Any, X: Any) -> Floats:
+    """Check X and return its projections on the directions of a model, shape (n_rows, n_lines).
+
+    NaN and infinity in X show up in the projections, so X is searched for them only if these are not finite.
+    """
+    check_is_fitted(model, "lines_")
+    checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
+    rows = validate_data(model, X, ensure_all_finite=False, **checks)
+    z = project_on(rows, model.directions_, n_threads_for(model.n_jobs))
+    if not np.isfinite(z).all():
+        validate_data(model, X, **checks)
+        z = np.nan_to_num(z)  # X is finite, but a projection overflowed
+    return z
+
+
+def probabilities(odds: Floats) -> Floats:
+    """Return the probabilities of the classes, shape (n_rows, n_classes), from their log-odds.
+
+    Of two classes ``odds`` has those of the second, shape (n_rows, 1); of more those of each against the rest, shape
+    (n_rows, n_classes). The largest probability is that of the largest odds, also where rounding makes two equal.
+    """
+    if odds.shape[1] == 1:
+        second = np.maximum(expit(odds[:, 0]), np.where(odds[:, 0] > 0, _ABOVE_HALF, 0.0))
+        return np.column_stack([expit(-odds[:, 0]), second])
+    proba = expit(odds)
+    proba /= proba.sum(axis=1, keepdims=True)
+    best, found = np.argmax(odds, axis=1), np.argmax(proba, axis=1)
+    merged = np.flatnonzero(found != best)
+    proba[merged, best[merged]] = np.nextafter(proba[merged, found[merged]], 1)
+    return proba
+
+
+@contextlib.contextmanager
+def as_it_was_if_refused(model: Any) -> Iterator[None]:
+    """Restore the fitted attributes of the model if the block raises an error or is interrupted; name the feature."""
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    try:
+        yield
+    except BaseException as error:
+        names = getattr(model, "feature_names_in_", None)
+        for name in [name for name in vars(model) if name.endswith("_")]:
+            delattr(model, name)
+        model.__dict__.update(before)
+        if isinstance(error, UnitsError) and names is not None:
+            raise UnitsError(error.feature, error.deviation, names[error.feature]) from None
+        raise

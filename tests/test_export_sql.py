@@ -1,0 +1,287 @@
+"""SQL: SQLite, DuckDB and PostgreSQL predict row for row what the model predicts, for both classifiers."""
+
+import json
+import re
+import sqlite3
+import time
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+import postgresql
+from export_cases import (
+    AWKWARD_NAMES,
+    CASES,
+    KINDS,
+    additive,
+    apply_text_rule,
+    bands,
+    fitted_case,
+    fitted_digits,
+    flowers,
+    framed,
+    on_thresholds,
+    onnx_session,
+    rings,
+    run_duckdb,
+    run_sql,
+    short,
+    widened,
+    with_curve,
+)
+from melc.export import export_text, from_json, to_sql
+from melc.export.sql import MOST_KNOTS
+from melc.model.curve import Curve
+from melc.model.line import decides_alone
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")]
+
+
+@pytest.fixture(scope="module", params=["SQLite", "DuckDB", "PostgreSQL"])
+def run(request):
+    """A function that returns the rows of a query on a table with the rows of a frame, in their order."""
+    if request.param == "PostgreSQL":
+        with postgresql.server() as run_script:
+            yield partial(postgresql.run_on, run_script)
+    else:
+        yield {"SQLite": run_sql, "DuckDB": run_duckdb}[request.param]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted_case("two classes")[0]
+
+
+def predictions(rows):
+    return [row[-1] for row in rows]
+
+
+def columns_before_last(rows, n):
+    """The n columns before the prediction, shape (n_rows,) if it is one, else (n_rows, n)."""
+    found = np.array([row[-1 - n : -1] for row in rows], dtype=np.float64)
+    return found[:, 0] if n == 1 else found
+
+
+class TestPredictions:
+    @pytest.mark.parametrize("name", CASES)
+    def test_every_row_as_predict(self, name, run):
+        model, rows = fitted_case(name)
+        found = run(to_sql(model), rows)
+        assert predictions(found) == model.predict(rows).tolist()
+        added = columns_before_last(found, len(model.intercepts_))
+        if not decides_alone(model):
+            np.testing.assert_allclose(added, model.decision_function(rows), atol=1e-10)
+        else:
+            near = np.abs(rows).max(axis=1) < 100
+            expected = np.squeeze(rows.to_numpy() @ model.directions_.T)
+            np.testing.assert_allclose(added[near], expected[near], atol=1e-12)
+
+    @pytest.mark.parametrize("name", KINDS)
+    def test_log_odds_on_request(self, name, run):
+        model, rows = fitted_case(name)
+        found = run(to_sql(model, odds=True), rows)
+        assert predictions(found) == model.predict(rows).tolist()
+        odds = columns_before_last(found, len(model.intercepts_))
+        np.testing.assert_allclose(odds, model.decision_function(rows), atol=1e-10)
+
+    @pytest.mark.parametrize("estimator", [short(), short(priors=[0.7, 0.3]), additive(max_lines=1), additive()])
+    def test_on_the_thresholds_and_the_floats_next_to_them(self, estimator, run):
+        model, rows = on_thresholds(estimator)
+        found = run(to_sql(model, odds=True), rows)
+        odds = columns_before_last(found, 1)
+        np.testing.assert_allclose(odds, model.decision_function(rows), atol=1e-12)
+        if decides_alone(model):  # otherwise the order of a sum may decide
+            assert predictions(found) == model.predict(rows).tolist()
+            np.testing.assert_array_equal(odds > 0, model.predict(rows) == "outer")
+
+    def test_ten_classes_within_seconds(self, run):
+        model, rows = fitted_digits()
+        rows = pd.concat([rows] * 6)[:10_000]
+        start = time.perf_counter()
+        found = run(to_sql(model), rows)
+        assert time.perf_counter() - start < 60  # about two on an idle machine; sums over support points took minutes
+        assert predictions(found) == model.predict(rows.to_numpy()).tolist()
+
+    @pytest.mark.parametrize("estimator", [short(), additive(max_lines=2)])
+    @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()])
+    def test_several_classes_in_a_pipeline(self, scaler, estimator, run):
+        X, y = load_iris(return_X_y=True, as_frame=True)
+        pipeline = make_pipeline(scaler, estimator).fit(X, y)
+        assert predictions(run(to_sql(pipeline), X)) == pipeline.predict(X).tolist()
+
+    @pytest.mark.parametrize("estimator", [short(), additive()])
+    def test_integers_are_multiplied_as_floats(self, estimator, run):
+        """As decimal numbers, products would overflow, or be rounded once instead of twice."""
+        X, y = rings()
+        rows = framed(np.round(1e6 * X).astype(np.int64))
+        model = estimator.fit(rows, y)
+        assert predictions(run(to_sql(model), rows)) == model.predict(rows).tolist()
+        line = replace(model.lines_[0], direction=np.array([0.6, -0.8, 0, 0, 0]))
+        model.lines_ = [line]
+        rows = framed(np.column_stack([np.arange(1, 2000), *np.zeros((4, 1999), dtype=np.int64)]))
+        assert columns_before_last(run(to_sql(model), rows), 1).tolist() == (np.arange(1, 2000) * 0.6).tolist()
+
+    def test_a_model_that_never_changes_its_mind(self, model, run):
+        constant = from_json(json.dumps(with_curve(model, [0.5], [2.0], [[3, 5]])))
+        rows = framed(bands(50)[0])
+        assert set(constant.predict(rows)) == {"outer"}
+        assert set(predictions(run(to_sql(constant, odds=True), rows))) == {"outer"}
+
+
+class TestNamesAndLabels:
+    @pytest.mark.parametrize("table", ['odd "table"; DROP TABLE x', "p", "r", "o"])
+    @pytest.mark.parametrize("estimator", [short(), additive(features_per_line=None)])
+    def test_they_cannot_break_out(self, estimator, table, run):
+        X, y = bands(d=len(AWKWARD_NAMES))
+        frame = pd.DataFrame(X, columns=AWKWARD_NAMES)
+        model = estimator.fit(frame, np.where(y == "inner", "'; DROP TABLE data; --", "O\"Neil's"))
+        assert predictions(run(to_sql(model, table), frame, table)) == model.predict(frame).tolist()
+
+    @pytest.mark.parametrize("estimator", [short(), additive(max_lines=2)])
+    @pytest.mark.parametrize("labels", [[1, 2], [False, True], [1.0, 2.0], [3, 5, 11], ["", "a\\b", "c\nd"]])
+    def test_labels(self, labels, estimator, run):
+        X, y = flowers()
+        codes = np.unique(y, return_inverse=True)[1] % len(labels)
+        model = estimator.fit(framed(X), np.array(labels)[codes])
+        assert predictions(run(to_sql(model), framed(X))) == model.predict(framed(X)).tolist()
+
+    @pytest.mark.parametrize("name", KINDS)
+    def test_columns_of_the_table_may_have_the_added_names(self, name, run):
+        """Such as those of a table that holds predictions already. The added ones come last."""
+        model, rows = fitted_case(name)
+        rows = rows[:500]
+        known = ["projection", "projection0", "log_odds", "log_odds0", "prediction", "z", "z0", "o0", "p", "o"]
+        found = run(to_sql(model), rows.assign(**dict.fromkeys(known, -1.0)))
+        assert predictions(found) == model.predict(rows).tolist()
+        plain = run(to_sql(model), rows)
+        n = len(model.intercepts_)
+        np.testing.assert_array_equal(columns_before_last(found, n), columns_before_last(plain, n))
+        assert {row[rows.shape[1] : -1 - n] for row in found} == {(-1.0,) * len(known)}
+
+    @pytest.mark.parametrize(
+        ("name", "odds", "added"),
+        [
+            ("two classes", False, ["at", "class"]),
+            ("two classes", True, ["at", "strength", "class"]),
+            ("one line", False, ["at", "class"]),
+            ("three classes", False, ["at0", "at1", "at2", "class"]),
+            ("three classes", True, ["at0", "at1", "at2", "strength0", "strength1", "strength2", "class"]),
+            ("lines of two features", False, ["strength", "class"]),
+            ("lines of three classes", False, ["strength0", "strength1", "strength2", "class"]),
+        ],
+    )
+    def test_names_of_the_added_columns(self, name, odds, added):
+        model, rows = fitted_case(name)
+        query = to_sql(model, odds=odds, prediction="class", projection="at", log_odds="strength")
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE data (" + ", ".join(f'"{name}" REAL' for name in rows) + ")")
+            names = [column[0] for column in connection.execute(query).description]
+        connection.close()
+        assert names == [*rows.columns, *added]
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "message"),
+        [
+            ("two classes", {"prediction": "Feature 1"}, "'Feature 1' is also a feature"),
+            ("two classes", {"projection": "feature 1"}, "'feature 1' is also a feature"),
+            ("two classes", {"prediction": "z", "projection": "Z"}, "both named .* choose different names"),
+            ("two classes", {"prediction": "z", "log_odds": "Z", "odds": True}, "both named .* choose different names"),
+            ("two classes", {"feature_names": ["a", "A", "b"]}, "'a' occurs twice"),
+            ("two classes", {"table": "a\0b"}, "NUL character"),
+            ("two classes", {"feature_names": ["a", "b"]}, "feature_names has 2 names"),
+            ("three classes", {"prediction": "projection1"}, "both named .* choose different names"),
+            ("three classes", {"feature_names": ["a", "b", "c", "Projection2"]}, "'projection2' is also a feature"),
+            ("lines, priors", {"feature_names": ["a", "b", "c", "d", "log_odds"]}, "is also a feature.* log_odds="),
+            ("lines, priors", {"prediction": "z", "log_odds": "Z"}, "both named .* choose different names"),
+        ],
+    )
+    def test_faults(self, name, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            to_sql(fitted_case(name)[0], **arguments)
+
+
+class TestMissingValues:
+    @pytest.mark.parametrize(
+        ("data", "estimator"),
+        [
+            (bands, short()),
+            (flowers, short()),
+            (rings, additive(max_lines=2, full_lines="never")),
+            (flowers, additive(max_lines=1, full_lines="never")),
+        ],
+    )
+    def test_null_in_a_column_that_a_line_uses_gives_null(self, data, estimator, run):
+        X, y = data()
+        model = estimator.fit(framed(X), y)
+        used = model.directions_.any(axis=0)
+        rows = framed(np.repeat(X[:1], X.shape[1], axis=0)).mask(np.eye(X.shape[1], dtype=bool))
+        for odds in (False, True):
+            found = run(to_sql(model, odds=odds), rows)
+            assert [label is None for label in predictions(found)] == used.tolist()
+
+    @pytest.mark.parametrize("name", KINDS)
+    def test_a_missing_column_is_an_error_not_a_text(self, name):
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            run_sql(to_sql(fitted_case(name)[0]), pd.DataFrame({"feature 9": [1.0]}))
+
+
+class TestSize:
+    @pytest.mark.parametrize("name", ["two classes", "lines, priors"])
+    def test_more_features_than_sqlite_takes_in_one_chain(self, name):
+        wide = from_json(json.dumps(widened(fitted_case(name)[0], 1500)))
+        X = np.random.default_rng(1).normal(size=(60, 1500))
+        rows = run_sql(to_sql(wide), pd.DataFrame(X, columns=[f"x{i}" for i in range(1500)]))
+        assert predictions(rows) == wide.predict(X).tolist()
+        assert len(set(predictions(rows))) == 2
+
+    @pytest.mark.parametrize(
+        ("estimator", "remedy"),
+        [(short(), r"gamma \(now 1.0\),"), (additive(max_lines=1), r"gamma \(now 1.0\), lower max_lines \(now 1\),")],
+    )
+    def test_curves_of_very_many_knots_are_refused(self, estimator, remedy):
+        """SQLite ended with "parser stack overflow" for a hundred curves of nine hundred knots."""
+        model = estimator.fit(*bands())
+        knots = np.linspace(-3, 3, MOST_KNOTS + 1)
+        model.lines_ = [replace(model.lines_[0], curve=Curve(knots, knots))]
+        with pytest.raises(ValueError, match=rf"have 10001 knots.*raise {remedy} or export to ONNX"):
+            to_sql(model, odds=True)
+        to_sql(model)  # has the thresholds only
+
+    def test_a_query_of_thresholds_is_short(self, model):
+        assert len(to_sql(model)) < 1000 < len(to_sql(model, odds=True))
+
+    @pytest.mark.parametrize("name", KINDS)
+    def test_no_functions_are_needed(self, name):
+        """SQLite may have been built without exp and ln."""
+        assert not re.findall(r"\b[a-z]+\(", to_sql(fitted_case(name)[0], odds=True))
+
+
+def test_exports_differ_only_at_a_threshold_to_the_last_digits_as_the_page_says(model):
+    rng = np.random.default_rng(0)
+    rows, v = rng.normal(size=(4000, 3), scale=10), model.coef_[0]
+    steps = rng.integers(-30, 31, size=len(rows))
+    towards = rng.choice(model.thresholds_, size=len(rows))
+    rows[:, 2] = (towards - rows[:, :2] @ v[:2]) / v[2]
+    rows[:, 2] += steps * np.spacing(rows[:, 2])
+    frame = framed(rows)
+    found = {
+        "text": apply_text_rule(export_text(model), frame),
+        "SQL": predictions(run_sql(to_sql(model), frame)),
+        "ONNX": onnx_session(model).run(["label"], {"X": rows})[0],
+    }
+    away = [abs(sum(map(Fraction, row)) - Fraction(t)) for row, t in zip(rows * v, towards, strict=True)]
+    rounding = 4 * np.spacing(np.abs(rows * v).sum(axis=1))
+    clear = np.array(away, dtype=float) > rounding
+    assert 0.2 < clear.mean() < 0.98
+    for labels in found.values():
+        np.testing.assert_array_equal(np.asarray(labels)[clear], model.predict(frame)[clear])
+    page = " ".join((Path(__file__).parents[1] / "docs/user_guide/exports.md").read_text(encoding="utf-8").split())
+    assert "lies on a threshold to the last digit may fall on either side" in page
