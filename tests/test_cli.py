@@ -398,14 +398,17 @@ class TestSeveralClasses:
         assert {(float(z), float(value)) for z, value in points} == expected
 
     def test_sql(self, iris):
-        query = call("explain", iris / "m", "--format", "sql", "--table", "flowers").stdout
+        query = call("explain", iris / "m", "--format", "sql", "--odds", "--table", "flowers").stdout
         frame = pd.read_csv(iris / "iris.csv")
         with sqlite3.connect(":memory:") as connection:
             frame.to_sql("flowers", connection, index=False)
-            found = [row[-1] for row in connection.execute(query)]
+            found = pd.read_sql(query, connection)
         connection.close()
         expected = call("predict", iris / "m", iris / "iris.csv").stdout.splitlines()[1:]
-        assert found == expected
+        assert found["prediction"].tolist() == expected
+        model = table_model_from_json((iris / "m").read_text()).model
+        odds = model.decision_function(frame.drop(columns="species").to_numpy())
+        np.testing.assert_allclose(found[["log_odds0", "log_odds1", "log_odds2"]], odds, rtol=0, atol=1e-9)
 
     def test_evaluate(self, iris):
         done = call("evaluate", iris / "iris.csv", "-t", "species", "--n-init", 1, "--cv", 2, "--compare", "--json")

@@ -34,6 +34,7 @@ def lines_of(X, codes, weights=None, n_threads=1, **settings):
     found = pursue(
         [(1, rows_of(X, codes, weights, n_threads))],
         plan(**settings),
+        np.zeros(1),
         np.random.RandomState(0),
         lambda line: False,
     )
@@ -140,7 +141,7 @@ def test_features_that_are_the_same_and_weights_without_end(weights):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of ill-conditioned matrices, too
         lines = lines_of(np.column_stack([X, X]), codes, weights, features_per_line=None)
-    assert all(np.isfinite(line.coef).all() for line in lines)
+    assert all(np.isfinite(line.direction).all() for line in lines)
 
 
 @pytest.mark.parametrize("features_per_line", [1, 2, None])
@@ -152,7 +153,7 @@ def test_classes_whose_means_agree_in_every_feature(features_per_line, full_line
         warnings.simplefilter("error")
         lines = lines_of(X, [0, 0, 1, 1] * 3, features_per_line=features_per_line, full_lines=full_lines)
     for line in lines:
-        assert np.linalg.norm(line.coef) == pytest.approx(1)
+        assert np.linalg.norm(line.direction) == pytest.approx(1)
         assert np.isfinite(line.feature_importances).all()
 
 
@@ -189,7 +190,7 @@ def test_no_thread_is_left_behind():
         during.append(threading.active_count())
         return True
 
-    pursue([(1, rows)], plan(features_per_line=1, full_lines="never"), np.random.RandomState(0), heard)
+    pursue([(1, rows)], plan(features_per_line=1, full_lines="never"), np.zeros(1), np.random.RandomState(0), heard)
     assert during[0] > before
     assert threading.active_count() == before
 
@@ -205,7 +206,7 @@ def test_a_listener_may_ask_to_stop(stop_after):
         heard.append(line)
         return len(heard) == stop_after
 
-    (lines,) = pursue([(1, rows_of(X, codes))], plan(), np.random.RandomState(0), listen).lines
+    (lines,) = pursue([(1, rows_of(X, codes))], plan(), np.zeros(1), np.random.RandomState(0), listen).lines
     assert len(lines) == len(heard) == stop_after
 
 
@@ -218,5 +219,5 @@ def test_few_rows_decide_the_directions_of_many(monkeypatch):
     assert pursuit.sampled is not pursuit.all
     lines = list(pursuit.lines())
     assert lines[0].counts.sum() == 3_000
-    direct = sum(line.at(pursuit.sample.project(line.coef)) for line in lines)
+    direct = sum(line.curve.at(pursuit.sample.project(line.direction)) for line in lines)
     np.testing.assert_allclose(pursuit.sampled.log_odds, direct, atol=1e-12)

@@ -391,5 +391,8 @@ def test_sql_of_columns_named_as_those_that_the_query_adds(n_classes):
     fitted = fit_table(problem, target, MELC(n_init=1, random_state=0))
     with duckdb.connect() as connection:
         connection.register("data", table)
-        found = connection.execute(fitted.to_sql("data")).fetchdf()
+        found = connection.execute(fitted.to_sql("data", odds=True)).fetchdf()
     assert found["prediction__"].tolist() == fitted.model.predict(X).tolist()
+    of_last = "log_odds_" if n_classes == 2 else "log_odds_2"
+    odds = fitted.model.decision_function(X).reshape(120, -1)[:, -1]
+    np.testing.assert_allclose(found[of_last], odds, rtol=0, atol=1e-9)

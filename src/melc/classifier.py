@@ -247,13 +247,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
             known = self._known_directions(classes, rows.n_features)
             n_runs = len(intercepts) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
-            parts = parts_of(rows, len(classes))
-            rng, heard = check_random_state(self.random_state), _listener(progress, classes, intercepts)
-            settings = self._settings()
+            parts, rng, settings = parts_of(rows, len(classes)), check_random_state(self.random_state), self._settings()
             if self.gamma == "auto":
                 settings = replace(settings, gamma=choose_gamma(parts, settings, rng))
-            self._store(classes, intercepts, learn_projections(parts, settings, intercepts, rng, known, heard))
             self.gamma_ = settings.gamma
+            heard = _listener(progress, classes, intercepts, settings.gamma)
+            self._store(classes, intercepts, learn_projections(parts, settings, intercepts, rng, known, heard))
             progress.fit_ended()
         return self
 
@@ -319,7 +318,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         return checked_projections(self, X)
 
 
-def _listener(progress: Progress, classes: NDArray[Any], intercepts: Floats) -> Callable[..., bool]:
+def _listener(progress: Progress, classes: NDArray[Any], intercepts: Floats, gamma: float) -> Callable[..., bool]:
     """Return a callback that reports each run to ``progress``.
 
     With a single projection, it also offers the fitted attributes of the best run so far.
@@ -327,7 +326,7 @@ def _listener(progress: Progress, classes: NDArray[Any], intercepts: Floats) -> 
 
     def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
         def attributes() -> dict[str, Any]:
-            return _fitted_attributes(classes, intercepts, [projection()])
+            return _fitted_attributes(classes, intercepts, [projection()]) | {"gamma_": gamma}
 
         return progress.run_ended(run, attributes if len(intercepts) == 1 else None)
 
