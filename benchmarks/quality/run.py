@@ -86,7 +86,7 @@ def _score(model: Model, seed: int, X: Any, y: Any, train: Any, test: Any) -> tu
     taken = time.process_time() - start
     accuracy = balanced_accuracy_score(y_test, estimator.predict(X_test))
     loss = balanced_log_loss(y_test, estimator.predict_proba(X_test), estimator.classes_)
-    lines = len(estimator.coef_) if hasattr(estimator, "coef_") else None
+    lines = len(estimator.lines_) if hasattr(estimator, "lines_") else None
     return float(accuracy), loss, taken, lines
 
 

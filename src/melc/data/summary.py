@@ -3,7 +3,7 @@
 The densities along a direction are made from it. It is gathered in one pass that stores only the outermost points.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray

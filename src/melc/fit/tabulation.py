@@ -24,7 +24,7 @@ from scipy.special import expit, log_expit
 from melc.arrays import Floats
 from melc.fit.crossings import find_crossings, search_grid
 from melc.fit.density import Density
-from melc.model.curve import Curve, of_points, simplified
+from melc.model.curve import Curve, at_most, of_points
 
 # Rows of each class that the background stands for, and of all rows at the most: five rows of a rare class are a large
 # part of it, and would blur what the many rows of the other class tell. With 1 : 200 and classes three deviations apart
@@ -32,8 +32,9 @@ from melc.model.curve import Curve, of_points, simplified
 _PSEUDO_ROWS, _MOST_PSEUDO_ROWS = 5.0, 40.0
 # How far the table may be from the formula between its points, and how far a curve with fewer knots from the table.
 _TABLE_ERROR, _KNOT_ERROR = 0.0005, 0.001
-# Places of a table that are simplified together.
-_PART = 128
+# Places of a table up to which it is made finer, knots of a curve (or twice the rows), and places of a picture. Kernels
+# that are narrow beside the gaps between rows would need millions of them.
+_MOST_PLACES, _MOST_KNOTS, _MOST_PICTURED = 200_000, 2_000, 1_000
 # Halvings of a segment: from a gap of 10¹⁵ bandwidths down to their details.
 _MOST_ROUNDS = 100
 # Likelihood that an interval must earn, in rows.
@@ -109,6 +110,8 @@ def tabulate(formula: DensityRatio) -> Table:
     z, logs = _with_points(formula, z, logs, middles)
     values = formula.log_odds(z, logs)
     for _ in range(_MOST_ROUNDS):
+        if len(z) > _MOST_PLACES:
+            break
         rough = _rough_segments(z, values)
         middles = (z[rough] + z[rough + 1]) / 2
         middles = middles[(z[rough] < middles) & (middles < z[rough + 1])]
@@ -153,17 +156,17 @@ def curve_of(table: Table, log_prior_ratio: float) -> Curve:
         curve = curve.with_knots_at(-log_prior_ratio)
         moved = curve.plus(log_prior_ratio)
         curve = _joined(curve, table, moved.thresholds, moved.codes, log_prior_ratio)
-    return _with_few_knots(curve, -log_prior_ratio)
+    n_points = sum(len(density.support) for density in table.formula.densities)
+    return _with_few_knots(curve, -log_prior_ratio, max(_MOST_KNOTS, 2 * n_points))
 
 
-def _with_few_knots(curve: Curve, level: float) -> Curve:
+def _with_few_knots(curve: Curve, level: float, most: int) -> Curve:
     """Return the curve with fewer knots: all at ``level``, and the farthest from it between two of them, are kept."""
     ends = np.flatnonzero(curve.log_odds == level)
     parts = zip(np.append(0, ends), np.split(np.abs(curve.log_odds - level), ends), strict=True)
     peaks = [start + int(np.argmax(part)) for start, part in parts if len(part)]
-    # Some of all, so that curves with thousands of spikes are divided into parts from the beginning.
-    some = np.arange(0, len(curve.knots), _PART)
-    kept = simplified(curve.knots, curve.log_odds, _KNOT_ERROR, np.concatenate([ends, peaks, some]).astype(np.int64))
+    required = np.append(ends, peaks).astype(np.int64)
+    kept = at_most(most, curve.knots, curve.log_odds, _KNOT_ERROR, required)
     return Curve(curve.knots[kept], curve.log_odds[kept])
 
 
@@ -288,8 +291,7 @@ def pictured(table: Table) -> tuple[Floats, Floats]:
     z, logs = _with_points(table.formula, table.z, table.logs, beyond)
     inside = (z >= low) & (z <= high)
     z, densities = z[inside], np.exp(logs[:, inside])
-    some = np.arange(0, len(z), _PART)
-    shown = simplified(z, densities.T, _PICTURE_ERROR * float(densities.max()), some)
+    shown = at_most(_MOST_PICTURED, z, densities.T, _PICTURE_ERROR * float(densities.max()))
     return z[shown], densities[:, shown]
 
 
