@@ -170,7 +170,9 @@ def test_the_most_lines(max_lines):
     assert numbers.min() >= 1
     longer = learn(X, y, max_lines=max_lines + 1)
     if numbers[0] < len([line for line in longer.lines_ if line.class_index == 0]):
-        np.testing.assert_array_equal(longer.directions_[: numbers[0]], model.directions_[: numbers[0]])  # the first are the same
+        np.testing.assert_array_equal(
+            longer.directions_[: numbers[0]], model.directions_[: numbers[0]]
+        )  # the first are the same
 
 
 @pytest.mark.parametrize(

@@ -345,6 +345,9 @@ class TestWeightsDisplay:
         grey = {bar.get_facecolor() for bar in WeightsDisplay.from_estimator(model).bars_}
         assert grey == {matplotlib.colors.to_rgba("#6E6E6E")}
         one = WeightsDisplay(["down", "up"], np.array([-1.0, 1.0]), labels=("low", "high")).plot()
+        turned = WeightsDisplay(["down", "up"], np.array([-1.0, 1.0]), labels=("high", "low"), sides=(1, 0)).plot()
+        colours = [[bar.get_facecolor() for bar in display.bars_] for display in (one, turned)]
+        assert colours[0] == colours[1][::-1]
         assert [bar.get_facecolor() for bar in one.bars_] == [matplotlib.colors.to_rgba(c) for c in CLASS_COLOURS]
 
     def test_long_names_are_told_apart_below_their_bars(self, model):

@@ -45,6 +45,8 @@ class WeightsDisplay:
         Number of features with smaller contributions that are not shown.
     labels : tuple of two str, default=("", "")
         Names of the classes that negative and positive weights point to; empty unless there is a single threshold.
+    sides : tuple of two int, default=(0, 1)
+        Whose colours negative and positive weights have: 0 for the first class or the rest, 1 for the other.
 
     Attributes
     ----------
@@ -72,6 +74,7 @@ class WeightsDisplay:
     weights: Floats = field(repr=False)
     n_hidden: int = 0
     labels: tuple[str, str] = field(default=("", ""))
+    sides: tuple[int, int] = (0, 1)
 
     @classmethod
     def from_estimator(
@@ -124,16 +127,20 @@ class WeightsDisplay:
         weights = line.direction * spread
         order = line.features[np.argsort(-np.abs(weights[line.features]), kind="stable")]
         shown = order[:most]
-        return cls([names[j] for j in shown], weights[shown], len(order) - len(shown), _ends(model, line))
+        # With several thresholds no end of the line belongs to one class.
+        sides = (int(line.codes[0]), int(line.codes[-1])) if len(line.codes) == 2 else (0, 1)
+        ends = names_of_sides(model, line) if len(line.codes) == 2 else ("", "")
+        labels = (ends[sides[0]], ends[sides[1]])
+        return cls([names[j] for j in shown], weights[shown], len(order) - len(shown), labels, sides)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
-        raises = (self.weights >= 0).astype(int)
-        style: dict[str, Any] = {"color": GREY}  # with several thresholds no end of the line belongs to one class
+        style: dict[str, Any] = {"color": GREY}
         if any(self.labels):
-            style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
+            codes = np.where(self.weights >= 0, self.sides[1], self.sides[0])
+            style = {"color": [CLASS_COLOURS[k] for k in codes], "hatch": [CLASS_HATCHES[k] for k in codes]}
         places = np.arange(len(self.names))
         self.bars_ = self.ax_.barh(places, self.weights, height=0.72, edgecolor="white", **style)
         self.ax_.invert_yaxis()
@@ -154,12 +161,6 @@ class WeightsDisplay:
             note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller contributions not shown"
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             self.ax_.annotate(note, (1, 0), (0, 4), **place, fontsize=7, color=GREY)
-
-
-def _ends(model: Any, line: Line) -> tuple[str, str]:
-    """Return the names of the classes below and above the threshold; empty unless there is exactly one."""
-    codes, sides = line.codes, names_of_sides(model, line)
-    return (sides[codes[0]], sides[codes[1]]) if len(codes) == 2 else ("", "")
 
 
 def _standard_deviations(X: Any) -> Floats:
