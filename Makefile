@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 	touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/python -m melc.cli.demo --output demo-output
+	$(BIN)/python -m melc.cli demo --output demo-output
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -q

@@ -116,7 +116,7 @@ def contained(case: Case, truth: Truth, seed: int, n: int) -> dict[str, list[boo
     inside = {"accuracy": [found.accuracy.low <= accuracy <= found.accuracy.high]}
     if truth.model is None:
         return inside
-    aligned = [line for line in Lines.of(model, X, np.ones(len(X))).beside(truth.model) if line is not None]
+    aligned = [line for line in Lines.of(model, X, np.ones(len(X))).aligned(truth.model) if line is not None]
     weights = np.array([line.coef for line in aligned])
     inside["weights"] = _inside(weights, found.coef.low, found.coef.high).ravel().tolist()
     inside["divergence"] = np.atleast_1d(

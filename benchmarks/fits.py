@@ -90,6 +90,16 @@ def first_fit(profile: Profile) -> Iterator[Row]:
     yield Row("later-fit", f"first fit in a later process, {n:,} × 10", best["fit"], "s", bar=2, details=best)
 
 
+@benchmark("compilation")
+def compilation(profile: Profile) -> Iterator[Row]:
+    """Processor time of compiling, from an empty cache: a small fit, then what a larger and an additive one add."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = in_new_process("compilation", NUMBA_CACHE_DIR=folder)
+    yield Row("compile-small", "compiling for MELC, 500 × 5", found["small"], "s", bar=16, goal=7)
+    yield Row("compile-large", "and then for 30,000 × 20", found["large"], "s", bar=6, goal=3)
+    yield Row("compile-additive", "and then for AdditiveMELC", found["additive"], "s", bar=3, goal=2)
+
+
 @benchmark("small-fits")
 def small_fits(profile: Profile) -> Iterator[Row]:
     """Ten starts on each of the paper's data sets, warm."""

@@ -38,6 +38,26 @@ def first_fit(n: str) -> dict[str, Any]:
     return {"fit": fitted - imported, "with_imports": fitted - start}
 
 
+def compilation() -> dict[str, Any]:
+    """Processor seconds that first fits of several kinds take longer than second ones, one kind after the other."""
+    from benchmarks.measure import two_classes
+    from melc import MELC, AdditiveMELC
+
+    kinds = {
+        "small": (MELC, two_classes(500, 5)),
+        "large": (MELC, two_classes(30_000, 20)),
+        "additive": (AdditiveMELC, two_classes(500, 5)),
+    }
+    found = {}
+    for name, (kind, (X, y, _)) in kinds.items():
+        moments = [time.process_time()]
+        for _ in range(2):
+            kind(random_state=0).fit(X, y)
+            moments.append(time.process_time())
+        found[name] = 2 * moments[1] - moments[0] - moments[2]
+    return found
+
+
 def fit_memory(path: str) -> dict[str, Any]:
     """Bytes that a fit needs at its peak beyond X, in multiples of X.
 
@@ -168,7 +188,9 @@ def _memory(field: str) -> int:
     return 1024 * int(found.group(1))
 
 
-_ALL = (import_time, first_fit, fit_memory, file_memory, tails_memory, sparse_memory, read_csv, predict_csv)
+_ALL = (
+    import_time, first_fit, compilation, fit_memory, file_memory, tails_memory, sparse_memory, read_csv, predict_csv,
+)  # fmt: skip
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {task.__name__: task for task in _ALL}
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from fuzz.cases import COSTLY, FORMS, Case, Floats
 from fuzz.lines import faults, faults_of_line
 from fuzz.rounding import feature_rounding, is_spike, rounding, tolerance
 from melc import MELC
-from melc.data.contents import Contents
+from melc.data.hashing import RowHashes
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
 from melc.fit import projection
@@ -138,8 +138,8 @@ def fitted(case: Case) -> Fit:
     search, on_grid, tabulate = projection.search, projection.search_on_grid, projection.tabulate
 
     def recorded_on_grid(*arguments: Any) -> Any:
-        rows, problem, coordinates, n_starts, rng, *_ = arguments
-        starts = coordinates.starting_directions(n_starts, copy.deepcopy(rng))
+        rows, problem, n_starts, rng, *_ = arguments
+        starts = problem.coordinates.starting_directions(n_starts, copy.deepcopy(rng))
         # With many features all but the first are drawn otherwise.
         searches.append((rows, problem, starts if rows.n_features <= 128 else starts[:1]))
         return on_grid(*arguments)
@@ -251,7 +251,7 @@ def better_than_starts(case: Case, fit: Fit) -> None:
         rows, problem, starts = search[:3]
         if rows.n_rows > 20_000:
             continue
-        objective = problem.objective(rows, problem.gamma, 0.0)
+        objective = problem.objective(rows)
         if (
             problem.smooth
         ):  # evaluated like the starts: bins depend on the length of a direction, and so do their errors
@@ -345,13 +345,12 @@ def form(case: Case, fit: Fit) -> None:
 
 
 def certificate(case: Case, fit: Fit) -> None:
-    """Moment bins are off by no more than they say; also where fits would not use them yet."""
+    """The error of moment bins is within the certified one."""
     if len(case.y) > 5_000:
         return
     for v, formula, divergence, rows in fit.directions():
         allowed = _CERTIFIED + tolerance(rows.X, v, formula, divergence)
-        with mock.patch("melc.objective.penalised._FEW_ROWS", 0):
-            found = _divergence(rows.X, rows.codes, v, rows.weights, case, "moments")
+        found = _divergence(rows.X, rows.codes, v, rows.weights, case, "moments")
         exact = _divergence(rows.X, rows.codes, v, rows.weights, case, "exact")
         _require(abs(found - exact) <= allowed, f"moment bins: {found}, exactly {exact}, allowed {allowed}")
 
@@ -370,8 +369,8 @@ def _small_enough(X: Floats, factor: float) -> bool:
 
 def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method: str | None = None) -> float:
     """D of a direction as a fit of these rows would see it."""
-    contents = Contents(X, weights, in_order=True)  # samples for shrinkage are of the same rows, whatever their units
-    rows = MemoryRows(X, np.asarray(codes).astype(np.int8), weights, contents=contents)
+    hashes = RowHashes(X, weights, canonical=True)  # samples for shrinkage are of the same rows, whatever their units
+    rows = MemoryRows(X, np.asarray(codes).astype(np.int8), weights, hashes=hashes)
     scale = Coordinates(rows).scale
     objective = Objective(
         rows,

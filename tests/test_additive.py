@@ -398,7 +398,7 @@ def test_clone_parameters_and_pickle():
 def test_the_seed_and_the_number_of_threads(monkeypatch):
     monkeypatch.setattr("melc.fit.pursuit._SEARCHED_ROWS", 1_000)
     monkeypatch.setattr("melc.fit.pursuit._WORTH_THREADS", 100)
-    monkeypatch.setattr("melc.data.passes._FEW_ROWS", 100)
+    monkeypatch.setattr("melc.data.products.SEGMENT_ROWS", 100)
     X, y = noisy(5_000, seed=4)
     y = y ^ (X[:, 1] ** 2 + X[:, 2] ** 2 > 3)
     models = [learn(X, y, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]

@@ -12,7 +12,9 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 
 import naive
-from melc import MELC, cauchy_schwarz_divergence
+from melc import MELC, AdditiveMELC, cauchy_schwarz_divergence
+from melc.fit import grid_search, solvers
+from melc.sums import SUMS
 
 METHODS = ("exact", "discard", "bin")
 SOLVERS = ("lbfgs", "cg", "sphere")
@@ -78,14 +80,39 @@ def test_prediction_of_a_condensed_model_equals_the_naive_densities():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("solver", solvers.SOLVERS)
+@pytest.mark.parametrize("method", SUMS)
 def test_every_method_and_solver_learns_what_one_threshold_cannot(method, solver):
     X, y = make(n=300)
     model = settle(method=method, solver=solver, eps=0.01).fit(X, y)
     assert balanced_accuracy_score(y, model.predict(X)) > 0.85
     assert list(model.interval_classes_[[0, -1]]) == ["outside", "outside"]
     assert "inside" in model.interval_classes_
+    exact = cauchy_schwarz_divergence(X, y, model.coef_[0])
+    assert model.divergence_ == pytest.approx(exact, abs=0.01 if SUMS[method].scale_free else 0.3)
+
+
+@pytest.mark.parametrize("selection", ["likelihood", "divergence"])
+@pytest.mark.parametrize("solver", solvers.SOLVERS)
+@pytest.mark.parametrize("method", SUMS)
+def test_every_result_names_its_algorithm(method, solver, selection):
+    X, y = make(n=100)
+    model = settle(method=method, solver=solver, eps=0.01, n_init=2, selection=selection).fit(X, y)
+    on_grid = SUMS[method].has_grid and solvers.SOLVERS[solver].has_grid
+    expected = grid_search.ALGORITHM if on_grid else solvers.SOLVERS[solver].algorithm
+    assert {run.algorithm for run in model.results_} == {expected}
+    linear = model.result_.reason == solvers.BY_LIKELIHOOD
+    assert model.result_.algorithm == ("none: a linear direction" if linear else expected)
+
+
+def test_with_shrinkage_lbfgs_is_that_of_scipy():
+    X, y = make(n=100)
+    assert MELC(n_init=1, shrinkage=0.1).fit(X, y).result_.algorithm == solvers.SOLVERS["lbfgs"].algorithm
+
+
+def test_the_additive_classifier_learns_what_one_threshold_cannot():
+    X, y = make(n=300)
+    assert balanced_accuracy_score(y, AdditiveMELC(random_state=0).fit(X, y).predict(X)) > 0.85
 
 
 def test_real_data():

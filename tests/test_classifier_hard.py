@@ -13,8 +13,9 @@ from melc.arrays import unit
 from melc.data.memory import MemoryRows
 from melc.objective import Objective
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import ExactDivergence
+from melc.objective.pairwise import PairwiseDivergence
 from melc.paper.datasets import list_datasets, load
+from melc.sums import Exact
 
 pytestmark = pytest.mark.slow
 
@@ -288,7 +289,7 @@ def test_the_certificate_holds_for_classes_far_apart(distance):
     codes = (np.arange(1500) % 2).astype(np.int8)
     X = rng.normal(size=(1500, 2)) + distance * codes[:, None]
     rows, v = MemoryRows(X, codes), np.array([1.0, 0.3])
-    by_bins, exact = MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
+    by_bins, exact = MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), PairwiseDivergence(rows, 1.0, Exact()).evaluate(v)
     assert by_bins.error <= 1e-6
     assert abs(by_bins.divergence - exact.divergence) <= 1e-6 + 1e-16 * distance * abs(exact.divergence)
     if distance <= 1e4:
@@ -301,7 +302,7 @@ def test_bins_of_classes_far_apart_whose_nearest_points_weigh_next_to_nothing():
     X = np.array([[-1.9801653275169063], [2.502015501132172e-8], [-1.9801652665357918], [8.83653815910913e-9]])
     weights = np.array([622451.8193030426, 131359.45647809064, 6.99257601209539e-05, 1.063133503267896e-06])
     rows, v = MemoryRows(X, np.array([1, 0, 1, 0], dtype=np.int8), weights), np.ones(1)
-    by_bins, exact = MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v)
+    by_bins, exact = MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), PairwiseDivergence(rows, 1.0, Exact()).evaluate(v)
     assert by_bins.divergence == pytest.approx(exact.divergence, rel=1e-9)
 
 
@@ -327,7 +328,7 @@ def test_heavy_tails_keep_the_certificate_and_the_work(kind):
     for each in ("normal", kind):
         X, y = heavy(each, 3000, np.random.default_rng(5))
         rows = MemoryRows(X, y.astype(np.int8))
-        binned, exact = MomentsDivergence(rows, 1.0, 1e-6), ExactDivergence(rows, 1.0)
+        binned, exact = MomentsDivergence(rows, 1.0, 1e-6), PairwiseDivergence(rows, 1.0, Exact())
         spent[each] = []
         for v in (np.array([1.0, 0, 0]), np.array([0.3, 1.0, -0.5]), np.array([0, 1.0, 1.0])):
             evaluation = binned.evaluate(v)

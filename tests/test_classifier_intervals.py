@@ -19,7 +19,7 @@ from melc import MELC
 from melc.data.memory import MemoryRows
 from melc.export import export_text, from_json, to_json, to_sql
 from melc.paper import solve
-from melc.paper.folds import Split
+from melc.paper.solve import Split
 from melc.plotting import ProjectionDisplay
 
 

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from cli_cases import assert_tells_of_lines, call, fit_patients, patients
 from melc import MELC, AdditiveMELC
+from melc.cli.console import in_options
 from melc.cli.fitting import compared_models, n_steps, unfitted_model
-from melc.cli.language import in_options
 from melc.tables import Source, read_table, table_model_from_json
 
 

@@ -12,8 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
 
 from cli_cases import call, folder_with_model, patients
-from melc.cli.console import Reporter
-from melc.cli.language import in_options
+from melc.cli.console import Reporter, in_options
 from melc.tables import table_model_from_json
 
 

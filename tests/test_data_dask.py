@@ -99,7 +99,6 @@ def test_several_classes_with_priors_weights_and_shrinkage():
 
 
 def test_several_classes_share_their_rounds(monkeypatch):
-    monkeypatch.setattr("melc.fit.projection._WORTH_TOGETHER", 20_000)
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, size=N)
     X = rng.normal(size=(N, D)) + 2.0 * np.eye(3, D)[y]

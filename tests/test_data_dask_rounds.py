@@ -1,5 +1,7 @@
 """Rounds over the partitions of Dask collections: how many an evaluation takes, who works on what, how sums add up."""
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ import dask.array as da
 from dask_cases import in_chunks, learn, rows_of, two_classes, two_thresholds
 from melc.data.dask.partitions import Partitions, share_out, side_by_side
 from melc.data.dask.rows import DaskRows
+from melc.data.dask.shared import Request, SharedRounds
 from melc.data.dask.worker import added
 from melc.data.memory import MemoryRows
 from melc.objective.moments import MomentsDivergence
@@ -156,3 +159,27 @@ def test_no_evaluation_of_a_fit_takes_more_than_three_rounds(kind, asked, genera
     assert len(rounds) > 1
     assert max(rounds) <= MOST_ROUNDS[kind]
     np.testing.assert_allclose(found.coef_, learn(X, y, max_iter=15).coef_, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("fails", ["in a round", "between rounds"])
+def test_an_error_in_one_of_several_problems_ends_them_all(fails):
+    shared, n_threads = SharedRounds([type("Rows", (), {})() for _ in range(3)]), threading.active_count()
+    rounds = []
+
+    def problem(k):
+        for i in range(1000):
+            if fails == "between rounds" and (k, i) == (1, 5):
+                raise ZeroDivisionError("problem 1")
+            shared.run(Request(None), make)
+
+    def make(requests):
+        rounds.append(len(requests))
+        if fails == "in a round" and len(rounds) == 6:
+            raise ZeroDivisionError("round 6")
+        for request in requests:
+            request.done = True
+
+    with pytest.raises(ZeroDivisionError, match=r"problem 1|round 6"):
+        shared.solve_all(problem)
+    assert len(rounds) <= 6
+    assert threading.active_count() == n_threads

@@ -48,7 +48,7 @@ def assert_same_rows(found, X, codes, weights):
 
 
 def test_the_protocol_names_what_it_should():
-    assert {"bin", "pull_back_binned", "counts", "together", "in_memory", "close"} <= MEMBERS
+    assert {"bin", "pull_back_binned", "counts", "in_memory", "close"} <= MEMBERS
     assert len(MEMBERS) > 15
 
 
@@ -73,10 +73,10 @@ def test_rows_are_counted_and_weighed(kind, weighted):
     X, codes, weights = make(weighted)
     rows = kind(X, codes, weights)
     w = np.ones(N) if weights is None else weights
-    assert (rows.n_rows, rows.n_features, rows.divisible) == (N, 4, True)
+    assert (rows.n_rows, rows.n_features) == (N, 4)
     assert rows.counts == (np.sum(codes == 0), np.sum(codes == 1))
     assert rows.total_weights == pytest.approx([w[codes == c].sum() for c in (0, 1)], rel=1e-12)
-    assert rows.lightest == tuple(w[codes == c].min() for c in (0, 1))
+    assert rows.smallest_weights == tuple(w[codes == c].min() for c in (0, 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)

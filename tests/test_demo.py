@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 
+from cli_cases import PROGRAM, call
 from melc.cli import demo
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def test_the_picture_is_a_png_with_one_panel_a_data_set(outcome, tmp_path):
 
 def test_the_whole_as_a_user_runs_it(tmp_path):
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-m", "melc.cli.demo", "--output", str(tmp_path / "new" / "folder")]
+    command = [*PROGRAM, "demo", "--output", str(tmp_path / "new" / "folder")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "breast cancer" in done.stdout
@@ -46,7 +46,8 @@ def test_the_whole_as_a_user_runs_it(tmp_path):
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["densities.png"]
 
 
-def test_a_file_in_the_way_is_one_line(tmp_path, capsys):
+def test_a_file_in_the_way_is_one_line(tmp_path):
     (tmp_path / "taken").touch()
-    assert demo.main(["--output", str(tmp_path / "taken")]) == 1
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    done = call("demo", "--output", tmp_path / "taken")
+    assert done.exit_code == 1
+    assert len(done.stderr.strip().splitlines()) == 1

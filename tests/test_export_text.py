@@ -25,7 +25,7 @@ from export_cases import (
     with_curve,
 )
 from melc.export import export_text, from_json, to_json
-from melc.export.wording import numbers_apart
+from melc.export.text import numbers_apart
 from melc.model.line import decides_alone, log_odds_of
 
 RULES_OF_TWO = ["two classes", "two classes, priors", "one line", "one line, priors"]

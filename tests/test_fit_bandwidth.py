@@ -5,8 +5,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from melc import MELC
-from melc.fit import projection
+from melc import MELC, kernels
+from melc.data.memory import MemoryRows
+from melc.fit import bandwidth, projection
 
 
 def two_classes(n=400, seed=0):
@@ -70,3 +71,14 @@ def test_weights_are_copies_in_robust_widths():
     repeated, same = fitted_with_variances(np.repeat(X, copies, axis=0), np.repeat(y, copies))
     np.testing.assert_allclose(variances, same, rtol=1e-6)
     np.testing.assert_allclose(weighted.thresholds_, repeated.thresholds_, rtol=1e-6)
+
+
+def test_a_direction_and_its_opposite_have_the_same_widths():
+    for seed in range(10):
+        X, y = two_classes(60, seed=seed)
+        rows, v = MemoryRows(X, y.astype(np.int8)), np.array([0.8, -0.6, 0.0])
+        both = [
+            bandwidth.density_variances("robust", 1.0, rows.summarise(u).spread, kernels.NO_SHRINKAGE, rows, u)
+            for u in (v, -v)
+        ]
+        np.testing.assert_allclose(*both, rtol=1e-12)

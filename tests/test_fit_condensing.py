@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from melc.data import memory, passes
+from melc.data import products
 from melc.data.memory import MemoryRows
 from melc.data.summary import KEPT_AT_EACH_END, Ends
 from melc.fit import condensing
@@ -26,10 +26,8 @@ def points(kind, rng, n):
 @pytest.fixture
 def short_stretches(monkeypatch):
     monkeypatch.setattr(condensing, "SURELY_MANY", 1000)
-    monkeypatch.setattr(passes, "_FEW_ROWS", 500)
-    monkeypatch.setattr(passes, "STRETCH", 700)
-    monkeypatch.setattr(memory, "STRETCH", 700)
-    monkeypatch.setattr(passes, "_SEGMENT_ROWS", 3000)
+    monkeypatch.setattr(products, "_STRETCH_ROWS", 700)
+    monkeypatch.setattr(products, "SEGMENT_ROWS", 3000)
 
 
 @pytest.mark.parametrize("kind", ["normal", "tails", "grid", "few values", "two values"])

@@ -8,10 +8,10 @@ import test_interrupts
 from melc import MELC
 from melc.arrays import unit
 from melc.data.memory import MemoryRows
-from melc.fit import grid_search, projection
+from melc.fit import grid_search, projection, search
 from melc.fit.coordinates import Coordinates
-from melc.fit.projection import Settings
-from melc.fit.run import Result
+from melc.fit.problem import Problem, Settings
+from melc.fit.solvers import Result
 from test_ecosystem import Recorder
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def learn(X, y, weights=None, **options):
 def learn_generally(X, y, weights=None, **options):
     """As without a grid."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Settings, "suits_a_grid", False)
+        patch.setattr(Settings, "has_grid", False)
         patch.setattr(projection, "search_on_grid", None)
         return learn(X, y, weights, **options)
 
@@ -84,9 +84,8 @@ def test_with_many_features_it_finds_no_less_than_the_general_way_on_the_whole()
 def test_the_result_is_an_optimum_and_its_divergence_certified(size):
     X, y = two_classes(size)
     model = learn(X, y)
-    objective = Settings(1.0, "moments", 1e-9, "lbfgs", 1, 10, 1e-5).problem(
-        Coordinates(MemoryRows(X, y.astype(np.int8))), None
-    ).objective(MemoryRows(X, y.astype(np.int8)), 1.0, 0.0)  # fmt: skip
+    rows = MemoryRows(X, y.astype(np.int8))
+    objective = Problem(Settings(eps=1e-9), Coordinates(rows)).objective(rows)
     there = objective.evaluate(objective.searched_from(model.coef_[0]))
     assert model.divergence_ == pytest.approx(there.divergence, abs=2e-6)
     assert np.abs(there.gradient).max() < 1e-3
@@ -271,7 +270,7 @@ def test_a_warm_start_goes_the_general_way_and_converges(monkeypatch):
 @pytest.mark.parametrize(
     "options", [{"solver": "sphere"}, {"method": "exact"}, {"shrinkage": "auto"}, {"method": "bin", "eps": 1e-3}]
 )
-def test_what_the_user_asks_for_is_taken_at_its_word(options, monkeypatch):
+def test_methods_and_solvers_are_used_exactly_as_requested(options, monkeypatch):
     monkeypatch.setattr(projection, "search_on_grid", None)
     X, y = two_classes("few rows")
     assert np.isfinite(learn(X, y, n_init=1, max_iter=20, **options).divergence_)
@@ -338,11 +337,11 @@ def test_a_start_in_place_of_a_run_without_steps_has_no_history():
     X, y = one_optimum(n=300, d=2)
     rows = MemoryRows(X, y.astype(np.int8))
     coordinates = Coordinates(rows, True)
-    problem = Settings(1.0, "moments", 1e-6, "lbfgs", 1, 10, 1e-5).problem(coordinates, None)
-    searcher = grid_search.Searcher(rows, problem, coordinates, coordinates.white)
+    problem = Problem(Settings(), coordinates)
+    searcher = grid_search.GridSearcher(rows, problem, coordinates.white)
     stalled = Result(np.eye(2)[0], -1.0, 1.0, 0, 1, 0, False, "", ())
     start = np.ones(2)
-    found = grid_search._no_lower_than([start], stalled, problem.objective(rows, 1.0, 0.0), searcher)
+    found = search.no_lower_than([start], stalled, problem.objective(rows), searcher)
     assert (found.history, found.n_iter) == ((), 0)
     np.testing.assert_allclose(found.direction, searcher.direction(unit(start)))
     assert found.divergence > 0
@@ -358,26 +357,24 @@ def test_the_history_ends_with_the_certified_divergence(size):
 def test_runs_that_are_alike_are_taken_once():
     def found(point, divergence):
         result = Result(np.zeros(2), divergence, 1.0, 0, 0, 0, True, "", ())
-        return grid_search.Found(unit(np.array(point, dtype=float)), result, None)
+        return search.Found(unit(np.array(point, dtype=float)), result)
 
     runs = [found([1, 0], 1.0), found([0, 2], 3.0), found([0.01, -1], 2.9), found([1, 1], 2.0), found([1, -1], 1.7)]
-    assert [run.divergence for run in grid_search.distinct_best(runs, 0.6)] == [3.0, 2.0]
-    assert [run.divergence for run in grid_search.distinct_best(runs, 0.0)] == [3.0, 2.0, 1.7, 1.0]
+    assert [run.divergence for run in search.distinct_best(runs, 0.6)] == [3.0, 2.0]
+    assert [run.divergence for run in search.distinct_best(runs, 0.0)] == [3.0, 2.0, 1.7, 1.0]
 
 
 @pytest.mark.parametrize("best", [0.0, -1e-7])
 def test_the_best_run_is_kept_though_its_divergence_is_not_above_zero(best):
     result = Result(np.zeros(2), best, 1.0, 0, 0, 0, True, "", ())
-    runs = [grid_search.Found(np.array([1.0, 0.0]), result, None)]
-    assert grid_search.distinct_best(runs, 0.97) == runs
+    runs = [search.Found(np.array([1.0, 0.0]), result)]
+    assert search.distinct_best(runs, 0.97) == runs
 
 
 def test_starts_are_handed_to_threads_a_few_at_a_time():
     """All at once they would keep an interrupt waiting for seconds, and be cancelled in vain when a callback ends."""
-    X, y = two_classes("many rows")
-    rows = MemoryRows(X, y.astype(np.int8), n_threads=2)
     asked = []
-    with grid_search._threads(rows) as mapped:
+    with grid_search.threads(2) as mapped:
         results = mapped(lambda k: k, (asked.append(k) or k for k in range(1_000)))
         assert next(iter(results)) == 0
         assert len(asked) < 10

@@ -19,9 +19,8 @@ import naive
 from melc import MELC, AdditiveMELC
 from melc.inference import bootstrap, permutation_test
 from melc.inference.alignment import Lines, divergences_of
-from melc.inference.intervals import accuracy_interval, limits, unbiased
+from melc.inference.intervals import accuracy_interval, accuracy_of, folds_of, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
-from melc.inference.validation import accuracy_of, folds_of
 from melc.model.curve import Curve
 
 
@@ -125,7 +124,7 @@ def test_alignment_undoes_a_mirror():
     mirrored, (line,) = copy.copy(model), model.lines_
     curve = Curve(-line.curve.knots[::-1], line.curve.log_odds[::-1])
     mirrored.lines_ = [replace(line, direction=-line.direction, curve=curve)]
-    (aligned,) = Lines.of(model, X, np.ones(len(X))).beside(mirrored)
+    (aligned,) = Lines.of(model, X, np.ones(len(X))).aligned(mirrored)
     np.testing.assert_allclose(aligned.coef, model.coef_[0], atol=1e-12)
     np.testing.assert_allclose(aligned.thresholds, model.thresholds_, atol=1e-12)
     assert aligned.correlation == pytest.approx(1)
@@ -136,10 +135,10 @@ def test_thresholds_match_by_the_class_above_them():
     y = np.abs(X[:, 0]) > 1
     model = short().fit(X, y)
     other = clone(model).fit(X + np.where(X > 0, 0.2, 0.0), y)
-    (aligned,) = Lines.of(model, X, np.ones(60)).beside(other)
+    (aligned,) = Lines.of(model, X, np.ones(60)).aligned(other)
     assert np.all(np.abs(aligned.thresholds - model.thresholds_) < 0.3)
     without = clone(model).fit(X, X[:, 0] > 1)  # one threshold: below it the first class
-    (aligned,) = Lines.of(model, X, np.ones(60)).beside(without)
+    (aligned,) = Lines.of(model, X, np.ones(60)).aligned(without)
     assert np.isnan(aligned.thresholds).tolist() == [True, False]
 
 
@@ -180,11 +179,11 @@ def test_only_a_single_line_may_change_its_features():
     one = AdditiveMELC(max_lines=1, features_per_line=1, full_lines="never", random_state=0).fit(X, y)
     several = AdditiveMELC(random_state=0).fit(X, y)
     alike = np.abs(np.corrcoef((X @ one.directions_.T).T, (X @ several.directions_.T).T)[0, 1:])
-    (aligned,) = Lines.of(one, X, np.ones(len(X))).beside(several)
+    (aligned,) = Lines.of(one, X, np.ones(len(X))).aligned(several)
     assert aligned.correlation == pytest.approx(alike.max())
     same = [line.features.tolist() == one.lines_[0].features.tolist() for line in several.lines_]
     assert not all(same)
-    assert [each is not None for each in Lines.of(several, X, np.ones(len(X))).beside(one)] == same
+    assert [each is not None for each in Lines.of(several, X, np.ones(len(X))).aligned(one)] == same
     found = bootstrap(one, X, y, n=20, random_state=0)
     assert found.line_shares.tolist() == [1]
     assert "\nweights\n" in found.summary()

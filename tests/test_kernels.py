@@ -7,7 +7,9 @@ from scipy.special import logsumexp
 import naive
 from melc import kernels, sums
 from melc.sums import Side
-from melc.sums.bins import Layout
+from melc.sums.bins import Bins, Layout
+from melc.sums.exact import sum_across, sum_within
+from melc.sums.moments import sum_bins
 
 
 def test_exponential_is_accurate_over_its_whole_range():
@@ -37,12 +39,11 @@ def test_cross_sum_and_its_derivatives(reach):
         x, y = np.sort(x), np.sort(y)
         t = x[:, None] - y[None, :]
         terms = np.where(np.abs(t) <= reach, a[:, None] * b * np.exp(-(t**2) / 1.4), 0)
-        dx, dy = np.empty(n), np.empty(m)
-        total, count = kernels.cross_sum(x, a, y, b, 0.7, 0.0, reach, dx, dy)
-        assert count == np.sum(np.abs(t) <= reach)
-        assert total == pytest.approx(terms.sum(), rel=1e-13)
-        np.testing.assert_allclose(dx, -np.sum(terms * t, axis=1) / 0.7, rtol=1e-11, atol=1e-13)
-        np.testing.assert_allclose(dy, np.sum(terms * t, axis=0) / 0.7, rtol=1e-11, atol=1e-13)
+        found, total = sum_across(Side(x, a), Side(y, b), 0.7, 0.0, reach), terms.sum()
+        assert found.n_exponentials == np.sum(np.abs(t) <= reach)
+        assert np.exp(found.log_value) == pytest.approx(total, rel=1e-13)
+        np.testing.assert_allclose(total * found.dx, -np.sum(terms * t, axis=1) / 0.7, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(total * found.dy, np.sum(terms * t, axis=0) / 0.7, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("reach", [np.inf, 1.5, 0.2, 0.0])
@@ -53,22 +54,19 @@ def test_self_sum_counts_every_pair_once(reach):
         x = np.sort(x)
         t = x[:, None] - x[None, :]
         terms = np.where(np.abs(t) <= reach, a[:, None] * a * np.exp(-(t**2) / 1.4), 0)
-        dx = np.empty(n)
-        total, count = kernels.self_sum(x, a, 0.7, reach, dx)
-        assert count == (np.sum(np.abs(t) <= reach) - n) / 2  # symmetric halves once, no diagonal
-        assert total == pytest.approx(terms.sum(), rel=1e-13)
-        np.testing.assert_allclose(dx, -2 * np.sum(terms * t, axis=1) / 0.7, rtol=1e-11, atol=1e-13)
+        found, total = sum_within(Side(x, a), 0.7, reach), terms.sum()
+        assert found.n_exponentials == (np.sum(np.abs(t) <= reach) - n) / 2  # symmetric halves once, no diagonal
+        assert np.exp(found.log_value) == pytest.approx(total, rel=1e-13)
+        np.testing.assert_allclose(total * found.dx, -2 * np.sum(terms * t, axis=1) / 0.7, rtol=1e-11, atol=1e-13)
 
 
 def test_an_infinite_reach_needs_no_order():
     rng = np.random.default_rng(3)
     (x, a), (y, b) = random_side(rng, 50), random_side(rng, 70)
-    total, count = kernels.cross_sum(x, a, y, b, 0.7, 0.0, np.inf, np.empty(50), np.empty(70))
-    assert count == 50 * 70
-    assert np.log(total) == pytest.approx(float(naive.log_sum(x, y, 0.7, a, b)), rel=1e-13)
-    within, count = kernels.self_sum(x, a, 0.7, np.inf, np.empty(50))
-    assert count == 50 * 49 / 2
-    assert np.log(within) == pytest.approx(float(naive.log_sum(x, x, 0.7, a, a)), rel=1e-13)
+    across, within = sum_across(Side(x, a), Side(y, b), 0.7, 0.0), sum_within(Side(x, a), 0.7)
+    assert (across.n_exponentials, within.n_exponentials) == (50 * 70, 50 * 49 / 2)
+    assert across.log_value == pytest.approx(float(naive.log_sum(x, y, 0.7, a, b)), rel=1e-13)
+    assert within.log_value == pytest.approx(float(naive.log_sum(x, x, 0.7, a, a)), rel=1e-13)
 
 
 def test_nearest_distance():
@@ -201,34 +199,6 @@ def test_products_with_a_stretch_of_rows(n_features):
         np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_features", [1, 3, 20, 100])
-def test_passes_do_what_their_parts_do(n_features):
-    """Blocks smaller than the stretch, and a stretch that begins within the rows."""
-    rng = np.random.default_rng(10)
-    n = 40_000 // n_features
-    X, v, codes = rng.normal(size=(n, n_features)), rng.normal(size=n_features), rng.integers(0, 2, n).astype(np.int8)
-    v /= np.linalg.norm(v)
-    weights, start, stop = rng.uniform(1, 2, n), 8, n - 3
-    mine = codes[start:stop], weights[start:stop], 1
-    layout = Layout(0.1, (0.25, 0.5), (-8, -5), (15, 9))  # too short for some
-    arguments = layout.arguments
-    z, expected_z = np.zeros(stop - start), np.zeros(stop - start)
-    moments, expected = np.zeros((layout.n_bins, kernels.ORDER)), np.zeros((layout.n_bins, kernels.ORDER))
-    outside = kernels.project_and_bin(X, v, start, z, *mine, *arguments, moments)
-    kernels.project_rows(X, v, start, stop, expected_z)
-    found = kernels.bin_points(expected_z, *mine, *arguments, expected, z, 0)
-    assert outside == found > 0
-    np.testing.assert_array_equal(z, expected_z)
-    np.testing.assert_array_equal(moments, expected)
-    table, w = rng.normal(size=(layout.n_bins, kernels.ORDER - 1)), np.empty(stop - start)
-    points = (z, *mine, *arguments, table)
-    gradient, pulled = np.zeros(n_features), np.zeros(n_features)
-    kernels.weigh_and_pull(X, start, *points, gradient)
-    kernels.weigh_points(*points, w)
-    kernels.pull_rows(X, w, start, stop, pulled)
-    np.testing.assert_array_equal(gradient, pulled)
-
-
 FORMS = {
     "rows": np.ascontiguousarray,
     "columns": np.asfortranarray,
@@ -292,12 +262,10 @@ def test_a_sum_over_bins_is_that_of_its_slow_twin(order, within, places):
         sides = [bins_of(z, w, width, order) for z, w in zip(points, weights, strict=True)]
         other = 0 if within else 1
         (x, *arrays_x), (y, *arrays_y) = sides[0], sides[other]
-
-        def computed(exponents, given=(*arrays_x, *arrays_y, within, width, variance)):
-            return kernels.sum_bins(*given, exponents, *naive.node_tables(order))
+        given = Bins(*arrays_x, width), Bins(*arrays_y, width), within, variance
 
         twin = naive.sum_bins(x, y, width, variance, order)
-        value, slope, error, exponent, *polynomials, count = computed(1e6)
+        value, slope, error, exponent, polynomials, count = sum_bins(*given, 1e6)
         assert count % order**2 == 0
         if twin.value <= 0:  # so wide are the bins: nothing can be said
             assert error == np.inf
@@ -311,12 +279,12 @@ def test_a_sum_over_bins_is_that_of_its_slow_twin(order, within, places):
         # The error covers what interpolation does, and what is left out.
         exact = np.exp(naive.log_sum(points[0], points[other], variance, weights[0], weights[other]) + exponent)
         for exponents in (2.0, 12.0, 1e6):
-            value, _, error, *_ = computed(exponents)
+            value, _, error, *_ = sum_bins(*given, exponents)
             assert abs(value - exact) <= error + 1e-13 * exact
 
 
 @pytest.mark.parametrize("within", [False, True])
 def test_a_sum_of_nothing_but_the_smallest_numbers_is_not_certified(within):
-    keys, moments = np.array([0]), np.full((1, 8), 5e-324)
-    value, _, error, *_ = kernels.sum_bins(keys, moments, keys, moments, within, 0.5, 1.0, 40.0, *naive.node_tables(8))
+    bins = Bins(np.array([0]), np.full((1, 8), 5e-324), 0.5)
+    value, _, error, *_ = sum_bins(bins, bins, within, 1.0, 40.0)
     assert (value, error) == (0.0, np.inf)

@@ -67,7 +67,7 @@ def test_a_step_of_the_wrong_curvature_leaves_the_oldest_pair_as_it_is():
     """Memory is full by then, and the next pair would have taken the place of the oldest."""
     f, start = ripples(6, 9), start_of(6, 9)
     before, climbing = (run(f, start, max_iter=n)[0] for n in (13, 14))
-    assert climbing.counts[ascent.REMEMBERED] == ascent.PAIRS
+    assert climbing.counts[ascent.KEPT] == ascent.PAIRS
     assert climbing.counts[ascent.NEXT] == before.counts[ascent.NEXT], "this step was to be rejected"
     np.testing.assert_array_equal(climbing.pairs, before.pairs)
     expected, *_ = naive.sphere_ascent(f, start, 1e-7, 0.0, 18)

@@ -11,7 +11,8 @@ from melc.data.memory import MemoryRows
 from melc.fit import validation
 from melc.fit.crossings import search_grid
 from melc.fit.density import Density, gauss_nodes
-from melc.objective.pairwise import ExactDivergence
+from melc.objective.pairwise import PairwiseDivergence
+from melc.sums import Exact
 from test_objective_moments import CHARACTERS, _draw
 
 
@@ -35,7 +36,11 @@ def grid(z, codes, weights=None, gamma=1.0, dtype=np.float64):
 
 
 def exact(z, codes, weights, gamma):
-    return ExactDivergence(MemoryRows(z[:, None].copy(), codes, weights), gamma).evaluate(np.ones(1)).divergence
+    return (
+        PairwiseDivergence(MemoryRows(z[:, None].copy(), codes, weights), gamma, Exact())
+        .evaluate(np.ones(1))
+        .divergence
+    )
 
 
 # ------------------------------------------------------------------------------------------------- its slow twin

@@ -8,7 +8,8 @@ from melc import MELC, AdditiveMELC
 from melc.data.memory import MemoryRows
 from melc.kernels import ORDER
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import ExactDivergence
+from melc.objective.pairwise import PairwiseDivergence
+from melc.sums import Exact
 from melc.sums.bins import Layout
 
 FORMS = {
@@ -48,7 +49,7 @@ def test_bins_on_every_form_of_rows(form, offset):
     if offset is not None and form != "csr":
         rows = rows.around(np.full(2, offset))
     v = np.array([0.6, -0.8])
-    exact = ExactDivergence(MemoryRows(shifted, codes, weights), 1.0).evaluate(v)
+    exact = PairwiseDivergence(MemoryRows(shifted, codes, weights), 1.0, Exact()).evaluate(v)
     assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), exact, 1e-6)
 
 
@@ -56,7 +57,9 @@ def test_bins_on_every_form_of_rows(form, offset):
 def test_bins_of_points_of_every_kind(kind):
     X, codes = few_rows(kind)
     rows, v = MemoryRows(X, codes), np.array([0.6, 0.8])
-    assert_same(MomentsDivergence(rows, 1.0, 1e-4).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-4)
+    assert_same(
+        MomentsDivergence(rows, 1.0, 1e-4).evaluate(v), PairwiseDivergence(rows, 1.0, Exact()).evaluate(v), 1e-4
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -79,10 +82,18 @@ def test_points_beyond_the_table(kind, weighted, monkeypatch):
     X, codes = few_rows(kind)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
-    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+    assert_same(
+        MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), PairwiseDivergence(rows, 1.0, Exact()).evaluate(v), 1e-6
+    )
 
 
-@pytest.mark.parametrize("of", [ExactDivergence, lambda rows, gamma: MomentsDivergence(rows, gamma, 1e-6)])
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda rows, gamma: PairwiseDivergence(rows, gamma, Exact()),
+        lambda rows, gamma: MomentsDivergence(rows, gamma, 1e-6),
+    ],
+)
 def test_directions_along_which_a_class_or_nothing_varies(of):
     X, codes = few_rows()
     for code in (0, 1):
@@ -102,13 +113,14 @@ def test_wide_and_narrow_classes():
     X, codes = few_rows()
     X[codes == 1] *= 300.0
     rows, v = MemoryRows(X, codes), np.array([1.0, 0.5])
-    assert_same(MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), ExactDivergence(rows, 1.0).evaluate(v), 1e-6)
+    assert_same(
+        MomentsDivergence(rows, 1.0, 1e-6).evaluate(v), PairwiseDivergence(rows, 1.0, Exact()).evaluate(v), 1e-6
+    )
 
 
 @pytest.mark.parametrize("method", ["moments", "exact", "discard", "bin"])
 @pytest.mark.parametrize("shrinkage", [None, 0.2])
-def test_a_fit_by_every_method(method, shrinkage, monkeypatch):
-    monkeypatch.setattr("melc.objective.penalised._FEW_ROWS", 0)
+def test_a_fit_by_every_method(method, shrinkage):
     X, codes = few_rows()
     X[:, 0] += 2 * codes
     model = MELC(

@@ -5,7 +5,8 @@ import pytest
 
 from melc.data.memory import MemoryRows
 from melc.objective.grid import GridRows
-from melc.objective.pairwise import ExactDivergence
+from melc.objective.pairwise import PairwiseDivergence
+from melc.sums import Exact
 
 
 def drawn(n=400, d=5, seed=0, weighted=False):
@@ -28,7 +29,7 @@ def directions(d, n=5):
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
 def test_value_and_gradient_are_near_the_exact_ones(gamma, weighted):
     X, codes, weights = drawn(weighted=weighted)
-    rows, exact = as_they_are(X, codes, weights), ExactDivergence(MemoryRows(X, codes, weights), gamma)
+    rows, exact = as_they_are(X, codes, weights), PairwiseDivergence(MemoryRows(X, codes, weights), gamma, Exact())
     for v in directions(5):
         value, gradient = rows.evaluate(v, gamma)
         expected = exact.evaluate(v)

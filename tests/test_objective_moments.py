@@ -17,8 +17,8 @@ from melc.data.sample import spread_samples
 from melc.fit.solvers import maximise
 from melc.objective import Objective
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import ExactDivergence
-from melc.sums import bins
+from melc.objective.pairwise import PairwiseDivergence
+from melc.sums import Exact, bins
 
 EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 SCALES = (1e-6, 1.0, 1e6)
@@ -199,7 +199,7 @@ def _rows_of_character(character, seed, n=300, n_features=4):
 def test_gradient_is_that_of_the_exact_divergence_to_the_order_of_eps(character):
     for seed in range(4):
         X, codes, weights, v = _rows_of_character(character, seed)
-        exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
+        exact = PairwiseDivergence(MemoryRows(X, codes, weights), 1.0, Exact()).evaluate(v)
         bandwidth = math.sqrt(min(naive.kernel_variances(X @ v, codes, 1.0, weights)))
         reach = np.abs(X - X.mean(axis=0)).max() / bandwidth
         rounding = 1e-13 * max(1, abs(exact.divergence)) * reach**2
@@ -213,7 +213,7 @@ def test_gradient_is_that_of_the_exact_divergence_to_the_order_of_eps(character)
 def test_features_far_from_zero_do_not_multiply_the_error(offset):
     X, codes, _, v = _rows_of_character("normal", 9, n=1000)
     near, far = (MomentsDivergence(MemoryRows(X + shift, codes), 1.0, 1e-3).evaluate(v) for shift in (0, offset))
-    exact = ExactDivergence(MemoryRows(X, codes), 1.0).evaluate(v)
+    exact = PairwiseDivergence(MemoryRows(X, codes), 1.0, Exact()).evaluate(v)
     error = np.abs(near.gradient - exact.gradient).max()
     assert np.abs(far.gradient - exact.gradient).max() <= 3 * error + 1e-15 * offset**2
 
@@ -234,7 +234,7 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, kind, 
     """Bins so wide that the computed function is not the divergence: the gradient must be its own."""
     X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
     divergence = MomentsDivergence(kind(X, codes, weights), 1.0, 0.3)
-    layout = divergence._guess(v, kernels.AS_THEY_ARE)
+    layout = divergence._guess(v, kernels.NO_SHRINKAGE)
     monkeypatch.setattr(divergence, "_guess", lambda v, shrunk: replace(layout, origin=float(v @ divergence._centre)))
     found = divergence.evaluate(v)
     h = 1e-6
@@ -245,7 +245,7 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, kind, 
     size = max(1, np.abs(found.gradient).max())
     np.testing.assert_allclose(found.gradient, differences, rtol=0, atol=3e-7 * size)
     if character in ("normal", "weighted"):
-        exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v).gradient
+        exact = PairwiseDivergence(MemoryRows(X, codes, weights), 1.0, Exact()).evaluate(v).gradient
         assert np.abs(found.gradient - exact).max() > 1e-5 * size  # so the test above could fail
 
 
@@ -319,7 +319,7 @@ def test_a_sample_that_misleads_of_bandwidths_and_of_the_gap_is_made_good(monkey
     v = np.array([1.0, 0.3, 0.2])
     found = MomentsDivergence(MemoryRows(X, codes, weights), 1.0, 1e-6).evaluate(v)
     assert [name for name, *_ in passes] == ["bin", "bin", "bin_at_rims", "pull_back_binned"]
-    exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
+    exact = PairwiseDivergence(MemoryRows(X, codes, weights), 1.0, Exact()).evaluate(v)
     assert found.divergence == pytest.approx(exact.divergence, abs=1e-6)
     size = np.abs(exact.gradient).max()
     np.testing.assert_allclose(found.gradient, exact.gradient, rtol=0, atol=1e-6 * size)
@@ -348,8 +348,8 @@ def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, mon
 
 def _recording(monkeypatch):
     """What every evaluation found."""
-    seen, original = [], MomentsDivergence._look
-    monkeypatch.setattr(MomentsDivergence, "_look", lambda *given: seen.append(original(*given)) or seen[-1])
+    seen, original = [], MomentsDivergence._sums_along
+    monkeypatch.setattr(MomentsDivergence, "_sums_along", lambda *given: seen.append(original(*given)) or seen[-1])
     return seen
 
 
@@ -382,7 +382,7 @@ def test_outliers_a_million_bandwidths_away_cost_a_bin_each(monkeypatch):
     assert layout.n_bins <= 2 * bins._MOST_BINS
     assert 0 < len(outside) <= 5  # the others have their table
     assert all(len(merged.bins.keys) < 3000 for merged in sums.within + sums.across)
-    exact = ExactDivergence(MemoryRows(X, codes, weights), 1.0).evaluate(v)
+    exact = PairwiseDivergence(MemoryRows(X, codes, weights), 1.0, Exact()).evaluate(v)
     assert abs(found.divergence - exact.divergence) <= 1e-6
 
 
@@ -428,7 +428,7 @@ def test_a_class_that_is_constant_as_far_as_its_sample_shows(kind):
     codes = np.tile(np.array([0, 1], dtype=np.int8), 3000)
     z = np.where(codes == 1, 10 + rng.normal(size=6000), 0.0)
     z[rng.choice(np.flatnonzero(codes == 0)[1:-1], 5, replace=False)] = -5.0
-    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1))
+    exact = PairwiseDivergence(MemoryRows(z[:, None].copy(), codes), 1.0, Exact()).evaluate(np.ones(1))
     found = MomentsDivergence(kind(z[:, None].copy(), codes), 1.0, 1e-6).evaluate(np.ones(1))
     assert abs(found.divergence - exact.divergence) <= 1e-6
 
@@ -449,7 +449,7 @@ def test_rows_that_differ_by_little_more_than_the_rounding_of_their_mean(offset)
     rng = np.random.default_rng(1)
     codes = np.repeat([0, 1], 3000).astype(np.int8)
     z = offset * (1 + 1e-13 * np.round(rng.normal(size=6000) + codes, 1))
-    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1)).divergence
+    exact = PairwiseDivergence(MemoryRows(z[:, None].copy(), codes), 1.0, Exact()).evaluate(np.ones(1)).divergence
     found = _evaluate(z, codes, None, 1.0, 1e-6)
     assert abs(found.divergence - exact) <= 1e-6 + 1e-9 * abs(exact)
 
@@ -461,7 +461,7 @@ def test_a_sample_in_which_nothing_varies_though_something_does(few):
     seen = {i for X, _ in spread_samples(MemoryRows(np.arange(6000.0)[:, None], codes), 1024) for i in X[:, 0]}
     unseen = np.array([i for i in range(6000) if i not in seen])
     z[unseen[:few]] += np.linspace(1, 2, few)
-    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes), 1.0).evaluate(np.ones(1)).divergence
+    exact = PairwiseDivergence(MemoryRows(z[:, None].copy(), codes), 1.0, Exact()).evaluate(np.ones(1)).divergence
     assert _evaluate(z, codes, None, 1.0, 1e-6).divergence == pytest.approx(exact, abs=1e-6)
 
 
@@ -473,7 +473,9 @@ def test_an_outlier_beyond_all_numbers_of_narrow_bins(kind):
     z = rng.normal(size=6000) + 1e6 * codes
     z[2998], weights = -1e12, np.ones(6000)  # no row of the sample
     weights[2998] = 1e-27
-    exact = ExactDivergence(MemoryRows(z[:, None].copy(), codes, weights), 1.0).evaluate(np.ones(1)).divergence
+    exact = (
+        PairwiseDivergence(MemoryRows(z[:, None].copy(), codes, weights), 1.0, Exact()).evaluate(np.ones(1)).divergence
+    )
     found = MomentsDivergence(kind(z[:, None].copy(), codes, weights), 1.0, 1e-6).evaluate(np.ones(1))
     assert abs(found.divergence - exact) <= found.error + _rounding(z, codes, weights, 1.0, exact)
 
@@ -486,7 +488,7 @@ def test_a_feature_that_is_the_class_itself():
     X = np.column_stack([rng.normal(size=2000), codes])
     for slant in (1e-3, 1e-6, 1e-9, 0.0):
         v = np.array([slant, 1.0])
-        exact = ExactDivergence(MemoryRows(X, codes), 1.0).evaluate(v)
+        exact = PairwiseDivergence(MemoryRows(X, codes), 1.0, Exact()).evaluate(v)
         for kind in KINDS:
             found = MomentsDivergence(kind(X, codes), 1.0, 1e-6).evaluate(v)
             assert found.divergence == pytest.approx(exact.divergence, rel=1e-9)

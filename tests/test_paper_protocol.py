@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from melc.paper import datasets, protocol
-from melc.paper.folds import split, starts
 from melc.paper.protocol import FULL, QUICK, BaselineCell, MelcCell, cells
 from melc.paper.records import key
+from melc.paper.solve import split, starts
 from paper_cases import TINY
 
 

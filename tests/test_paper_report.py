@@ -94,7 +94,6 @@ def test_figure_2_has_twenty_panels_for_ten_data_sets():
     titles = [axis.get_title() for axis in drawn.axes if axis.get_title()]
     assert len(titles) == 20
     assert sum("sort and discard" in title for title in titles) == 10
-    figures._pyplot().close(drawn)
 
 
 # ----------------------------------------------------------------------------------------- in a browser

@@ -5,9 +5,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from melc.paper.folds import split
 from melc.paper.protocol import BASELINES, BaselineCell, MelcCell
-from melc.paper.solve import solve
+from melc.paper.solve import solve, split
 
 CELL = MelcCell("heart", 1, 5, 0, "lbfgs", "exact", 1.0, None, 2, 200, 1e-5)
 

@@ -159,7 +159,11 @@ class TestIntervals:
     def test_without_a_choice_all_lines_are_panels(self, lines):
         found = bootstrap(lines, X, SPECIES, n=20, random_state=0)
         shown = IntervalsDisplay.from_bootstrap(found, title="all lines")
-        assert [ax.get_title() for ax in shown.axes_] == [f"line {k + 1}" for k in range(len(lines.lines_))]
+        owners = [line.class_index for line in lines.lines_]
+        headings = [f"line {k} ({owner} against the rest)" for k, owner in enumerate(owners, start=1)]
+        assert [ax.get_title() for ax in shown.axes_] == headings
+        heads = [text for text in found.summary().splitlines() if text.startswith("line ")]
+        assert [head.rpartition(",")[0] for head in heads] == [each.replace("(", "(class ") for each in headings]
         for k, display in enumerate(shown.displays):
             np.testing.assert_array_equal(display.weights, IntervalsDisplay.from_bootstrap(found, line=k + 1).weights)
             plt.close()

@@ -19,8 +19,7 @@ from melc import MELC, AdditiveMELC, cauchy_schwarz_divergence
 from melc.export import export_text
 from melc.model.curve import Curve
 from melc.report import Report, report_html, show_report, write_report
-from melc.report.answers import answers_of
-from melc.report.contents import _places
+from melc.report.contents import answers_of
 from melc.report.counts import axes_of, counted, on_axes
 from melc.report.features import lines_of
 from melc.report.fields import MOST_FIELDS
@@ -143,7 +142,7 @@ def test_intervals_come_from_resamples_and_the_page_says_so(additive):
 def test_the_counts_are_those_of_numpy(additive, n_classes):
     about = subject(additive, n_classes)
     z = on_axes(about.model, about.X)
-    for axis, column in zip(counted(about, _places(about)), z.T, strict=True):
+    for axis, column in zip(counted(about), z.T, strict=True):
         edges, counts = axis["edges"], np.array(axis["counts"])
         side = about.codes == (1 if n_classes == 2 else axis["class_index"])
         assert np.all(np.diff(edges) > 0)
@@ -167,7 +166,7 @@ def test_thresholds_of_an_axis_divide_the_rows_as_predict_does(additive, max_lin
 def test_an_axis_has_the_log_odds_at_its_edges(additive, n_classes):
     about = subject(additive, n_classes)
     odds = about.model.decision_function(about.X).reshape(len(about.codes), -1)
-    for axis, z, expected in zip(counted(about, _places(about)), on_axes(about.model, about.X).T, odds.T, strict=True):
+    for axis, z, expected in zip(counted(about), on_axes(about.model, about.X).T, odds.T, strict=True):
         inside = (z >= axis["edges"][0]) & (z <= axis["edges"][-1])
         between = np.interp(z[inside], axis["edges"], axis["log_odds"])
         np.testing.assert_allclose(between, expected[inside], atol=0.1)
@@ -381,8 +380,8 @@ def test_arrays_are_stored_once_and_to_the_last_bit():
     values = np.random.default_rng(0).normal(size=50)
     stored = json.loads(page_json({"a": values, "b": [values.copy(), np.full(30, 0.1)], "c": 1.5}))
     assert stored["data"] == {"a": {"$": 0}, "b": [{"$": 0}, {"$": 1}], "c": 1.5}
-    assert stored["arrays"][1] == [0.1, 30]
-    assert np.frombuffer(base64.b64decode(stored["arrays"][0]), "<f8").tolist() == values.tolist()
+    arrays = [np.frombuffer(base64.b64decode(each), "<f8").tolist() for each in stored["arrays"]]
+    assert arrays == [values.tolist(), [0.1] * 30]
     packed = with_arrays({"long": values.tolist(), "short": [1.0], "whole": list(range(50))})
     assert isinstance(packed["long"], np.ndarray)
     assert (packed["short"], packed["whole"]) == ([1.0], list(range(50)))

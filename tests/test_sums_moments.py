@@ -11,7 +11,7 @@ import naive
 from melc import bounds, information_potential, kernels
 from melc.sums import SUMS, Exact, Moments, Side
 from melc.sums.bins import Bins
-from melc.sums.moments import sum_across, sum_within
+from melc.sums.moments import sum_across, sum_bins, sum_within
 
 ORDERS = (6, kernels.ORDER)  # the formulas hold for any number of moments
 EPS = (1e-3, 1e-5, 1e-7, 1e-9)
@@ -119,17 +119,7 @@ def test_sums_are_those_of_the_interpolated_kernel(order):
     charges = naive.moment_sum(x, a, y, b, width, variance, order)
     least = int(kernels.nearest_distance(bins_x.keys, bins_y.keys))
     assert least <= 1  # no exponent is taken out
-    value, _, error, log_factor, *_ = kernels.sum_bins(
-        bins_x.keys,
-        bins_x.moments,
-        bins_y.keys,
-        bins_y.moments,
-        False,
-        width,
-        variance,
-        40.0,
-        *naive.node_tables(order),
-    )
+    value, _, error, log_factor, *_ = sum_bins(bins_x, bins_y, False, variance, 40.0)
     assert log_factor == 0
     assert value == pytest.approx(charges, rel=1e-12)
     exact = math.exp(naive.log_sum(x, y, variance, a, b))

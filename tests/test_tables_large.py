@@ -54,7 +54,7 @@ def stored_and_read(path, roles, standardize=False, kind=MELC, **options):
     source = Source(str(path), **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*holds dates")
-        with open_problem(source, roles, easy_bytes=0) as (problem, target):
+        with open_problem(source, roles, max_bytes=0) as (problem, target):
             assert isinstance(problem, StoredProblem)
             stored = fit_table(problem, target, small_model(kind), standardize=standardize)
         problem, target = problem_of(read_table(source), roles)
@@ -145,7 +145,7 @@ class TestSameModels:
         )
 
     def test_small_files_of_many_categories_are_encoded_into_a_file(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(large_module, "EASY_FEATURE_BYTES", 100_000)
+        monkeypatch.setattr(large_module, "MAX_FEATURE_BYTES_IN_MEMORY", 100_000)
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"size": rng.normal(size=900), "town": [f"t{k}" for k in rng.integers(0, 200, 900)]})
         frame["outcome"] = np.where(np.abs(frame["size"]) < 0.7, "well", "ill")
@@ -158,7 +158,7 @@ class TestSameModels:
     def test_a_feature_may_be_named_like_a_class(self, tmp_path):
         y = np.repeat(["a", "b"], 50)
         pd.DataFrame({"class 99": 1.0 * (y == "a"), "y": y}).to_csv(tmp_path / "t.csv", index=False)
-        with open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), easy_bytes=0) as (problem, target):
+        with open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as (problem, target):
             with pytest.warns(UserWarning, match="rests on feature 'class 99'"):
                 fit_table(problem, target, MELC(n_init=1))
             with pytest.raises(ValueError, match=r"the 2 labels \['a', 'b'\]"):
@@ -185,10 +185,10 @@ class TestRefusals:
         for name, value in change.items():
             frame.loc[2500, name] = value
         frame.to_csv(tmp_path / "t.csv", index=False)
-        for easy_bytes in (0, 2**30):
+        for max_bytes in (0, 2**30):
             with (
                 pytest.raises(TableError, match=message),
-                open_problem(Source(str(tmp_path / "t.csv")), roles, easy_bytes) as (problem, _),
+                open_problem(Source(str(tmp_path / "t.csv")), roles, max_bytes) as (problem, _),
             ):
                 problem.encoded  # noqa: B018  # learned when it is first needed
 
@@ -198,7 +198,7 @@ class TestRefusals:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         patients().drop(columns="id").to_csv(tmp_path / name, index=False)
-        monkeypatch.setattr("melc.tables.large._fits_easily", lambda problem: False)
+        monkeypatch.setattr("melc.tables.large._fits_in_memory", lambda problem: False)
         monkeypatch.setattr("shutil.copyfileobj" if name.endswith("gz") else "melc.tables.large._Rows.write", refuse)
         done = call("fit", tmp_path / name, "-t", "outcome", "-o", tmp_path / "model.json")
         folder = tempfile.gettempdir()
@@ -213,7 +213,7 @@ class TestRefusals:
         for name, message in {"one.csv": "one class only: 'a'", "none.csv": "no rows"}.items():
             with (
                 pytest.raises(TableError, match=message),
-                open_problem(Source(str(tmp_path / name)), Roles("y"), easy_bytes=0),
+                open_problem(Source(str(tmp_path / name)), Roles("y"), max_bytes=0),
             ):
                 pytest.fail("must not be opened")
 
@@ -225,14 +225,14 @@ class TestRefusals:
         frame.loc[40] = [0.5, 0.1, "maybe"]
         frame.to_csv(tmp_path / "t.csv", index=False)
         with (
-            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), easy_bytes=0) as (problem, target),
+            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as (problem, target),
             pytest.raises(ValueError, match="Class 'maybe' has 1 row"),
         ):
             fit_table(problem, target, MELC(n_init=1, random_state=0))
         frame.loc[41] = [0.5, 0.2, "maybe"]
         frame.to_csv(tmp_path / "t.csv", index=False)
         with (
-            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), easy_bytes=0) as (problem, target),
+            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as (problem, target),
             pytest.warns(UserWarning, match="Class '(no|yes|maybe)' against the rest: .*'dull'"),
         ):
             fit_table(problem, target, MELC(n_init=1, selection="divergence", random_state=0))
@@ -241,7 +241,7 @@ class TestRefusals:
 class TestCommands:
     def test_fit_and_evaluate_use_a_sample_of_large_files(self, tmp_path, monkeypatch):
         monkeypatch.setattr(large_module.open_problem.__wrapped__, "__defaults__", (0,))
-        monkeypatch.setattr("melc.cli.fitting._MOST_CROSS_VALIDATED", 500)
+        monkeypatch.setattr("melc.cli.fitting._MAX_ROWS_CROSS_VALIDATED", 500)
         patients(2000).to_csv(tmp_path / "p.csv", index=False)
         columns = ["-t", "outcome", "--drop", "id", "--n-init", 1]
         done = call("fit", tmp_path / "p.csv", *columns, "--json", "-o", tmp_path / "m")
@@ -282,7 +282,7 @@ class TestCommands:
     def test_standard_input_and_pipes(self, tmp_path, monkeypatch):
         content = gzip.compress(mixed().drop(columns=["visit", "w"]).to_csv(index=False).encode())
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with open_problem(Source("-"), Roles("outcome"), easy_bytes=0) as (problem, _):
+        with open_problem(Source("-"), Roles("outcome"), max_bytes=0) as (problem, _):
             assert problem.X.shape == (3000, 3)
 
     def test_sample_keeps_shares_and_small_classes(self):

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
-from melc.base import GAMMAS, N_JOBS, LineClassifier, as_it_was_if_refused, parts_of
+from melc.base import GAMMAS, N_JOBS, LineClassifier, parts_of, restored_on_error
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
@@ -145,7 +145,7 @@ class AdditiveMELC(LineClassifier):
         self : AdditiveMELC
             Fitted estimator.
         """
-        with as_it_was_if_refused(self):
+        with restored_on_error(self):
             rows, classes, totals = labelled_rows(self, X, y, sample_weight)
             intercepts = np.asarray(log_prior_ratios(self.priors, classes, totals))
             parts = parts_of(rows, len(classes))

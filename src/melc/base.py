@@ -19,7 +19,7 @@ from melc._sklearn import (
     n_threads_for,
 )
 from melc.arrays import Floats
-from melc.data.dask.door import lazy_on_dask
+from melc.data.dask.collections import lazy_on_dask
 from melc.data.products import project_on
 from melc.data.source import Rows
 from melc.fit.coordinates import UnitsError
@@ -28,7 +28,7 @@ from melc.model.line import Line, log_odds_of
 
 # Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
 GAMMAS = 1e-15, 1e15
-# What ``n_jobs`` may be: zero threads are none.
+# What ``n_jobs`` may be: any integer but zero, or None.
 N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 _ABOVE_HALF = float(np.nextafter(0.5, 1))
@@ -159,8 +159,8 @@ def probabilities(odds: Floats) -> Floats:
 
 
 @contextlib.contextmanager
-def as_it_was_if_refused(model: Any) -> Iterator[None]:
-    """Restore the fitted attributes of the model if the block raises an error or is interrupted; name the feature."""
+def restored_on_error(model: Any) -> Iterator[None]:
+    """Restore the fitted attributes of the model if the block raises an error; name the feature in a UnitsError."""
     before = {name: value for name, value in vars(model).items() if name.endswith("_")}
     try:
         yield

@@ -1,7 +1,7 @@
-"""The classifier: validate, assemble, store. The formulas are in the packages that it calls."""
+"""The classifier :class:`MELC`: checks the data, learns the directions, and stores the result."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,19 +12,19 @@ from sklearn.utils import check_random_state
 
 from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
-from melc.base import GAMMAS, N_JOBS, LineClassifier, as_it_was_if_refused, checked_projections, parts_of
-from melc.data.dask.door import lazy_on_dask
+from melc.base import GAMMAS, N_JOBS, LineClassifier, checked_projections, parts_of, restored_on_error
+from melc.data.dask.collections import lazy_on_dask
 from melc.fit.advice import warn_of
 from melc.fit.intake import labelled_rows
+from melc.fit.problem import Settings
 from melc.fit.progress import Progress
-from melc.fit.projection import Projection, Settings, learn_projections
-from melc.fit.run import Result
-from melc.fit.solvers import SOLVERS
+from melc.fit.projection import Projection, learn_projections
+from melc.fit.solvers import SOLVERS, Result
 from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
 from melc.objective import METHODS
 
-# Most starts and iterations: far more than any search needs. Memory is set aside for each.
+# Largest number of starts and of iterations, far more than any search needs. Memory is allocated for each.
 _MOST = 1_000_000
 
 
@@ -62,10 +62,11 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         For "discard" and "bin" it is the paper's absolute error on each information potential, for standardised
         features. "exact" ignores it.
     solver : {"lbfgs", "cg", "sphere"}, default="lbfgs"
-        "lbfgs": L-BFGS. With method "moments" on dense rows, the starts are searched along the unit sphere on a smooth
-        approximation of the divergence, and the best is polished with certified sums; otherwise it is SciPy's L-BFGS-B
-        on the penalised objective. "cg": conjugate gradients on the penalised objective. "sphere": gradient ascent on
-        the unit sphere.
+        "lbfgs": one of two algorithms, which ``result_.algorithm`` names. With method "moments", dense rows, up to
+        2,000 features and no shrinkage it is L-BFGS along the unit sphere, on a smooth approximation of the divergence;
+        the best run is polished with certified sums. Otherwise, and where that approximation is not good enough, it is
+        SciPy's L-BFGS-B on the penalised objective. "cg": SciPy's conjugate gradients on the penalised objective.
+        "sphere": gradient ascent on the unit sphere.
     n_init : int, default=10
         Number of starting directions, up to 1,000,000. The first is the linear discriminant, the others are random.
     max_iter : int, default=200
@@ -130,9 +131,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
         Number of iterations of the best run. With more than two classes, the maximum over the classes.
-    result_ : melc.fit.run.Result, or list of Result
-        The best run: its iterations, evaluations, exponentials, and why it ended.
-    results_ : list of melc.fit.run.Result, or list of lists
+    result_ : melc.fit.solvers.Result, or list of Result
+        The best run: the algorithm that made it, its iterations, evaluations and exponentials, and why it ended.
+    results_ : list of melc.fit.solvers.Result, or list of lists
         All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run that
         did not win is that of the search, which is accurate to about 1e-4.
     feature_mean_ : ndarray of shape (n_features,)
@@ -240,35 +241,31 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         self : MELC
             Fitted estimator.
         """
-        with as_it_was_if_refused(self):
+        with restored_on_error(self):
             given = X, y, sample_weight
             rows, classes, totals = labelled_rows(self, *given)
             intercepts = np.asarray(log_prior_ratios(self.priors, classes, totals))
             known = self._known_directions(classes, rows.n_features)
             n_runs = len(intercepts) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
-            parts, rng, settings = parts_of(rows, len(classes)), check_random_state(self.random_state), self._settings()
+            parts, rng = parts_of(rows, len(classes)), check_random_state(self.random_state)
+            settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
             if self.gamma == "auto":
                 settings = replace(settings, gamma=choose_gamma(parts, settings, rng))
-            self.gamma_ = settings.gamma
-            heard = _listener(progress, classes, intercepts, settings.gamma)
-            self._store(classes, intercepts, learn_projections(parts, settings, intercepts, rng, known, heard))
+            several = len(parts) > 1
+
+            def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
+                def so_far() -> dict[str, Any]:
+                    return _fitted_attributes(classes, intercepts, settings, [projection()])
+
+                return progress.run_ended(run, None if several else so_far)
+
+            found = learn_projections(parts, settings, intercepts, rng, known, run_ended)
+            self.__dict__.update(_fitted_attributes(classes, intercepts, settings, found))
+            for label, projection in zip(classes.tolist(), found, strict=False):
+                warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
             progress.fit_ended()
         return self
-
-    def _settings(self) -> Settings:
-        return Settings(
-            gamma=1.0 if isinstance(self.gamma, str) else self.gamma,
-            method=self.method,
-            eps=self.eps,
-            solver=self.solver,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            shrinkage=self.shrinkage,
-            selection=self.selection,
-            bandwidth=self.bandwidth,
-        )
 
     def _known_directions(self, classes: NDArray[Any], n_features: int) -> Floats | None:
         """Return ``coef_`` of the last fit if ``warm_start`` asks for it, otherwise None."""
@@ -281,14 +278,6 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
                 f"{n_features} features. Fit the same classes and features, or set warm_start=False."
             )
         return self.coef_
-
-    def _store(self, classes: NDArray[Any], intercepts: Floats, projections: list[Projection]) -> None:
-        """Set the fitted attributes and give warnings. Of the training rows only their summary is stored."""
-        for name, value in _fitted_attributes(classes, intercepts, projections).items():
-            setattr(self, name, value)
-        several = len(projections) > 1
-        for label, projection in zip(classes.tolist(), projections, strict=False):
-            warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
 
     @property
     def coef_(self) -> Floats:
@@ -318,22 +307,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         return checked_projections(self, X)
 
 
-def _listener(progress: Progress, classes: NDArray[Any], intercepts: Floats, gamma: float) -> Callable[..., bool]:
-    """Return a callback that reports each run to ``progress``.
-
-    With a single projection, it also offers the fitted attributes of the best run so far.
-    """
-
-    def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
-        def attributes() -> dict[str, Any]:
-            return _fitted_attributes(classes, intercepts, [projection()]) | {"gamma_": gamma}
-
-        return progress.run_ended(run, attributes if len(intercepts) == 1 else None)
-
-    return run_ended
-
-
-def _fitted_attributes(classes: NDArray[Any], intercepts: Floats, projections: list[Projection]) -> dict[str, Any]:
+def _fitted_attributes(
+    classes: NDArray[Any], intercepts: Floats, settings: Settings, projections: list[Projection]
+) -> dict[str, Any]:
     """Return the fitted attributes by name."""
     several, first = len(projections) > 1, projections[0]
     return {
@@ -343,6 +319,7 @@ def _fitted_attributes(classes: NDArray[Any], intercepts: Floats, projections: l
         "divergence_": np.array([p.best.divergence for p in projections]) if several else first.best.divergence,
         "result_": [p.best for p in projections] if several else first.best,
         "results_": [p.runs for p in projections] if several else first.runs,
+        "gamma_": settings.gamma,
         "feature_mean_": first.mean,
         "feature_spread_": first.spread,
         "n_iter_": max(1, *(p.best.n_iter for p in projections)),

@@ -218,7 +218,7 @@ def _direction(v: Any, n_features: int) -> Floats:
             f"v has shape {direction.shape}, but X has {n_features} features: pass one number for each feature."
         )
     if not np.all(np.isfinite(direction)) or not np.any(direction):
-        raise ValueError(f"v={direction!r} is no direction: its components must be finite and not all zero.")
+        raise ValueError(f"v={direction!r} must be a nonzero finite vector.")
     return direction
 
 
@@ -244,7 +244,7 @@ def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     # Some rows tell it well enough: squares have room for a factor of 1e100 and more.
     with np.errstate(over="ignore", invalid="ignore"):
         size = float(np.max(np.abs(_some(rows) @ direction)))
-    scaled = SUMS[method].default_eps is not None
+    scaled = SUMS[method].scale_free
     largest = _LARGEST_SCALED if scaled else _LARGEST_UNSCALED
     if not (size == 0 or 1 / largest <= size <= largest):
         raise ValueError(

@@ -1,13 +1,14 @@
 """The commands of ``melc``. Each consists of a few calls of the library."""
 
 from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from melc import __version__
-from melc.cli.builtin import datasets, demo, reproduce
 from melc.cli.console import Reporter, guarded
 from melc.cli.files import (
     check_output,
@@ -26,42 +27,32 @@ from melc.cli.fitting import (
     n_steps,
     unfitted_model,
 )
-from melc.cli.formats import AS_TEXT, FORMATS, Details, RuleFormat, explained
 from melc.cli.options import (
     STANDARD_OUTPUT,
     AsJson,
-    Bandwidth,
+    CsvOptions,
     Data,
     Debug,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
     Force,
-    Format,
-    Gamma,
-    Impute,
-    Lines,
-    MaxIter,
-    MaxRows,
-    MissingValues,
     ModelFile,
-    Positive,
-    Priors,
+    ModelOptions,
     Quiet,
-    Resamples,
+    RoleOptions,
     Seed,
-    Selection,
-    Shrinkage,
-    Standardize,
-    Starts,
-    SumMethod,
-    TableFormat,
+    TableOptions,
     Target,
-    Tolerance,
-    Weights,
 )
-from melc.cli.printing import print_fit, print_score, print_scores
+from melc.cli.printing import print_datasets, print_fit, print_score, print_scores
+
+
+class RuleFormat(StrEnum):
+    """Formats in which ``melc explain`` writes the rule of a model."""
+
+    text = "text"
+    json = "json"
+    sql = "sql"
+    onnx = "onnx"
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -84,31 +75,16 @@ def version(
 @app.command()
 @guarded
 def fit(
+    *,
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
-    target: Target = None,
-    lines: Lines = None,
-    gamma: Gamma = None,
-    selection: Selection = None,
-    bandwidth: Bandwidth = None,
-    shrinkage: Shrinkage = None,
-    method: SumMethod = None,
-    n_init: Starts = None,
-    max_iter: MaxIter = None,
-    tol: Tolerance = None,
-    priors: Priors = None,
-    drop: Drop = None,
-    weights: Weights = None,
-    positive: Positive = None,
-    standardize: Standardize = False,
-    impute: Impute = None,
+    columns: RoleOptions,
+    fitting: ModelOptions,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Standardise the features; seldom needed, since units do not matter.")
+    ] = False,
     cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Cross-validate with five folds.")] = True,
-    seed: Seed = 0,
-    format: Format = TableFormat.auto,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = ".",
-    na_values: MissingValues = None,
+    reading: TableOptions,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -122,8 +98,8 @@ def fit(
 
     Example: [bold]melc fit patients.csv --target outcome --lines 8 -o model.json[/bold]
     """
-    from melc.fit.progress import counting_runs
-    from melc.tables.fit import Roles, fit_table
+    from melc.fit.progress import compiling_note, counting_runs
+    from melc.tables.fit import fit_table
     from melc.tables.large import open_problem
     from melc.tables.summary import fit_summary
 
@@ -131,22 +107,20 @@ def fit(
     check_output(output, force)
     if is_standard_output(output) and as_json:
         raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
-    search = {"method": method, "n_init": n_init, "max_iter": max_iter, "tol": tol, "shrinkage": shrinkage}
-    choices = {"gamma": gamma, "selection": selection, "bandwidth": bandwidth, "priors": priors}
-    model = unfitted_model(lines, seed, **search, **choices)
-    source = table_source(data, format, delimiter, encoding, decimal, na_values)
-    roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
+    model = unfitted_model(**asdict(fitting))
+    source = table_source(data, reading)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
-            problem, name = stack.enter_context(open_problem(source, roles))
+            problem, name = stack.enter_context(open_problem(source, columns.roles()))
         n_rows, n_classes = sum(problem.class_counts.values()), len(problem.class_counts)
+        doing = f"fitting {n_rows} rows" + (f" ({note})" if (note := compiling_note()) else "")
         with (
-            report.progress(f"fitting {n_rows} rows", n_steps(model, n_classes)) as step,
+            report.progress(doing, n_steps(model, n_classes)) as step,
             report.warnings_as_notes(),
             counting_runs(model, step),
         ):
             fitted = fit_table(problem, name, model, standardize=standardize)
-        accuracy = cross_validated_accuracy(problem, model, seed, report) if cv else None
+        accuracy = cross_validated_accuracy(problem, model, fitting.seed, report) if cv else None
         summary = fit_summary(fitted, problem, accuracy)
     write_text(output, fitted.to_json())
     print_fit(summary, output, as_json, quiet)
@@ -155,6 +129,7 @@ def fit(
 @app.command()
 @guarded
 def predict(
+    *,
     model: ModelFile,
     data: Data,
     output: Annotated[
@@ -163,11 +138,7 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
     keep: Annotated[list[str] | None, typer.Option(help="Column of DATA to carry through; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON: a list with one object per row.")] = False,
-    format: Format = TableFormat.auto,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = ".",
-    na_values: MissingValues = None,
+    reading: TableOptions,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -178,28 +149,28 @@ def predict(
 
     Example: [bold]melc predict model.json new.csv --keep id --proba -o predictions.csv[/bold]
     """
-    from melc.tables.predictions import Wanted, write_predictions
+    from melc.tables.apply import write_predictions
 
     report = Reporter(quiet)
     fitted = load_model(model)
     check_output(output, force)
-    source = table_source(data, format, delimiter, encoding, decimal, na_values)
-    wanted = Wanted(proba, tuple(keep or ()), as_json)
+    source = table_source(data, reading)
     with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
-        unseen = write_predictions(fitted, source, wanted, stream)
+        unseen = write_predictions(fitted, source, stream, proba=proba, keep=tuple(keep or ()), as_json=as_json)
     report.note_unseen(unseen)
 
 
 @app.command()
 @guarded
 def explain(
+    *,
     model: ModelFile,
     data: Annotated[
         str | None,
         typer.Argument(help="Table whose first rows are explained instead of the rule; - is standard input."),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Number of rows of DATA that are explained.")] = 5,
-    format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = AS_TEXT,
+    format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = RuleFormat.text,
     digits: Annotated[int, typer.Option(min=1, help="Significant digits in the text; 17 shows numbers in full.")] = 5,
     odds: Annotated[
         bool,
@@ -211,10 +182,7 @@ def explain(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
     ] = STANDARD_OUTPUT,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = ".",
-    na_values: MissingValues = None,
+    reading: CsvOptions,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -229,19 +197,27 @@ def explain(
     fitted = load_model(model)
     check_output(output, force)
     if data is not None:
-        source = table_source(data, TableFormat.auto, delimiter, encoding, decimal, na_values)
-        write_text(output, explained(fitted, source, rows, format))
-        return
-    content = FORMATS[format.value](fitted, Details(digits, odds, table))
-    if isinstance(content, bytes):
-        write_binary(output, content, "ONNX")
+        from melc.tables.apply import explained_rows
+
+        if format != RuleFormat.text:
+            raise ValueError(f"Rows are explained as text: leave out --format {format.value} or the table {data!r}.")
+        write_text(output, explained_rows(fitted, table_source(data, reading), rows))
+    elif format == RuleFormat.onnx:
+        from melc.export.onnx_graph import to_onnx
+
+        write_binary(output, to_onnx(fitted.model).SerializeToString(), "ONNX")
+    elif format == RuleFormat.json:
+        write_text(output, fitted.to_json(indent=2))
+    elif format == RuleFormat.sql:
+        write_text(output, fitted.to_sql(table, odds=odds))
     else:
-        write_text(output, content)
+        write_text(output, fitted.to_text(digits=digits, odds=odds))
 
 
 @app.command()
 @guarded
 def plot(
+    *,
     model: ModelFile,
     output: Annotated[
         Path,
@@ -254,11 +230,7 @@ def plot(
         typer.Argument(help="Rows to show along the lines, by class if the table has the target column."),
     ] = None,
     label: Annotated[str | None, typer.Option("--class", help="Of more than two classes, show only this one.")] = None,
-    format: Format = TableFormat.auto,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = ".",
-    na_values: MissingValues = None,
+    reading: TableOptions,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -276,7 +248,7 @@ def plot(
     ending = ".png" if is_standard_output(output) else ending_of(output)
     report = Reporter(quiet)
     with report.progress(f"drawing {output}"), report.warnings_as_notes():
-        source = None if data is None else table_source(data, format, delimiter, encoding, decimal, na_values)
+        source = None if data is None else table_source(data, reading)
         picture = draw(fitted, source, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
 
@@ -284,22 +256,26 @@ def plot(
 @app.command()
 @guarded
 def report(
+    *,
     model: ModelFile,
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     target: Target = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
-    resamples: Resamples = None,
+    resamples: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Resamples for intervals, 20 or more, 0 for none; default: 100, with over 500 features none."
+        ),
+    ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
-    max_rows: MaxRows = 10_000,
+    max_rows: Annotated[
+        int, typer.Option(min=20, help="Most rows in cross-validation and resamples; of more, a random sample.")
+    ] = 10_000,
     rows: Annotated[int, typer.Option(min=0, help="Rows of DATA to put on the page, to choose from.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 1,
     seed: Seed = 0,
-    format: Format = TableFormat.auto,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = ".",
-    na_values: MissingValues = None,
+    reading: TableOptions,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -317,7 +293,7 @@ def report(
     fitted = load_model(model)
     check_output(output, force)
     reporter = Reporter(quiet)
-    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    source = table_source(data, reading)
     options = {"n_resamples": resamples, "cv": cv, "seed": seed, "n_jobs": jobs, "rows": rows}
     with ExitStack() as stack:
         with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
@@ -330,9 +306,9 @@ def report(
 @app.command()
 @guarded
 def evaluate(
+    *,
     context: typer.Context,
     data: Data,
-    target: Target = None,
     fitted: Annotated[
         Path | None, typer.Option("--model", help="Score this fitted model on the table instead of cross-validating.")
     ] = None,
@@ -341,26 +317,9 @@ def evaluate(
         bool,
         typer.Option("--compare", help="Also evaluate MELC or an additive model, logistic regression, LDA and SVMs."),
     ] = False,
-    lines: Lines = None,
-    gamma: Gamma = None,
-    selection: Selection = None,
-    bandwidth: Bandwidth = None,
-    shrinkage: Shrinkage = None,
-    method: SumMethod = None,
-    n_init: Starts = None,
-    max_iter: MaxIter = None,
-    tol: Tolerance = None,
-    priors: Priors = None,
-    drop: Drop = None,
-    weights: Weights = None,
-    positive: Positive = None,
-    impute: Impute = None,
-    seed: Seed = 0,
-    format: Format = TableFormat.auto,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = ".",
-    na_values: MissingValues = None,
+    columns: RoleOptions,
+    fitting: ModelOptions,
+    reading: TableOptions,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -374,31 +333,85 @@ def evaluate(
 
     Example: [bold]melc evaluate --model model.json test.csv[/bold]
     """
+    from melc.tables.apply import score_file
     from melc.tables.assess import summarise
-    from melc.tables.fit import Roles
     from melc.tables.large import open_problem
-    from melc.tables.scoring import score_file
 
     report = Reporter(quiet)
-    source = table_source(data, format, delimiter, encoding, decimal, na_values)
+    source = table_source(data, reading)
     if fitted is not None:
         check_no_fitting_options(context)
         with report.progress(f"scoring {data}"), report.warnings_as_notes():
-            scores = score_file(load_model(fitted), source, target, weights)
+            scores = score_file(load_model(fitted), source, columns.target, columns.weights)
         report.note_unseen(scores.n_unseen)
         print_score(scores, as_json)
         return
-    search = {"method": method, "n_init": n_init, "max_iter": max_iter, "tol": tol, "shrinkage": shrinkage}
-    choices = {"gamma": gamma, "selection": selection, "bandwidth": bandwidth, "priors": priors}
-    model = unfitted_model(lines, seed, **search, **choices)
-    roles = Roles(target, tuple(drop or ()), weights, positive, impute is not None)
+    model = unfitted_model(**asdict(fitting))
     models = compared_models(model, compare)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
-            problem, _ = stack.enter_context(open_problem(source, roles))
-        folds = fold_scores(problem, models, cv, seed, report)
+            problem, _ = stack.enter_context(open_problem(source, columns.roles()))
+        folds = fold_scores(problem, models, cv, fitting.seed, report)
     print_scores(summarise(folds), cv, as_json)
 
 
-for command in (demo, datasets, reproduce):
-    app.command()(command)
+@app.command()
+@guarded
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture.")] = Path("melc-demo"),
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit two data sets, compare with logistic regression, and save a picture.
+
+    Example: [bold]melc demo[/bold]
+    """
+    from melc.cli.demo import run
+
+    with Reporter(quiet).progress("demonstration"):
+        run(output, say=(lambda text: None) if quiet else typer.echo)
+
+
+@app.command()
+@guarded
+def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
+    """List the paper's ten data sets and where each is stored.
+
+    Example: [bold]melc datasets[/bold]
+    """
+    from melc.paper.datasets import list_datasets
+
+    print_datasets(list_datasets(), as_json)
+
+
+@app.command()
+@guarded
+def reproduce(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records and report.")] = Path("melc-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Run a small part of everything, about two minutes.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 2,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing; write the report from existing records.")
+    ] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run the paper's evaluation and write a report. If interrupted, run the same command again to continue.
+
+    Example: [bold]melc reproduce --quick[/bold]
+    """
+    from melc.paper.pipeline import reproduce as run
+
+    report = Reporter(quiet)
+    profile = "quick" if quick else "full"
+    try:
+        done = run(output, profile, n_jobs=jobs, report_only=report_only, show_progress=not quiet)
+    except KeyboardInterrupt:
+        report.note(f"finished results are in {output / 'records'}; run the same command again to continue")
+        raise
+    for name, why in done.missing.items():
+        report.note(f"missing data set {name}: {why}")
+    if not quiet:
+        for verdict in done.verdicts:
+            typer.echo(f"{verdict.verdict}: {verdict.claim} — {verdict.measured}")
+        typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")

@@ -4,37 +4,62 @@ Results go to standard output, everything else to standard error. An error is a 
 """
 
 import functools
+import inspect
 import os
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from melc.cli.language import in_options
 from melc.model.names import QUOTED
 
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
-# Numbers in which warnings of the same kind differ, such as the divergences of folds; in a name they are no numbers.
+# Decimal numbers, in which warnings of the same kind may differ; quoted names are matched first and kept.
 _DECIMAL = re.compile(rf"(?P<name>{QUOTED})|\d+\.\d+(e[+-]\d+)?")
+
+# Parameters in messages of the library, and the options that stand for them.
+_WITH_SAME_NAME = ("max_iter", "max_rows", "n_init", "tol", "gamma", "priors", "shrinkage")
+_CHOICES = ("shrinkage auto", "priors empirical", "gamma auto", "selection divergence", "selection likelihood")
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _WITH_SAME_NAME}
+_OPTIONS |= {'{}="{}"'.format(*choice.split()): f"--{choice}" for choice in _CHOICES}
+_OPTIONS |= {
+    "max_lines": "--lines",
+    "n_resamples": "--resamples",
+    "sample_weight": "--weights",
+    "random_state": "--seed",
+    "class_label": "--class",
+    "odds=True (--odds on the command line)": "--odds",
+}
+_WORDS = "|".join(re.escape(word) for word in sorted(_OPTIONS, key=len, reverse=True))
+_LISTS = r"(?<![\w-])priors=\[(?P<priors>[^\]]*)\]"
+_PATTERN = re.compile(rf"{QUOTED}|{_LISTS}|(?<![\w-])(?:{_WORDS})(?!\w)")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with its errors turned into one line and an exit code.
 
-    With ``--debug`` errors are raised, so that the traceback is shown.
+    With ``--debug`` errors are raised, so that the traceback is shown. Parameters whose type is a dataclass of
+    :mod:`melc.cli.options` are replaced by its fields.
     """
+    parameters = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {
+        parameter.name: parameter.annotation for parameter in parameters if is_dataclass(parameter.annotation)
+    }
 
     @functools.wraps(command)
-    def run(*arguments: Any, debug: bool = False, **options: Any) -> None:
+    def run(debug: bool = False, **options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         try:
-            command(*arguments, debug=debug, **options)
+            command(debug=debug, **options)
             sys.stdout.flush()
         except KeyboardInterrupt:
             _exit("interrupted", INTERRUPTED)
@@ -47,7 +72,19 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             _exit(_message(error), BAD_INPUT)
 
+    options = [option for parameter in parameters for option in _options_in(parameter)]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return run
+
+
+def _options_in(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """Return the fields of a group of options as parameters, and any other parameter as it is."""
+    if not is_dataclass(parameter.annotation):
+        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+    return [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in fields(parameter.annotation)
+    ]
 
 
 def _follows_interrupt(error: BaseException | None) -> bool:
@@ -64,6 +101,24 @@ def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return in_options(" ".join(str(error).split()))
+
+
+def in_options(message: str) -> str:
+    """Return a message with the parameters of the models replaced by options.
+
+    Examples
+    --------
+    >>> in_options("Class 'tol' hardly varies. Raise max_iter (now 200) or tol (now 1e-05).")
+    "Class 'tol' hardly varies. Raise --max-iter (now 200) or --tol (now 1e-05)."
+    """
+    return _PATTERN.sub(_in_options, message)
+
+
+def _in_options(found: re.Match[str]) -> str:
+    """Return the option for a parameter; names of columns and other quoted values stay as they are."""
+    if found["priors"] is not None:
+        return f"--priors {found['priors'].replace(' ', '')}"
+    return _OPTIONS.get(found[0], found[0])
 
 
 def _exit(message: str, code: int) -> None:

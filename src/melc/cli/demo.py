@@ -1,10 +1,5 @@
-"""Demonstration: fit two data sets, compare with logistic regression, and save a picture.
+"""The demonstration ``melc demo``: fit two data sets, compare with logistic regression, and save a picture."""
 
-Run it with ``python -m melc.cli.demo --output DIR``.
-"""
-
-import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -47,11 +42,15 @@ class Outcome:
     example: Example
     melc_accuracy: float
     logistic_accuracy: float
-    thresholds: tuple[float, ...]
     melc_seconds: float
     logistic_seconds: float
     pipeline: Pipeline
     held_out: tuple[Any, Any]
+
+    @property
+    def thresholds(self) -> list[float]:
+        """The thresholds of MELC along its line."""
+        return [float(t) for t in self.pipeline[-1].thresholds_]
 
 
 def breast_cancer() -> Example:
@@ -82,18 +81,9 @@ def compare(example: Example, seed: int = 0) -> Outcome:
     )
     melc = make_pipeline(StandardScaler(), MELC(random_state=seed))
     logistic = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
-    seconds = [_timed_fit(model, X_train, y_train) for model in (melc, logistic)]
+    times = [_timed_fit(model, X_train, y_train) for model in (melc, logistic)]
     scores = [balanced_accuracy_score(y_test, model.predict(X_test)) for model in (melc, logistic)]
-    return Outcome(
-        example=example,
-        melc_accuracy=scores[0],
-        logistic_accuracy=scores[1],
-        thresholds=tuple(float(t) for t in melc[-1].thresholds_),
-        melc_seconds=seconds[0],
-        logistic_seconds=seconds[1],
-        pipeline=melc,
-        held_out=(X_test, y_test),
-    )
+    return Outcome(example, scores[0], scores[1], times[0], times[1], melc, (X_test, y_test))
 
 
 def _timed_fit(model: BaseEstimator, X: Any, y: Any) -> float:
@@ -135,37 +125,9 @@ def run(output: Path, say: Callable[[str], Any] = print) -> list[Outcome]:
     """Run the demonstration: fit, print the table with ``say``, save the picture in the folder ``output``."""
     output.mkdir(parents=True, exist_ok=True)
     say("Compiling, then fitting two data sets: training on half of the rows, testing on the other half.")
-    _compile()
+    compare(healthy_range(n_rows=60))  # so that the times shown do not include compilation
     outcomes = [compare(example) for example in (healthy_range(), breast_cancer())]
     say("\n" + table(outcomes) + "\n")
     draw(outcomes, output / PICTURE)
     say(f"Picture written to {output / PICTURE}")
     return outcomes
-
-
-def _compile() -> None:
-    """Fit a tiny data set, so that the times shown do not include compilation."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], 30)
-    X = rng.normal(size=(60, 2)) + 2 * y[:, None]
-    model = MELC(n_init=1, random_state=0).fit(X, y)
-    model.predict(X)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the demonstration from the command line and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m melc.cli.demo", description=__doc__)
-    parser.add_argument(
-        "--output", type=Path, default=Path("demo-output"), metavar="DIR", help="folder for the picture"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        run(options.output)
-    except (OSError, ImportError) as error:
-        print(f"melc demo: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,29 +10,23 @@ from typing import Any, BinaryIO
 
 import typer
 
-from melc.cli.options import TableFormat
+from melc.cli.options import CsvOptions, TableOptions
 
 
-def table_source(
-    data: str,
-    format: TableFormat,
-    delimiter: str | None,
-    encoding: str,
-    decimal: str,
-    na_values: list[str] | None,
-) -> Any:
+def table_source(data: str, options: CsvOptions) -> Any:
     """Return the :class:`melc.tables.Source` that the command-line arguments describe."""
     from melc.tables.source import Source
 
-    character = {r"\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
-    for option, given in {"--delimiter": character, "--decimal": decimal}.items():
+    character = {r"\t": "\t", "tab": "\t"}.get(options.delimiter or "", options.delimiter)
+    for option, given in {"--delimiter": character, "--decimal": options.decimal}.items():
         if given is not None and len(given) != 1:
             raise typer.BadParameter(f"{given!r} is not a single character.", param_hint=option)
     try:
-        codecs.lookup(encoding)
+        codecs.lookup(options.encoding)
     except LookupError:
-        raise typer.BadParameter(f"{encoding!r} is not a known encoding.", param_hint="--encoding") from None
-    return Source(data, format.value, character, encoding, decimal, tuple(na_values or ()))
+        raise typer.BadParameter(f"{options.encoding!r} is not a known encoding.", param_hint="--encoding") from None
+    format: Any = options.format.value if isinstance(options, TableOptions) else "auto"
+    return Source(data, format, character, options.encoding, options.decimal, tuple(options.na_values or ()))
 
 
 def load_model(path: Path) -> Any:

@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import typer
 
 from melc.cli.console import Reporter
+from melc.cli.options import ModelOptions
 
 # Large files are cross-validated on a sample of this many rows.
-_MOST_CROSS_VALIDATED = 100_000
+_MAX_ROWS_CROSS_VALIDATED = 100_000
 
-# Parameters of `melc evaluate` that matter for a model that is fitted already.
-_READING = ("data", "format", "delimiter", "encoding", "decimal", "na_values")
-_OF_A_SCORE = frozenset((*_READING, "target", "fitted", "weights", "as_json", "quiet", "debug"))
+# Parameters of `melc evaluate` that have no effect on a model that is fitted already.
+_FOR_FITTING = {"cv", "compare", "drop", "positive", "impute", *(field.name for field in fields(ModelOptions))}
 
-# Options that take a word or a number: the words, and the numbers in words and as a test, which NaN does not pass.
+# Options that take a word or a number: the words, a description of the numbers, and their test, which NaN must fail.
 _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
     "lines": (("auto",), "a whole number from 1 to 10000", lambda x: 1 <= x <= 10_000 and x.is_integer()),
     "gamma": (("auto",), "a number from 1e-15 to 1e15", lambda x: 1e-15 <= x <= 1e15),
@@ -49,11 +50,12 @@ def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
 
 def check_no_fitting_options(context: typer.Context) -> None:
     """Refuse options of a fit that would be ignored, because a fitted model is scored."""
-    sources = {name: context.get_parameter_source(name) for name in set(context.params) - _OF_A_SCORE}
-    given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    ignored = [parameter.opts[0] for parameter in context.command.params if parameter.name in given]
-    if ignored:
-        raise typer.BadParameter(f"{ignored[0]} belongs to a fit, and --model scores a model that is fitted already.")
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "")
+        if parameter.name in _FOR_FITTING and given is not None and given.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                f"{parameter.opts[0]} belongs to a fit, and --model scores a model that is fitted already."
+            )
 
 
 def compared_models(model: Any, compare: bool) -> dict[str, Any]:
@@ -104,9 +106,9 @@ def _checked(option: str, given: str) -> float | str:
     return number
 
 
-def _priors(given: str | None) -> str | list[float] | None:
+def _priors(given: str) -> str | list[float]:
     """Return the value of ``--priors`` as ``MELC`` takes it."""
-    if given is None or given == "empirical":
+    if given == "empirical":
         return given
     try:
         return [float(number) for number in given.split(",")]
@@ -146,7 +148,7 @@ def _sampled(problem: Any, seed: int, report: Reporter) -> Any:
     from melc.tables.problem import StoredProblem
 
     n_rows = sum(problem.class_counts.values())
-    if not isinstance(problem, StoredProblem) or n_rows <= _MOST_CROSS_VALIDATED:
+    if not isinstance(problem, StoredProblem) or n_rows <= _MAX_ROWS_CROSS_VALIDATED:
         return problem
-    report.note(f"cross-validation uses a random sample of {_MOST_CROSS_VALIDATED:,} of the {n_rows:,} rows")
-    return problem.sample(_MOST_CROSS_VALIDATED, seed)
+    report.note(f"cross-validation uses a random sample of {_MAX_ROWS_CROSS_VALIDATED:,} of the {n_rows:,} rows")
+    return problem.sample(_MAX_ROWS_CROSS_VALIDATED, seed)

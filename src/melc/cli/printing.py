@@ -17,7 +17,7 @@ def print_fit(summary: dict[str, Any], output: Path, as_json: bool, quiet: bool)
     from melc.tables.summary import fit_text
 
     if as_json:
-        typer.echo(json.dumps(summary | {"model": str(output)}, indent=2, ensure_ascii=False))
+        _print_json(summary | {"model": str(output)})
     elif not quiet:
         shown = is_standard_output(output)
         typer.echo(fit_text(summary), err=shown)
@@ -35,7 +35,7 @@ def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
             | {"fit_seconds": s.seconds}
             for s in summaries
         }
-        typer.echo(json.dumps({"folds": n_folds, "models": found}, indent=2))
+        _print_json({"folds": n_folds, "models": found})
         return
     rows = [("", *MEASURES, "fit time")]
     for s in summaries:
@@ -50,7 +50,7 @@ def print_score(scores: Any, as_json: bool) -> None:
     from melc.tables.summary import aligned
 
     if as_json:
-        typer.echo(json.dumps(scores.as_dict(), indent=2, ensure_ascii=False))
+        _print_json(scores.as_dict())
         return
     classes = [str(label) for label in scores.classes]
     rows = [("true class", *(f"predicted {label}" for label in classes))]
@@ -66,7 +66,7 @@ def print_datasets(listings: list[Any], as_json: bool) -> None:
     from melc.tables.summary import aligned
 
     if as_json:
-        typer.echo(json.dumps([_dataset_fields(listing) for listing in listings], indent=2, ensure_ascii=False))
+        _print_json([_dataset_fields(listing) for listing in listings])
         return
     rows = [("name", "rows", "features", "classes", "available")]
     for listing in listings:
@@ -80,13 +80,10 @@ def print_datasets(listings: list[Any], as_json: bool) -> None:
 
 
 def _dataset_fields(listing: Any) -> dict[str, Any]:
-    entry = listing.entry
-    return {
-        "name": entry.name,
-        "rows": entry.shape[0],
-        "features": entry.shape[1],
-        "classes": entry.class_counts,
-        "at_hand": listing.at_hand,
-        "where": listing.where,
-        "source": entry.source,
-    }
+    entry, (n_rows, n_features) = listing.entry, listing.entry.shape
+    fields = {"name": entry.name, "rows": n_rows, "features": n_features, "classes": entry.class_counts}
+    return fields | {"at_hand": listing.at_hand, "where": listing.where, "source": entry.source}
+
+
+def _print_json(content: Any) -> None:
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

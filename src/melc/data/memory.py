@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -12,11 +11,9 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.data.contents import Contents, Entries, Lottery
-from melc.data.mapped import release_of, take_rows
-from melc.data.passes import STRETCH, Passes, Together, add_up
+from melc.data.hashing import DistinctRows, RowHashes, Selection
 from melc.data.points import Binned, Extra, Points
-from melc.data.products import products_with
+from melc.data.products import SEGMENT_ROWS, Passes, add_up
 from melc.data.source import Limits, Ranks
 from melc.data.summary import Gathered, Summary
 from melc.sums.bins import Layout
@@ -28,11 +25,11 @@ T = TypeVar("T")
 Step = Callable[[T, Floats, int, int], None]
 
 # Projections are kept between the passes of an evaluation for up to this many rows (256 MB).
-_MOST_KEPT = 1 << 25
+_MAX_KEPT = 1 << 25
 # Features of outliers are returned with them if a stretch has at most this many elements of X to return.
 _FEW_NUMBERS = 8192
 # Selected rows are copied and multiplied in blocks of this many.
-_TAKEN_AT_ONCE = 4096
+_TAKEN_ROWS = 4096
 
 _ONE = np.ones(1)
 
@@ -49,7 +46,7 @@ class MemoryRows:
     The methods are described in :class:`melc.data.source.Rows`. In addition there are the plain products ``project``
     and ``pull_back``. If ``keep``, the projections of the last pass are kept for the next pass along the same
     direction, unless there are too many. If the rows are a part of a larger data set, ``first_row`` is the number of
-    the first. ``contents`` says what is known of the contents of the rows.
+    the first. ``hashes`` are computed when needed if None.
     """
 
     def __init__(
@@ -61,7 +58,7 @@ class MemoryRows:
         centre: Floats | None = None,
         first_row: int = 0,
         keep: bool = True,
-        contents: Contents | None = None,
+        hashes: RowHashes | None = None,
     ) -> None:
         self.X = X
         self.n_rows, self.n_features = (int(n) for n in X.shape)
@@ -69,31 +66,24 @@ class MemoryRows:
         self.codes = codes
         self.weights = weights
         self.first_row = first_row
-        self.contents = Contents(X, weights) if contents is None else contents
-        self._products = products_with(X, self.centre)
-        self._passes = Passes(self.n_rows, self.n_features, self._products.block_rows, n_threads, release_of(X))
-        self._keep = keep and self.n_rows <= _MOST_KEPT
+        self._hashes = hashes
+        self._passes = Passes(X, self.centre, n_threads)
+        self._keep = keep and self.n_rows <= _MAX_KEPT
         self._v, self._z = np.empty(0), np.empty(0)
 
     @property
-    def together(self) -> Together | None:
-        return self._passes.together
-
-    @together.setter
-    def together(self, together: Together | None) -> None:
-        self._passes.together = together
+    def hashes(self) -> RowHashes:
+        if self._hashes is None:
+            self._hashes = RowHashes(self.X, self.weights)
+        return self._hashes
 
     @property
     def n_threads(self) -> int:
         return self._passes.n_threads
 
     @property
-    def in_order(self) -> bool:
-        return self.contents.in_order
-
-    @property
-    def divisible(self) -> bool:
-        return self._products.block_rows > 0
+    def canonical(self) -> bool:
+        return self.hashes.canonical
 
     @functools.cached_property
     def counts(self) -> tuple[int, int]:
@@ -108,7 +98,7 @@ class MemoryRows:
         return first, second
 
     @functools.cached_property
-    def lightest(self) -> tuple[float, float]:
+    def smallest_weights(self) -> tuple[float, float]:
         if self.weights is None:
             return 1.0, 1.0
         first, second = (min(float(w.min(initial=np.inf)) for w in self._weights_by_block(c)) for c in (0, 1))
@@ -135,17 +125,25 @@ class MemoryRows:
 
     def project(self, v: Floats) -> Floats:
         """Return z = Xv, of shape (n,)."""
-        z = np.empty(self.n_rows)
-        self._passes.run(lambda: None, lambda _, start, stop: self._products.project(v, start, stop, z[start:stop]))
+        z, project = np.empty(self.n_rows), self._passes.project
+        if self.n_rows <= SEGMENT_ROWS:
+            project(v, 0, self.n_rows, z)
+        else:
+            self._passes.run(lambda: None, lambda _, start, stop: project(v, start, stop, z[start:stop]))
         return z
 
     def pull_back(self, w: Floats) -> Floats:
         """Return Xᵀw, of shape (d,)."""
-        parts = self._passes.run(
-            lambda: np.zeros(self.n_features),
-            lambda gradient, start, stop: self._products.pull(w[start:stop], start, stop, gradient),
+        gradient, pull = np.zeros(self.n_features), self._passes.pull
+        if self.n_rows <= SEGMENT_ROWS:
+            pull(w, 0, self.n_rows, gradient)
+            return gradient
+        return add_up(
+            self._passes.run(
+                lambda: np.zeros(self.n_features),
+                lambda gradient, start, stop: pull(w[start:stop], start, stop, gradient),
+            )
         )
-        return add_up(parts)
 
     # ------------------------------------------------------------------------------------------- into bins and back
 
@@ -155,7 +153,6 @@ class MemoryRows:
         The moments of the features are included if ``with_features`` is set and X is dense.
         """
         n_features = self.n_features if with_features and not sparse.issparse(self.X) else 0
-        X = self._products.rows
 
         def begin() -> Binned:
             features = np.zeros((layout.n_bins, n_features, kernels.ORDER - 1)) if n_features else None
@@ -163,28 +160,19 @@ class MemoryRows:
 
         def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
             located = self._located(layout, z, a, b)
-            self._add_rest(part, layout, z, a, b, kernels.bin_points(*located, part.moments, z, len(z)))
+            if kernels.bin_points(*located, part.moments):  # some points lie in no bin
+                outside = np.flatnonzero(layout.slots(z, self.codes[a:b]) < 0)
+                found = self._points(outside, z, a, 0 if part.features is None else _FEW_NUMBERS)
+                part.outside = found if part.outside is None else part.outside + found
+            if part.features is not None:
+                centre = np.zeros(self.n_features) if self.centre is None else self.centre
+                kernels.add_features(np.asarray(self.X), centre, a, *located, part.features)
 
-        def project_and_bin(part: Binned, z: Floats, a: int, b: int) -> None:
-            located = self._located(layout, z, a, b)
-            self._add_rest(part, layout, z, a, b, kernels.project_and_bin(X, v, a, *located, part.moments))
-
-        return add_up(self._along(v, begin, bin_stretch, None if X is None else project_and_bin))
+        return add_up(self._along(v, begin, bin_stretch))
 
     def _located(self, layout: Layout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
         """Return the points a … b − 1 and the layout as arguments for the kernels."""
         return (z, self.codes[a:b], *self.weights_and_step(a, b), *layout.arguments)
-
-    def _add_rest(self, part: Binned, layout: Layout, z: Floats, a: int, b: int, n_outside: int) -> None:
-        """Add the points of a stretch that lie in no bin, and the moments of its features if ``part`` has them."""
-        if n_outside:
-            outside = np.flatnonzero(layout.slots(z, self.codes[a:b]) < 0)
-            found = self._points(outside, z, a, 0 if part.features is None else _FEW_NUMBERS)
-            part.outside = found if part.outside is None else part.outside + found
-        if part.features is not None:
-            centre = np.zeros(self.n_features) if self.centre is None else self.centre
-            located = self._located(layout, z, a, b)
-            kernels.add_features(np.asarray(self.X), centre, a, *located, part.features)
 
     def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
         def add(found: RimBins, z: Floats, a: int, b: int) -> None:
@@ -197,18 +185,12 @@ class MemoryRows:
     def pull_back_binned(
         self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
     ) -> Floats:
-        X = self._products.rows
-
         def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
-            located = self._located(layout, z, a, b)
-            if X is not None and slopes is None:
-                kernels.weigh_and_pull(X, a, *located, table, gradient)
-                return
-            w = _scratch.of_length("w", b - a)
-            kernels.weigh_points(*located, table, w)
+            w = np.empty(b - a)
+            kernels.weigh_points(*self._located(layout, z, a, b), table, w)
             if slopes is not None:
                 self._add_slopes(slopes, layout, z, a, b, w)
-            self._products.pull(w, a, b, gradient)
+            self._passes.pull(w, a, b, gradient)
 
         gradient = add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
         return gradient if extra is None else gradient + self._pull_some(extra)
@@ -224,8 +206,8 @@ class MemoryRows:
         """Return Xᵀw, shape (d,), over those rows of ``extra`` that are in this part of the data."""
         gradient = np.zeros(self.n_features)
         numbers, weights = extra.within(self.first_row, self.n_rows)
-        for a in range(0, len(numbers), _TAKEN_AT_ONCE):
-            some = slice(a, a + _TAKEN_AT_ONCE)
+        for a in range(0, len(numbers), _TAKEN_ROWS):
+            some = slice(a, a + _TAKEN_ROWS)
             gradient += self._features_of(numbers[some]).T @ weights[some]
         return gradient
 
@@ -248,8 +230,7 @@ class MemoryRows:
         def bin_stretch(moments: Floats, z: Floats, a: int, b: int) -> None:
             codes = self.codes[a:b]
             inner = np.where((z >= low[codes]) & (z <= high[codes]), z, np.inf)
-            located = self._located(layout, inner, a, b)
-            kernels.bin_points(*located, moments, inner, len(inner))
+            kernels.bin_points(*self._located(layout, inner, a, b), moments)
 
         return add_up(self._along(v, lambda: np.zeros((layout.n_bins, kernels.ORDER)), bin_stretch))
 
@@ -291,20 +272,17 @@ class MemoryRows:
     def take(self, ranks: Ranks) -> "MemoryRows":
         chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
-        X = take_rows(self.X, chosen)
-        contents = Contents(X, weights, self.contents.distinct, self.contents.in_order)
-        drawn = MemoryRows(X, self.codes[chosen], weights, self.n_threads, self.centre, contents=contents)
-        return drawn.ending_with(self.together)
+        X = self.X[chosen]
+        hashes = RowHashes(X, weights, self.hashes.distinct, self.hashes.canonical)
+        return MemoryRows(X, self.codes[chosen], weights, self.n_threads, self.centre, hashes=hashes)
 
-    def enter(self, seed: int, limits: Floats) -> Entries:
-        table = np.empty(0) if self.contents.distinct else self.contents.table(self.n_rows)
-        return self.contents.entries(self.codes, Lottery(seed, table, limits), self.first_row)
+    def select(self, seed: int, limits: Floats) -> DistinctRows:
+        table = np.empty(0) if self.hashes.distinct else self.hashes.table(self.n_rows)
+        return self.hashes.select(self.codes, Selection(seed, table, limits), self.first_row)
 
-    def pick(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
+    def take_sample(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
         chosen = numbers - self.first_row
-        return sampled(
-            take_rows(self.X, chosen), self.codes[chosen], weights, self.n_threads, self.centre, self.together
-        )
+        return sampled(self.X[chosen], self.codes[chosen], weights, self.n_threads, self.centre)
 
     def _numbers(self, code: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers of the rows of a class with the given ascending ranks.
@@ -323,39 +301,25 @@ class MemoryRows:
     def in_memory(self) -> "MemoryRows":
         return self
 
-    def ending_with(self, together: Together | None) -> "MemoryRows":
-        """Make passes over these rows stop when the problems solved together are broken off. Return these rows."""
-        self._passes.watched = together
-        return self
-
-    def check_going_on(self) -> None:
-        """Raise an error if the problems solved together with this one are to end."""
-        for together in (self._passes.watched, self._passes.together):
-            if together is not None:
-                together.check()
-
     def around(self, centre: Floats) -> "MemoryRows":
-        moved = self._with(self.codes, centre)
-        moved.together = self.together
-        return moved
+        return self._with(self.codes, centre)
 
     def against_rest(self, k: int) -> "MemoryRows":
         return self._with((self.codes == k).view(np.int8), self.centre)
 
     def _with(self, codes: NDArray[np.int8], centre: Floats | None) -> "MemoryRows":
-        where = self.first_row, self._keep, self.contents
-        return MemoryRows(self.X, codes, self.weights, self.n_threads, centre, *where)
+        known = self.first_row, self._keep, self.hashes
+        return MemoryRows(self.X, codes, self.weights, self.n_threads, centre, *known)
 
     def close(self) -> None:
         self._passes.close()
 
     # ------------------------------------------------------------------------------------------- passes along v
 
-    def _along(self, v: Floats, begin: Callable[[], T], step: Step[T], fused: Step[T] | None = None) -> list[T]:
+    def _along(self, v: Floats, begin: Callable[[], T], step: Step[T]) -> list[T]:
         """Make a pass with the projections on v. Return the accumulators of the segments.
 
-        If the last pass had the same v, its projections are used again. ``fused`` is a kernel that projects and takes
-        the step together, faster than one after the other.
+        If the last pass had the same v, its projections are used again.
         """
         known = np.array_equal(v, self._v)
         if self._keep and not known:
@@ -363,14 +327,11 @@ class MemoryRows:
             if len(self._z) != self.n_rows:  # allocated once: new memory pages cost as much as filling them
                 self._z = np.empty(self.n_rows)
 
-        def project_and_step(something: T, a: int, b: int) -> None:
-            z = self._z[a:b] if self._keep else _scratch.of_length("z", b - a)
-            if known or fused is None:
-                if not known:
-                    self._products.project(v, a, b, z)
-                step(something, z, a, b)
-            else:
-                fused(something, z, a, b)
+        def project_and_step(accumulator: T, a: int, b: int) -> None:
+            z = self._z[a:b] if self._keep else np.empty(b - a)
+            if not known:
+                self._passes.project(v, a, b, z)
+            step(accumulator, z, a, b)
 
         parts = self._passes.run(begin, project_and_step)
         if self._keep:
@@ -378,36 +339,8 @@ class MemoryRows:
         return parts
 
 
-def sampled(
-    X: Any,
-    codes: NDArray[np.int8],
-    weights: Floats,
-    n_threads: int,
-    centre: Floats | None,
-    together: Together | None,
-) -> MemoryRows:
-    """Return drawn rows, which are distinct and in the order of their contents."""
+def sampled(X: Any, codes: NDArray[np.int8], weights: Floats, n_threads: int, centre: Floats | None) -> MemoryRows:
+    """Return drawn rows, which are distinct and in canonical order."""
     weighted = None if np.all(weights == 1) else weights
-    contents = Contents(X, weighted, in_order=True)
-    return MemoryRows(X, codes, weighted, n_threads, centre, contents=contents).ending_with(together)
-
-
-class _Scratch(threading.local):
-    """Scratch arrays that a thread reuses from one stretch to the next.
-
-    New memory pages cost as much as filling them, and Dask workers return freed memory to the system at once.
-    """
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, Floats] = {}
-
-    def of_length(self, name: str, n: int) -> Floats:
-        """Return an uninitialised array of shape (n,)."""
-        if n > STRETCH:
-            return np.empty(n)
-        if name not in self._arrays:
-            self._arrays[name] = np.empty(STRETCH)
-        return self._arrays[name][:n]
-
-
-_scratch = _Scratch()
+    hashes = RowHashes(X, weighted, canonical=True)
+    return MemoryRows(X, codes, weighted, n_threads, centre, hashes=hashes)

@@ -1,85 +1,113 @@
-"""The products Xv and Xᵀw for a range of rows, by the kernel that suits the memory layout of X."""
+"""The products Xv and Xᵀw, and passes over the rows of X that threads share.
+
+The rows are divided into segments, which threads work on. The number of segments depends only on the number of rows,
+and their results are added in order, so the result is the same to the last bit for any number of threads. Within a
+segment the rows are processed in stretches: consecutive rows whose projections fit in the cache.
+"""
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.data.passes import Passes
+
+T = TypeVar("T")
+
+SEGMENT_ROWS = 65_536
+_MAX_SEGMENTS = 64
+_STRETCH_ROWS = 131_072
 
 
-@dataclass(frozen=True)
-class Products:
-    """The two products: z = X[start:stop] v, and gradient += X[start:stop]ᵀ w.
+class Passes:
+    """Passes over the rows of X − centre, shape (n_rows, n_features); over those of X if ``centre`` is None.
 
-    They are called as ``project(v, start, stop, z)`` and ``pull(w, start, stop, gradient)``.
+    ``project(v, start, stop, z)`` writes z = X[start:stop] v, and ``pull(w, start, stop, gradient)`` adds
+    X[start:stop]ᵀ w to the gradient, both by the kernel for the memory layout of X.
     """
 
-    project: Callable[[Floats, int, int, Floats], None]
-    pull: Callable[[Floats, int, int, Floats], None]
-    block_rows: int  # rows that are multiplied at once; zero if X cannot be read in parts
-    rows: Any = None  # X, if its layout is the one that melc.kernels.passes needs; otherwise None
+    def __init__(self, X: Any, centre: Floats | None, n_threads: int) -> None:
+        self.n_rows, self.n_threads = int(X.shape[0]), n_threads
+        self.project, self.pull = _products_with(X, centre)
+        # A sparse matrix is multiplied as a whole, because a slice of it would be a copy.
+        n_segments = 1 if sparse.issparse(X) else min(_MAX_SEGMENTS, max(1, self.n_rows // SEGMENT_ROWS))
+        self._stretch_rows = max(1, self.n_rows) if sparse.issparse(X) else _STRETCH_ROWS
+        self._edges = [self.n_rows * i // n_segments for i in range(n_segments + 1)]
+        self._pool: ThreadPoolExecutor | None = None
+
+    def run(self, begin: Callable[[], T], step: Callable[[T, int, int], None]) -> list[T]:
+        """Make a pass over all rows and return one accumulator for each segment, in order.
+
+        Each segment creates its accumulator with ``begin()`` and calls ``step(accumulator, start, stop)`` for each of
+        its stretches.
+        """
+
+        def work(start: int, stop: int) -> T:
+            accumulator = begin()
+            for a in range(start, stop, self._stretch_rows):
+                step(accumulator, a, min(a + self._stretch_rows, stop))
+            return accumulator
+
+        if len(self._edges) == 2 or self.n_threads == 1:
+            return list(itertools.starmap(work, itertools.pairwise(self._edges)))
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_threads)
+        return list(self._pool.map(work, self._edges[:-1], self._edges[1:]))
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield slices that cover all rows."""
+        for a in range(0, self.n_rows, SEGMENT_ROWS):
+            yield slice(a, a + SEGMENT_ROWS)
+
+    def close(self) -> None:
+        """Shut down the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
 
-def products_with(X: Any, centre: Floats | None) -> Products:
-    """Return the products with X − centre (or with X if ``centre`` is None) for the memory layout of X."""
+def _products_with(X: Any, centre: Floats | None) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return the functions ``project`` and ``pull`` of :class:`Passes`."""
+    bind = functools.partial
     if sparse.issparse(X):
-        return _sparse_products(X)
+        return bind(_project_sparse, X), bind(_pull_sparse, X)
     X = np.asarray(X)  # a memory map becomes a plain array, which numba accepts
-    if centre is not None:
-        return Products(
-            lambda v, a, b, z: kernels.project_centred(X, centre, v, a, b, z),
-            lambda w, a, b, gradient: kernels.pull_centred(X, centre, w, a, b, gradient),
-            block_rows=kernels.blas_block_rows(X.shape[1]),
-        )
-    if X.flags.c_contiguous and X.dtype == np.float64:
-        return Products(
-            lambda v, a, b, z: kernels.project_rows(X, v, a, b, z),
-            lambda w, a, b, gradient: kernels.pull_rows(X, w, a, b, gradient),
-            block_rows=2,
-            rows=X,
-        )
-    if X.flags.f_contiguous:
-        return Products(
-            lambda v, a, b, z: kernels.project_columns(X.T, v, a, b, z),
-            lambda w, a, b, gradient: kernels.pull_columns(X.T, w, a, b, gradient),
-            block_rows=kernels.COLUMN_BLOCK,
-        )
-    return Products(
-        lambda v, a, b, z: kernels.project_mixed(X, v, a, b, z),
-        lambda w, a, b, gradient: kernels.pull_mixed(X, w, a, b, gradient),
-        block_rows=kernels.blas_block_rows(X.shape[1]),
-    )
+    if centre is None and X.flags.c_contiguous and X.dtype == np.float64:
+        return bind(kernels.project_rows, X), bind(kernels.pull_rows, X)
+    if centre is None and X.flags.f_contiguous:
+        return bind(kernels.project_columns, X.T), bind(kernels.pull_columns, X.T)
+    centre = np.zeros(X.shape[1]) if centre is None else centre
+    return bind(kernels.project_centred, X, centre), bind(kernels.pull_centred, X, centre)
 
 
-def _sparse_products(X: Any) -> Products:
-    """Return products that multiply the whole matrix at once, because a slice of a sparse matrix is a copy."""
+def _project_sparse(X: Any, v: Floats, start: int, stop: int, z: Floats) -> None:
+    z[:] = X @ v
 
-    def project(v: Floats, start: int, stop: int, z: Floats) -> None:
-        z[:] = X @ v
 
-    def pull(w: Floats, start: int, stop: int, gradient: Floats) -> None:
-        gradient += X.T @ w
+def _pull_sparse(X: Any, w: Floats, start: int, stop: int, gradient: Floats) -> None:
+    gradient += X.T @ w
 
-    return Products(project, pull, block_rows=0)
+
+def add_up(parts: Iterable[T]) -> T:
+    """Return the sum of the parts, added in their order. The first part may be modified."""
+    return functools.reduce(operator.iadd, parts)
 
 
 def project_on(X: Any, directions: Floats, n_threads: int) -> Floats:
     """Return ``X @ directions.T``, shape (n_rows, n_directions)."""
-    products = products_with(X, None)
-    n_rows, n_features = X.shape
-    passes = Passes(n_rows, n_features, products.block_rows, n_threads)
-    z = np.empty((len(directions), n_rows))
+    z = np.empty((len(directions), X.shape[0]))
 
     def project(_: None, start: int, stop: int) -> None:
         for v, along in zip(directions, z, strict=True):
-            products.project(v, start, stop, along[start:stop])
+            passes.project(v, start, stop, along[start:stop])
 
-    with contextlib.closing(passes):
+    with contextlib.closing(Passes(X, None, n_threads)) as passes:
         passes.run(lambda: None, project)
     return np.ascontiguousarray(z.T)

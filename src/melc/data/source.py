@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.data.contents import Entries
-from melc.data.passes import Together
+from melc.data.hashing import DistinctRows
 from melc.data.points import Binned, Extra, Points
 from melc.data.summary import Summary
 from melc.sums.bins import Layout
@@ -33,8 +32,6 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 class Rows(Protocol):
     """Labelled rows of two classes."""
 
-    together: Together | None  # makes the passes of several problems on the same rows together
-
     @property
     def n_rows(self) -> int: ...
 
@@ -52,17 +49,12 @@ class Rows(Protocol):
         ...
 
     @property
-    def lightest(self) -> tuple[float, float]:
+    def smallest_weights(self) -> tuple[float, float]:
         """Smallest weight of a row, for each class."""
         ...
 
     @property
-    def divisible(self) -> bool:
-        """Whether a pass can read the rows in blocks, and so serve several problems at once."""
-        ...
-
-    @property
-    def in_order(self) -> bool:
+    def canonical(self) -> bool:
         """Whether no two rows of a class are equal, and the order of the rows follows from what they contain."""
         ...
 
@@ -108,17 +100,17 @@ class Rows(Protocol):
         """Return the rows with the given ranks in their class, in memory and in their original order."""
         ...
 
-    def enter(self, seed: int, limits: Floats) -> Entries:
-        """Return at least those entries of a lottery whose u / W is below the limit of their class.
+    def select(self, seed: int, limits: Floats) -> DistinctRows:
+        """Return at least the distinct rows whose u / W is below the limit of their class, shape (2,).
 
-        See :mod:`melc.data.contents`.
+        u is a pseudo-random number and W the total weight: see :mod:`melc.data.hashing`.
         """
         ...
 
-    def pick(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
+    def take_sample(self, numbers: NDArray[np.int64], weights: Floats) -> "MemoryRows":
         """Return the rows with the given numbers, in the order of the numbers, in memory and with other weights.
 
-        They must be distinct and in an order that follows from their contents.
+        They must be distinct and in canonical order.
         """
         ...
 

@@ -67,16 +67,10 @@ def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
         low = points <= np.partition(points, _ENOUGH)[_ENOUGH]
     else:
         low = np.ones(len(points), dtype=bool)
-    found = _with(atoms, points[low], weights[low])
+    found = atoms + Atoms(points[low], weights[low])
     if len(found) <= KEPT_AT_EACH_END and not low.all():  # too many of the points taken were equal: take all
-        found = _with(atoms, points, weights)
+        found = atoms + Atoms(points, weights)
     return found[: KEPT_AT_EACH_END + 1]
-
-
-def _with(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
-    if not len(points):
-        return atoms
-    return joined(np.concatenate([atoms.points, points]), np.concatenate([atoms.weights, weights]))
 
 
 @dataclass(frozen=True)

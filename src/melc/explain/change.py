@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.base import checked_projections
 from melc.explain.parts import dense_rows
-from melc.explain.search import Field, shortest_changes
+from melc.explain.search import ChangeSpace, shortest_changes
 from melc.model.line import Line
-from melc.model.names import column_width, feature_names_of
+from melc.model.names import class_index_of, column_width, feature_names_of, largest_first
 from melc.model.units import fitted_model, nameless, without_search
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
@@ -73,7 +73,7 @@ class Change:
             return "no change of these features was found that leads to another class"
         if self.distance[row] == 0:
             return f"class {self.labels[row]} already"
-        order = [j for j in np.argsort(-np.abs(self.standardised[row]), kind="stable") if self.changes[row, j] != 0]
+        order = largest_first(self.standardised[row])
         names = [self.feature_names[j] for j in order[:most]]
         width = column_width(names)
         before, after = self.rows[row] - self.changes[row], self.rows[row]
@@ -129,7 +129,7 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     rows = dense_rows(model, X)
     names, model, before = feature_names_of(model, feature_names), nameless(model), estimator.predict(rows)
     spread = np.where(_chosen(names, features), model.feature_spread_, 0.0)
-    goal = None if to is None else _class_index(model, to)
+    goal = None if to is None else class_index_of(model.classes_, to, "to")
     waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
     exact = len(model.lines_) == 1
     steps = np.zeros(rows.shape)
@@ -139,7 +139,7 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
             steps[waiting] = _to_nearest_threshold(model.lines_[0], z[:, 0], spread)
         else:
             codes = np.searchsorted(model.classes_, before[waiting])
-            steps[waiting] = shortest_changes(Field(model, spread), z, codes, goal) * spread
+            steps[waiting] = shortest_changes(ChangeSpace(model, spread), z, codes, goal) * spread
     changed, labels, found = _over_the_threshold(estimator, model, rows, before, steps, goal)
     changes = changed - rows
     standardised = np.divide(changes, spread, out=np.zeros_like(changes), where=spread > 0)
@@ -172,13 +172,6 @@ def _chosen(names: list[str], features: Any) -> NDArray[np.bool_]:
         else:
             chosen[feature] = True
     return chosen
-
-
-def _class_index(model: Any, label: Any) -> int:
-    known = model.classes_.tolist()
-    if label not in known:
-        raise ValueError(f"to={label!r} is not a class of the model; choose one of {known}.")
-    return int(known.index(label))
 
 
 def _to_nearest_threshold(line: Line, z: Floats, spread: Floats) -> Floats:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from melc.arrays import Floats
 from melc.base import checked_projections
 from melc.model.line import Line, LogOdds, log_odds_of
-from melc.model.names import column_width, feature_names_of
+from melc.model.names import column_width, feature_names_of, largest_first
 from melc.model.units import fitted_model
 
 # Two projections are the same if they differ by less than this fraction of the parts that add up to the difference.
@@ -110,13 +110,13 @@ class Explanation:
         """
         column = self.column_of(row)
         parts = self.log_odds_parts[row, column]
-        order = [j for j in np.argsort(-np.abs(parts), kind="stable") if parts[j] != 0]
+        order = largest_first(parts)
         shown, rest = order[:most], order[most:]
         entries = [(self.reference_name, self.base[column])]
         entries += [
             (f"{self.feature_names[j]} = {self.reference[j] + self.deviations[row, j]:.6g}", parts[j]) for j in shown
         ]
-        if rest:
+        if len(rest):
             entries.append((f"{len(rest)} other features", parts[rest].sum()))
         entries.append(("log-odds", self.log_odds[row, column]))
         width = column_width(text for text, _ in entries)

@@ -34,7 +34,7 @@ _HALVINGS = 30
 _BLOCK = 4_000_000
 
 
-class Field:
+class ChangeSpace:
     """The log-odds of a model over the changes y of a row. ``spread`` is zero for features that may not change."""
 
     def __init__(self, model: Any, spread: Floats) -> None:
@@ -83,28 +83,28 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows in a field: their projections, of shape (n, n_lines), and whether they may reach each class.
+class RowsToChange:
+    """Rows whose changes are searched: their projections, of shape (n, n_lines), and whether they may reach each class.
 
     Changes y have shape (n, m, n_dimensions): m of each row.
     """
 
-    field: Field
+    space: ChangeSpace
     z: Floats
     allowed: NDArray[np.bool_]  # (n, n_classes)
 
     def leads(self, y: Floats) -> Floats:
         """Return by how much the best allowed class is ahead of the others after changes y, shape (n, m)."""
-        odds = self.field.odds(self._projections(y))
+        odds = self.space.odds(self._projections(y))
         return self._best(odds, True).max(axis=2) - self._best(odds, False).max(axis=2)
 
     def gradients(self, y: Floats) -> tuple[Floats, Floats]:
         """Return the leads after changes y, and their gradients, of the shape of y."""
         z = self._projections(y)
-        odds = self.field.odds(z)
-        reached, others, member = self._best(odds, True), self._best(odds, False), self.field.membership.T
-        slopes = self.field.slopes(z) * (member[reached.argmax(axis=2)] - member[others.argmax(axis=2)])
-        return reached.max(axis=2) - others.max(axis=2), slopes @ self.field.moves
+        odds = self.space.odds(z)
+        reached, others, member = self._best(odds, True), self._best(odds, False), self.space.membership.T
+        slopes = self.space.slopes(z) * (member[reached.argmax(axis=2)] - member[others.argmax(axis=2)])
+        return reached.max(axis=2) - others.max(axis=2), slopes @ self.space.moves
 
     def first_change(self, rays: Floats, ends: Floats) -> Floats:
         """Return the distance at which the class first changes on rays, infinite where it does not; shape (n, m).
@@ -127,27 +127,27 @@ class Rows:
         return far
 
     def _projections(self, y: Floats) -> Floats:
-        return self.z[:, None] + y @ self.field.moves.T
+        return self.z[:, None] + y @ self.space.moves.T
 
     def _best(self, odds: Floats, allowed: bool) -> Floats:
         return np.where(self.allowed[:, None] == allowed, odds, -np.inf)
 
 
-def shortest_changes(field: Field, z: Floats, codes: NDArray[np.int64], goal: int | None) -> Floats:
+def shortest_changes(space: ChangeSpace, z: Floats, codes: NDArray[np.int64], goal: int | None) -> Floats:
     """Return changes of class, in units of the spread; shape (n_rows, n_features), zero where none was found.
 
     ``z`` are the projections of the rows, ``codes`` their classes, and ``goal`` the class to reach, or None for any.
     """
-    classes = np.arange(len(field.intercepts))
+    classes = np.arange(len(space.intercepts))
     allowed = codes[:, None] != classes if goal is None else np.broadcast_to(classes == goal, (len(z), len(classes)))
-    n_dimensions = field.moves.shape[1]
-    changes = np.zeros((len(z), len(field.basis)))
+    n_dimensions = space.moves.shape[1]
+    changes = np.zeros((len(z), len(space.basis)))
     if n_dimensions:
-        rng, shared = np.random.default_rng(0), _shared_rays(field)
-        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(field.curves))))
+        rng, shared = np.random.default_rng(0), _shared_rays(space)
+        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(space.curves))))
         for start in range(0, len(z), step):
             block = slice(start, start + step)
-            changes[block] = _shortest(Rows(field, z[block], allowed[block]), shared, rng) @ field.basis.T
+            changes[block] = _shortest(RowsToChange(space, z[block], allowed[block]), shared, rng) @ space.basis.T
     return changes
 
 
@@ -157,22 +157,22 @@ def _places_among_rows(mean: Floats, spread: Floats) -> Floats:
     return np.asarray(mean + spread * np.concatenate([np.zeros((1, len(mean))), steps]))
 
 
-def _shared_rays(field: Field) -> Floats:
+def _shared_rays(space: ChangeSpace) -> Floats:
     """Directions of length one for every row: along lines, along features, and at random; shape (m, n_dimensions)."""
-    features = np.argsort(-np.linalg.norm(field.basis, axis=1), kind="stable")[:_MOST_FEATURES]
-    random = np.random.default_rng(0).normal(size=(_RANDOM, field.moves.shape[1]))
-    along = _unit(np.concatenate([field.moves, field.basis[features], random]))
+    features = np.argsort(-np.linalg.norm(space.basis, axis=1), kind="stable")[:_MOST_FEATURES]
+    random = np.random.default_rng(0).normal(size=(_RANDOM, space.moves.shape[1]))
+    along = _unit(np.concatenate([space.moves, space.basis[features], random]))
     return np.concatenate([along, -along])
 
 
-def _shortest(rows: Rows, shared: Floats, rng: np.random.Generator) -> Floats:
+def _shortest(rows: RowsToChange, shared: Floats, rng: np.random.Generator) -> Floats:
     """The best change of each row, shape (n, n_dimensions); zero where none was found."""
     n = len(rows.z)
     uphill = rows.gradients(np.zeros((n, 1, shared.shape[1])))[1]
-    targets = rows.field.targets(rows.z)
+    targets = rows.space.targets(rows.z)
     lengths, towards = np.linalg.norm(targets, axis=2), _unit(targets)
-    ends = np.maximum(rows.field.reach(rows.z), lengths.max(axis=1))
-    of_classes = towards[:, : len(rows.field.intercepts)]
+    ends = np.maximum(rows.space.reach(rows.z), lengths.max(axis=1))
+    of_classes = towards[:, : len(rows.space.intercepts)]
     rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), of_classes], axis=1)
     # Between the places on a ray a class may be missed; at a target it is seen.
     seen = np.where(rows.leads(targets) > 0, rows.halved(towards, np.zeros_like(lengths), lengths), np.inf)
@@ -191,7 +191,7 @@ def _shortest(rows: Rows, shared: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _improved(
-    rows: Rows, rays: Floats, distances: Floats, width: float, rng: np.random.Generator
+    rows: RowsToChange, rays: Floats, distances: Floats, width: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Return other rays, of shape (n, m, n_dimensions), on which the class changes earlier, where there are any.
 

@@ -8,8 +8,17 @@ import numpy as np
 from melc.additive import AdditiveMELC
 from melc.base import GAMMAS
 from melc.classifier import MELC
-from melc.export.fields import features_out, labels_in, labels_out, parameters_out, set_features, with_parameters
-from melc.export.line_fields import LARGEST_LOG_ODDS, line_out, lines_in
+from melc.export.fields import (
+    LARGEST_LOG_ODDS,
+    features_out,
+    labels_in,
+    labels_out,
+    line_out,
+    lines_in,
+    parameters_out,
+    set_features,
+    with_parameters,
+)
 from melc.export.reading import Reader, parse
 from melc.model.units import fitted_model
 

@@ -7,12 +7,17 @@ however many lines there are. Functions that add nodes to the graph return the n
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from melc._version import __version__
 from melc.arrays import Floats
-from melc.export.onnx_builder import Builder, labels_of, logistic
 from melc.model.curve import Curve
 from melc.model.line import LogOdds, log_odds_of
 from melc.model.units import fitted_model
+
+# Fixed, so that older runtimes can read the graph.
+_OPSET, _IR_VERSION = 18, 9
+_INPUT_TYPES = ("float64", "float32")
 
 
 def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
@@ -46,38 +51,111 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     ['label', 'decision', 'probabilities']
     """
     model = fitted_model(model)
-    builder, labels = Builder(dtype), labels_of(model.classes_)
+    builder, labels = _Builder(dtype), _labels_of(model.classes_)
     odds = _log_odds(builder, model.directions_, log_odds_of(model))
     if len(labels) == 2:
         builder.node("Reshape", [odds, builder.constant([-1])], "decision")
-        positive = builder.node("Greater", ["decision", builder.number(0)])
+        positive = builder.node("Greater", ["decision", builder.constant(0.0)])
         code = builder.node("Cast", [positive], to=builder.onnx.TensorProto.INT64)
         both = builder.node("Concat", [builder.node("Neg", [odds]), odds], axis=1)
-        builder.node("Identity", [logistic(builder, both)], "probabilities")
+        builder.node("Identity", [_logistic(builder, both)], "probabilities")
     else:
         builder.node("Identity", [odds], "decision")
         code = builder.node("ArgMax", [odds], axis=1, keepdims=0)
-        shares = logistic(builder, odds)
+        shares = _logistic(builder, odds)
         total = builder.node("ReduceSum", [shares, builder.constant([1])], keepdims=1)
         builder.node("Div", [shares, total], "probabilities")
     builder.node("Gather", [builder.constant(labels), code], "label", axis=0)
     return builder.model(model.n_features_in_, labels)
 
 
-def _log_odds(builder: Builder, directions: Floats, formulas: list[LogOdds]) -> str:
+def _onnx() -> Any:
+    """Return the onnx package. The only place where it is imported, so that the rest works without it."""
+    try:
+        import onnx
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError as error:
+        raise ImportError("Export to ONNX needs onnx: pip install 'melc[export]'") from error
+    return onnx
+
+
+class _Builder:
+    """Collects the nodes and constants of a graph and names them. Methods that add something return its name."""
+
+    def __init__(self, dtype: str) -> None:
+        """Begin a graph whose rows have the given type."""
+        if dtype not in _INPUT_TYPES:
+            raise ValueError(f"dtype={dtype!r} is not a type of rows; choose one of {_INPUT_TYPES}.")
+        self.onnx = onnx = _onnx()
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.input_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        # The rows as doubles; without effect if they are.
+        self.rows = self.node("Cast", ["X"], to=onnx.TensorProto.DOUBLE)
+
+    def constant(self, values: Any) -> str:
+        """Add an array or a number."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def node(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output, whose name is made up if not given."""
+        output = output or f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def model(self, n_features: int, labels: NDArray[Any]) -> Any:
+        """Return the checked ``onnx.ModelProto`` of all nodes added."""
+        helper, proto = self.onnx.helper, self.onnx.TensorProto
+        label_type = proto.STRING if labels.dtype == object else helper.np_dtype_to_tensor_dtype(labels.dtype)
+        decision_shape = ["rows"] if len(labels) == 2 else ["rows", len(labels)]
+        graph = helper.make_graph(
+            self.nodes,
+            "melc",
+            [helper.make_tensor_value_info("X", self.input_type, ["rows", n_features])],
+            [
+                helper.make_tensor_value_info("label", label_type, ["rows"]),
+                helper.make_tensor_value_info("decision", proto.DOUBLE, decision_shape),
+                helper.make_tensor_value_info("probabilities", proto.DOUBLE, ["rows", len(labels)]),
+            ],
+            self.constants,
+        )
+        opsets = [helper.make_opsetid("", _OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+        model.producer_name, model.producer_version = "melc", __version__
+        self.onnx.checker.check_model(model, full_check=True)
+        return model
+
+
+def _labels_of(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels in a type that ONNX has: strings, 64-bit integers, doubles or booleans."""
+    if classes.dtype.kind in "UTO":
+        return np.array([str(label) for label in classes], dtype=object)
+    return classes.astype({"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}[classes.dtype.kind])
+
+
+def _logistic(builder: _Builder, x: str) -> str:
+    """Return 1 / (1 + exp(−x)), of the shape of x. The Sigmoid of the runtimes has fewer digits."""
+    one = builder.constant(1.0)
+    return builder.node("Div", [one, builder.node("Add", [builder.node("Exp", [builder.node("Neg", [x])]), one])])
+
+
+def _log_odds(builder: _Builder, directions: Floats, formulas: list[LogOdds]) -> str:
     """Return the log-odds, shape (rows, n_formulas)."""
     # The lines in the order of the formulas.
     lines = np.concatenate([formula.lines for formula in formulas])
     z = builder.node("MatMul", [builder.rows, builder.constant(np.ascontiguousarray(directions[lines].T))])
     # 0 where numbers overflow to different infinities, as in ``predict``.
-    z = builder.node("Where", [builder.node("IsNaN", [z]), builder.number(0), z])
+    z = builder.node("Where", [builder.node("IsNaN", [z]), builder.constant(0.0), z])
     added = _curves(builder, z, [curve for formula in formulas for curve in formula.curves])
     belongs = np.repeat(np.eye(len(formulas)), [len(formula.lines) for formula in formulas], axis=0)
     sums = builder.node("MatMul", [added, builder.constant(belongs)])
     return builder.node("Add", [sums, builder.constant([[formula.constant for formula in formulas]])])
 
 
-def _curves(builder: Builder, z: str, curves: list[Curve]) -> str:
+def _curves(builder: _Builder, z: str, curves: list[Curve]) -> str:
     """Return the values of curves at z, both of shape (rows, n_curves).
 
     The pieces of all curves are in one table, each curve padded to the same number, a power of two. A binary search,
@@ -109,7 +187,7 @@ def _table(rows: list[Floats], padded: int, filler: float | None = None) -> Floa
     )
 
 
-def _within_knots(builder: Builder, z: str, curves: list[Curve]) -> str:
+def _within_knots(builder: _Builder, z: str, curves: list[Curve]) -> str:
     """Clip z to the outermost knots, beyond which curves are constant: infinity times zero is no number."""
     lowest, highest = (builder.constant(np.array([[curve.knots[k] for curve in curves]])) for k in (0, -1))
     return builder.node("Min", [builder.node("Max", [z, lowest]), highest])

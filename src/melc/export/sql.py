@@ -8,8 +8,7 @@ every place where its name is used.
 from collections.abc import Iterable
 from typing import Any
 
-from melc.export.quoting import column, identifier, literal
-from melc.export.sql_parts import check_names, curve_at, sum_of, weighted_sum
+from melc.export.sql_parts import check_names, column, curve_at, identifier, literal, sum_of, weighted_sum
 from melc.model.line import LogOdds, decides_alone, log_odds_of
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model

@@ -5,13 +5,15 @@ between thresholds. Otherwise it has the lines of each class, and what they add 
 has the numbers from which predictions are computed.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from melc.export.wording import counts_of, intervals_of, number, numbers_apart, quoted
+from melc.arrays import Floats
 from melc.model.curve import Curve
 from melc.model.line import Line, LogOdds, decides_alone, log_odds_of
 from melc.model.names import by_contribution, column_width, feature_names_of, terms_of
@@ -19,7 +21,9 @@ from melc.model.units import fitted_model
 
 # Features that are named in the sum of one line of several; of further ones their number is given.
 _MOST_NAMED = 4
-_FEW_DIGITS = 3
+_FEW_DIGITS, _ALL_DIGITS = 3, 17
+# Rounding of thresholds, as a part of the distance of neighbouring ones.
+_ROUNDING = 0.1
 
 _WEIGHTS = "z is the sum of weight × feature:"
 _POINTS = "z and {value} at the points of the curve, which is straight between them and constant beyond the outermost:"
@@ -84,8 +88,8 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
       0.98 <= z           ill   (47 ill, 0 well)
     """
     model = fitted_model(model)
-    names = [quoted(name) for name in feature_names_of(model, feature_names)]
-    labels = [quoted(str(label)) for label in model.classes_]
+    names = [_quoted(name) for name in feature_names_of(model, feature_names)]
+    labels = [_quoted(str(label)) for label in model.classes_]
     rules = decides_alone(model)
     if digits is None and not odds and not rules:
         digits = _FEW_DIGITS
@@ -140,14 +144,14 @@ def _lines(model: Any, formula: LogOdds, sides: list[str], style: _Style) -> lis
     numbered.sort(key=lambda each: -each[0].importance)
     against = "the rest" if len(model.classes_) > 2 else sides[0]
     added = f"what {len(numbered)} lines add" if len(numbered) > 1 else "what 1 line adds"
-    heading = f"Log-odds of {sides[1]} against {against}: {number(formula.constant, style.digits)} + {added}"
+    heading = f"Log-odds of {sides[1]} against {against}: {_number(formula.constant, style.digits)} + {added}"
     return [heading, *("\n".join(_line(line, k, curve, sides, style)) for line, k, curve in numbered)]
 
 
 def _line(line: Line, index: int, curve: Curve, sides: list[str], style: _Style) -> list[str]:
     """Return the text of one line of several: what z is, and what is added in each of its intervals."""
-    heading = f"Line {index + 1}, importance {number(line.importance, style.digits or _FEW_DIGITS)}: "
-    ranges = [f"adds {number(low, style.digits)} to {number(high, style.digits)}" for low, high in curve.ranges()]
+    heading = f"Line {index + 1}, importance {_number(line.importance, style.digits or _FEW_DIGITS)}: "
+    ranges = [f"adds {_number(low, style.digits)} to {_number(high, style.digits)}" for low, high in curve.ranges()]
     classes = [f"for {sides[code]}" for code in curve.codes]
     intervals = _intervals(line, curve, [ranges, classes], sides, style)
     if not style.odds:
@@ -160,7 +164,7 @@ def _line(line: Line, index: int, curve: Curve, sides: list[str], style: _Style)
 def _weights(line: Line, style: _Style, indent: int) -> list[str]:
     """Return the weights of the features that have one, the largest contribution first, one line of text each."""
     features = by_contribution(line)
-    shown = [number(line.direction[j], style.digits) for j in features]
+    shown = [_number(line.direction[j], style.digits) for j in features]
     width = max(len(text) for text in shown)
     return [f"{'':{indent}}{text:>{width}}  {style.names[j]}" for text, j in zip(shown, features, strict=True)]
 
@@ -168,8 +172,8 @@ def _weights(line: Line, style: _Style, indent: int) -> list[str]:
 def _intervals(line: Line, curve: Curve, columns: list[list[str]], sides: list[str], style: _Style) -> list[str]:
     """Return one line of text per interval: its limits, the given columns, and the training rows in it."""
     thresholds = numbers_apart(curve.thresholds, float(np.ptp(curve.knots)), style.digits)
-    columns = [intervals_of(thresholds), *columns]
-    counts = [f"({counts_of(row, sides)})" for row in line.counts]
+    columns = [_intervals_of(thresholds), *columns]
+    counts = [f"({_counts_of(row, sides)})" for row in line.counts]
     return [f"  {'   '.join(row)}  {count}" for row, count in zip(_aligned(columns), counts, strict=True)]
 
 
@@ -184,6 +188,49 @@ def _points(curve: Curve, value: str, style: _Style) -> list[str]:
     if not style.odds:
         return []
     knots = numbers_apart(curve.knots, np.inf, style.digits)
-    values = [number(each, style.digits) for each in curve.log_odds]
+    values = [_number(each, style.digits) for each in curve.log_odds]
     points = [f"    {z}  {each}" for z, each in zip(knots, values, strict=True)]
     return [f"  {_POINTS.format(value=value)}", *points]
+
+
+def _intervals_of(thresholds: Sequence[str]) -> list[str]:
+    """Return the intervals as text. A threshold belongs to the interval above it."""
+    if not thresholds:
+        return ["any z"]
+    middle = [f"{a} <= z < {b}" for a, b in pairwise(thresholds)]
+    return [f"z < {thresholds[0]}", *middle, f"{thresholds[-1]} <= z"]
+
+
+def _number(value: float, digits: int | None) -> str:
+    """Return a number with so many significant digits, or in full."""
+    return repr(float(value)) if digits is None else f"{value:.{digits}g}"
+
+
+def numbers_apart(values: Floats, width: float, digits: int | None) -> list[str]:
+    """Return ascending numbers with so many significant digits, or more if neighbours would come close by rounding.
+
+    They are rounded by no more than a tenth of the smallest distance of neighbours, and of ``width``.
+    """
+    most = _ROUNDING * min([*np.diff(values), width])
+    for more in range(_ALL_DIGITS if digits is None else digits, _ALL_DIGITS):
+        written = [_number(value, more) for value in values]
+        if all(abs(float(text) - value) <= most for text, value in zip(written, values, strict=True)):
+            return written
+    return [_number(value, None) for value in values]
+
+
+def _quoted(name: str) -> str:
+    """Return the name, in quotes if it could be confused with other parts of the text."""
+    calm = name.isprintable() and name == name.strip() and "  " not in name
+    plain = name and calm and not set(name) & set('"()<>,')
+    if plain:
+        return name
+    # JSON escapes only some of the characters that a terminal would obey, and no marks of direction.
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(name, ensure_ascii=False))
+
+
+def _counts_of(counts: Floats, labels: Sequence[str]) -> str:
+    """Return the number (or total weight) of rows of each class, such as ``3 low, 25 high``."""
+    # "25 1" would be two numbers.
+    of = " of class" if any(label[:1].isdigit() or label[:1] in "-+." for label in labels) else ""
+    return ", ".join(f"{count:.6g}{of} {label}" for count, label in zip(counts, labels, strict=True))

@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from melc.arrays import Floats
 from melc.fit.projection import Projection
-from melc.fit.run import limit_reached
+from melc.fit.solvers import limit_reached
 from melc.model.names import feature_names_of
 
 # Maximum number of features that a warning names.
 _MOST_NAMED = 5
-# Weights that add up to this many times more or less than the number of rows are hardly numbers of rows.
+# Weights whose sum differs from the number of rows by more than this factor are unlikely to be numbers of rows.
 _UNLIKELY = 10
 # Stack frames of these packages are skipped, so that a warning points to the user's own line.
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))

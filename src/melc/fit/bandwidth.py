@@ -6,12 +6,12 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
-from melc.kernels import AS_THEY_ARE, Shrunk, kernel_variances, shrunk_variances, silverman_factor, total_variance
+from melc.kernels import NO_SHRINKAGE, Shrunk, kernel_variances, shrunk_variances, silverman_factor, total_variance
 from melc.objective.base import VARIANCE_FLOOR
 
-# The bulk of a class: the rows between these quantiles, and how many standard deviations apart a normal class has them.
-_BULK, _BULK_OF_NORMAL = (0.1, 0.9), 2.563
-# The bulk counts as at least this part of the standard deviation.
+# The central rows of a class: those between these quantiles, whose distance is so many standard deviations of a normal.
+_QUANTILES, _NORMAL_DISTANCE = (0.1, 0.9), 2.563
+# Smallest ratio of the standard deviation of the central rows to that of all rows.
 _LEAST_RATIO = 0.01
 
 
@@ -27,7 +27,7 @@ def density_variances(
         first, second = kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)
         if rule == "silverman":
             return first, second
-        ratios = _ratios_of_the_bulk(spread, sample, direction)
+        ratios = _robust_ratios(spread, sample, direction)
         return first * ratios[0] ** 2, second * ratios[1] ** 2
     if rule == "pooled":
         variance = 0.5 * sum(shrunk_variances(spread, shrunk))
@@ -37,23 +37,25 @@ def density_variances(
     return ((gamma * float(rule)) ** 2,) * 2
 
 
-def _ratios_of_the_bulk(spread: Any, sample: MemoryRows, direction: Floats) -> list[float]:
-    """For each class, the standard deviation that its bulk tells of, over that of all its rows; at most one.
+def _robust_ratios(spread: Any, sample: MemoryRows, direction: Floats) -> list[float]:
+    """Return the robust over the ordinary standard deviation of each class, at most one.
 
-    Outliers make the standard deviation large, and kernels of that width blur the others. Where the bulk is a single
-    point, it tells of no width, and the ratio is one.
+    The robust one follows from the distance of two quantiles. Outliers make the ordinary one large, and kernels of that
+    width would blur all other rows. If the two quantiles are equal, the ratio is one.
     """
     z, weights, ratios = sample.project(direction), sample.all_weights(), []
-    for c, variance in enumerate(shrunk_variances(spread, AS_THEY_ARE)):
+    if spread.mean_y < spread.mean_x:  # a quantile of −z is not minus that of z; a direction and its opposite are one
+        z = -z
+    for c, variance in enumerate(shrunk_variances(spread, NO_SHRINKAGE)):
         low, high = _quantiles(z[sample.codes == c], weights[sample.codes == c])
-        width = (high - low) / _BULK_OF_NORMAL
+        width = (high - low) / _NORMAL_DISTANCE
         ratio = width / np.sqrt(variance) if variance > 0 and width > 0 else 1.0
         ratios.append(float(np.clip(ratio, _LEAST_RATIO, 1.0)))
     return ratios
 
 
 def _quantiles(z: Floats, weights: Floats) -> Floats:
-    """The ends of the bulk of some points: a point of weight k counts as k points would."""
+    """Return the two quantiles of some points. A point of weight k counts as k points."""
     order = np.argsort(z)
     reached = np.cumsum(weights[order])
-    return z[order][np.searchsorted(reached, np.array(_BULK) * reached[-1])]
+    return z[order][np.searchsorted(reached, np.array(_QUANTILES) * reached[-1])]

@@ -14,7 +14,7 @@ from scipy import linalg, sparse
 from scipy.special import expit
 
 from melc.arrays import Floats
-from melc.data.contents import Contents
+from melc.data.hashing import RowHashes
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import Coordinates, mean_and_deviation
 from melc.fit.evidence import Prospect
@@ -60,8 +60,8 @@ class Candidates:
         self.chosen = _telling_features(rows)
         X = rows.X if len(self.chosen) == rows.n_features else rows.X[:, self.chosen]
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
-        contents = Contents(dense, rows.weights, in_order=rows.in_order)
-        self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads, contents=contents)
+        hashes = RowHashes(dense, rows.weights, canonical=rows.canonical)
+        self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads, hashes=hashes)
         self.coordinates = Coordinates(self.rows)
         self.columns = np.ascontiguousarray(self.coordinates.scaled(dense).T)
         deviation = np.sqrt(np.diagonal(self.coordinates.within_covariance))

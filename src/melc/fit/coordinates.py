@@ -107,12 +107,6 @@ class Coordinates:
             covariances.append((rows * share[:, None]).T @ rows)
         return covariances[0], covariances[1], means[1] - means[0]
 
-    def _class_deviations(self) -> list[Floats]:
-        """Standard deviations of the features within either class; from the covariances, if these are known."""
-        if "class_covariances" not in vars(self):
-            return [deviation for _, deviation in self.class_statistics]
-        return [np.sqrt(np.diagonal(each)) * self.finite_scale for each in self.class_covariances[:2]]
-
     @functools.cached_property
     def within_covariance(self) -> Floats:
         """Covariance of the scaled features within the classes, the mean of the two; shape (d, d)."""
@@ -126,7 +120,7 @@ class Coordinates:
 
     @functools.cached_property
     def white(self) -> Whitening:
-        """Coordinates in which the classes are about round."""
+        """Coordinates in which the covariance within the classes is about the identity."""
         return whitening(self.within_covariance)
 
     @functools.cached_property
@@ -169,7 +163,7 @@ class Coordinates:
         σ_c² are the class ``variances`` along v, σ_cj² the variances of the features within class c.
         """
         left = []
-        for deviation, variance in zip(self._class_deviations(), variances, strict=True):
+        for (_, deviation), variance in zip(self.class_statistics, variances, strict=True):
             size = float(np.linalg.norm(direction * deviation))
             left.append(variance / size**2 if size**2 > 0 else 0.0)
         return min(left)
@@ -212,9 +206,9 @@ class Coordinates:
         if n_features <= _MOST_DENSE_FEATURES:
             basis = _range(self._total_covariance())[0]
             full = basis.shape[1] == np.count_nonzero(np.isfinite(self.scale))
-            return _same if full else lambda u: np.asarray(basis @ (basis.T @ u))
+            return lambda u: u if full else np.asarray(basis @ (basis.T @ u))
         if n_rows > n_features:
-            return _same
+            return lambda u: u
         across, back = _products(X, self._weights, self.scale)
         if n_rows > _MOST_DECOMPOSED:  # not an orthogonal projection, but its result is in the span
             return lambda u: back(across(u))
@@ -230,7 +224,7 @@ class Coordinates:
 
 
 def _or_any(difference: Floats) -> Floats:
-    """A difference of means; where it is zero and tells nothing, any direction will do along which the data vary."""
+    """Return a difference of means or, if it is zero, a random direction: then all directions are equally good."""
     return difference if np.any(difference) else np.random.RandomState(0).normal(size=len(difference))
 
 
@@ -262,25 +256,17 @@ def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
     return mean * size, np.where(low < high, np.sqrt(np.maximum(variance, 0)), 0.0) * size
 
 
-def standardised(X: Any, weights: Floats, scale: Floats) -> Floats:
-    """Return Z, of shape (n, d), with rows ``√p_i (x_i − mean) / scale`` and p_i = weight_i / Σ weights.
-
-    ZᵀZ is then the covariance of the scaled features.
-    """
-    share = weights / weights.sum()
-    points = (X.toarray() if sparse.issparse(X) else X) / scale
-    return np.asarray((points - share @ points) * np.sqrt(share)[:, None])
-
-
 def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
-    """Return ZZᵀ, of shape (n, n), with the standardised rows Z of :func:`standardised`.
+    """Return ZZᵀ, of shape (n, n). The rows of Z are ``√p_i (x_i − mean) / scale``, with p_i = weight_i / Σ weights.
 
-    A large sparse X stays sparse. It is then centred after the multiplication, which loses digits if the mean is large.
+    ZᵀZ is the covariance of the scaled features. A large sparse X stays sparse. It is then centred after the
+    multiplication, which loses digits if the mean is large.
     """
-    if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= _FEW_NUMBERS:
-        rows = standardised(X, weights, scale)
-        return np.asarray(rows @ rows.T)
     share = weights / weights.sum()
+    if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= _FEW_NUMBERS:
+        points = (X.toarray() if sparse.issparse(X) else X) / scale
+        rows = (points - share @ points) * np.sqrt(share)[:, None]
+        return np.asarray(rows @ rows.T)
     scaled = X @ sparse.diags_array(1 / scale)
     products = (scaled @ scaled.T).toarray()
     to_mean = products @ share
@@ -289,9 +275,10 @@ def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
 
 
 def whitening(covariance: Floats) -> Whitening:
-    """Return coordinates p, u = R p, with R Rᵀ about the inverse of a covariance: correlations are no narrow valley.
+    """Return coordinates p, with u = R p and R Rᵀ about the inverse of a covariance.
 
-    Directions with next to no variance are stretched up to a limit only.
+    Without them, correlated features make narrow valleys, in which a search is slow. Directions with next to no
+    variance are stretched only up to a limit.
     """
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] < _ROUNDING**2:  # every class is a point
@@ -323,7 +310,3 @@ def _products(X: Any, weights: Floats, scale: Floats) -> tuple[Callable[[Floats]
         return np.asarray(X.T @ (root * t) / scale - mean * (root @ t))
 
     return across, back
-
-
-def _same(u: Floats) -> Floats:
-    return u

@@ -1,4 +1,4 @@
-"""Data of a user to labelled rows: what holds them is recognised here, and checked.
+"""The data of a user as checked, labelled rows.
 
 Data in memory are the general case. Any other storage is an entry of ``STORAGES``: how its data are recognised, and how
 they become rows.
@@ -15,13 +15,14 @@ from sklearn.utils.validation import validate_data
 
 from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
-from melc.data.contents import Contents, without_repetitions
-from melc.data.dask import door
+from melc.data.dask import collections as dask_collections
+from melc.data.hashing import RowHashes, merge_equal_rows
 from melc.data.memory import MemoryRows
 from melc.data.source import Collected, Rows
 from melc.fit import validation
 from melc.fit.advice import warn_of_weights
-from melc.fit.search import WORTH_SAMPLES
+from melc.fit.search import MANY_ROWS
+from melc.sums import SUMS
 
 # Matrices with up to this many elements are made dense, and stored row by row.
 _WORTH_DENSE = 1 << 22
@@ -44,7 +45,7 @@ class Storage:
     gather: Callable[..., tuple[Any, Any, Any]]
 
 
-STORAGES = [Storage(door.is_lazy, door.collect, door.gather)]
+STORAGES = [Storage(dask_collections.is_lazy, dask_collections.collect, dask_collections.gather)]
 
 
 def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
@@ -60,14 +61,16 @@ def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
 
 def _belong_in_memory(n_rows: int, n_features: int) -> bool:
     """Whether data are so small that a cluster could only slow them down."""
-    return n_rows <= WORTH_SAMPLES or n_rows * n_features <= validation.MOST_SORTED_NUMBERS
+    return n_rows <= MANY_ROWS or n_rows * n_features <= validation.MOST_SORTED_NUMBERS
 
 
 def _checked(model: Any, data: Collected) -> Labelled:
-    if getattr(model, "method", "moments") != "moments":
+    method = getattr(model, "method", None)  # the additive classifier has none
+    if method is not None and not SUMS[method].distributes:
+        others = " or ".join(f'method="{name}"' for name in SUMS if SUMS[name].distributes)
         raise ValueError(
-            f'method={model.method!r} needs all projections in one place. Use method="moments", or bring the data '
-            "into memory: X, y = dask.compute(X, y)"
+            f"method={method!r} needs all projections in one place. Use {others}, or bring the data into memory: "
+            "X, y = dask.compute(X, y)"
         )
     n_rows = int(data.counts.sum())
     validation.check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
@@ -83,7 +86,9 @@ def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
     )
     weights = None
     if sample_weight is not None:
-        X, y, weights = validation.drop_weightless(X, y, check_weights(sample_weight, X.shape[0]))
+        weights = check_weights(sample_weight, X.shape[0])
+        if not np.all(weights):
+            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
     if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one way to lie in memory, so that the bits of the fit are the same
         X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
     classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
@@ -92,24 +97,24 @@ def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
     validation.check_classes(classes, counts, totals)
     warn_of_weights(counts, totals)
     validation.check_varies(validation.varies(X), *X.shape)
-    X, index, weights, contents = _canonical(X, index, weights)
+    X, index, weights, hashes = _canonical(X, index, weights)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
     _, totals = validation.counts_and_totals(index, weights, len(classes))
-    return MemoryRows(X, index, weights, n_threads_for(model.n_jobs), contents=contents), classes, totals
+    return MemoryRows(X, index, weights, n_threads_for(model.n_jobs), hashes=hashes), classes, totals
 
 
 def _canonical(
     X: Any, index: NDArray[Any], weights: Floats | None
-) -> tuple[Any, NDArray[Any], Floats | None, Contents]:
-    """Return the rows without repetitions, and what is known of their contents.
+) -> tuple[Any, NDArray[Any], Floats | None, RowHashes]:
+    """Return the rows without repetitions, and their hashes.
 
     Rows that every start of a search sees are put in an order that follows from what they contain. With more rows that
     is done with samples only, which costs less. Data of more than four million elements are returned as they are.
     """
     distinct = validation.MOST_SORTED_NUMBERS < X.shape[0] * X.shape[1] <= _WORTH_DENSE
     if distinct:
-        X, index, weights = without_repetitions(X, index, weights, WORTH_SAMPLES)
+        X, index, weights = merge_equal_rows(X, index, weights, MANY_ROWS)
     if X.shape[0] * X.shape[1] <= validation.MOST_SORTED_NUMBERS:
         X, index, weights = validation.canonical(X, index, weights)
-        return X, index, weights, Contents(X, weights, in_order=True)
-    return X, index, weights, Contents(X, weights, distinct, in_order=distinct and len(index) <= WORTH_SAMPLES)
+        return X, index, weights, RowHashes(X, weights, canonical=True)
+    return X, index, weights, RowHashes(X, weights, distinct, canonical=distinct and len(index) <= MANY_ROWS)

@@ -1,55 +1,102 @@
-"""What is maximised, and how: objectives made from rows, and a solver with its tolerances."""
+"""What is maximised, and how: the settings of a fit, objectives made from rows, and the tolerances of the solver."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from melc.arrays import Floats
 from melc.data.source import Rows
-from melc.fit.run import SCIPY_PROGRESS, Result
-from melc.fit.solvers import LONG_RUN, best_of, maximise, sharpen
+from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
+from melc.fit.selection import Judge
+from melc.fit.solvers import LONG_RUN, SCIPY_PROGRESS, SOLVERS, Result, maximise, sharpen
 from melc.fit.validation import MOST_SORTED_NUMBERS
 from melc.objective import Objective
+from melc.objective.shrinkage import Shrinkage
+from melc.sums import SUMS
 
 # The optimum of a sample differs from that of the next, so neither its search nor its sums need high accuracy.
-COARSE_TOL, COARSE_EPS = 1e-2, 1e-3
+_COARSE_TOL, _COARSE_EPS = 1e-2, 1e-3
 # Smallest relative change of a smooth objective that counts as progress, a little more than its rounding.
-_LEAST_PROGRESS = 1e-11
+LEAST_PROGRESS = 1e-11
 # With more features than this, the steps that make a result more accurate would be too many.
 _MOST_SHARPENED_FEATURES = 200
 
 
 @dataclass(frozen=True)
+class Settings:
+    """The settings of a fit: parameters of :class:`melc.MELC` with the same names."""
+
+    gamma: float = 1.0
+    method: str = "moments"
+    eps: float = 1e-6
+    solver: str = "lbfgs"
+    n_init: int = 10
+    max_iter: int = 200
+    tol: float = 1e-5
+    shrinkage: float | str | None = None
+    selection: str = "divergence"
+    bandwidth: float | str = "silverman"
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether the starts may be searched on a grid: both the method and the solver must allow it."""
+        return SUMS[self.method].has_grid and SOLVERS[self.solver].has_grid
+
+
+@dataclass(frozen=True)
 class Problem:
-    """How to make an objective from rows, ``objective(rows, gamma, least_eps)``, and how to maximise it."""
+    """A search problem: how to make an objective from rows, and how to maximise it.
 
-    objective: Callable[[Rows, float, float], Objective]
-    gamma: float
-    solver: str
-    max_iter: int
-    tol: float
-    smooth: bool  # False for objectives with jumps, which have no useful curvature
-    whitening: Callable[[], Floats | None] = lambda: None  # coordinates of the search, made when they are needed
-    choose: Callable[[list[Floats]], int] | None = None  # the index of the best of some directions; None: by divergence
+    With a ``judge``, the best direction is the one that it chooses; otherwise the one of the highest divergence.
+    """
 
-    def best_of(self, runs: list[Result]) -> Result:
-        """Return the best of some runs."""
-        return best_of(runs) if self.choose is None else runs[self.choose([run.direction for run in runs])]
+    settings: Settings
+    coordinates: Coordinates
+    shrinkage: Shrinkage | None = None
+    judge: Judge | None = None
 
-    def solve(self, objective: Objective, start: Floats, tol: float | None = None) -> Result:
-        """Maximise the objective from one start, to the tolerance of the problem or to a larger ``tol``.
+    @property
+    def gamma(self) -> float:
+        return self.settings.gamma
 
-        Without ``tol`` a smooth objective is maximised until the gradient is small enough: when its value hardly
+    @property
+    def smooth(self) -> bool:
+        """Whether the objective is smooth. Objectives with jumps have no useful curvature."""
+        return SUMS[self.settings.method].smooth
+
+    def objective(self, rows: Rows, gamma: float | None = None, coarse: bool = False) -> Objective:
+        """Return the objective of some rows, with another ``gamma`` or with ``coarse`` sums if asked for.
+
+        Only an error that does not depend on the scale of the data can be made larger.
+        """
+        settings = self.settings
+        coarse = coarse and SUMS[settings.method].scale_free
+        return Objective(
+            rows,
+            gamma=self.gamma if gamma is None else gamma,
+            method=settings.method,
+            eps=max(settings.eps, _COARSE_EPS) if coarse else settings.eps,
+            scale=self.coordinates.scale,
+            shrinkage=self.shrinkage,
+        )
+
+    def gamma_for(self, sample: Rows, rows: Rows) -> float:
+        """Return the gamma with which the kernels of a sample are as wide as those of all rows."""
+        return self.gamma * (sum(sample.total_weights) / sum(rows.total_weights)) ** 0.2
+
+    def solve(self, objective: Objective, start: Floats, coarse: bool = False) -> Result:
+        """Maximise the objective from one start, to the tolerance of the problem or, if ``coarse``, to a larger one.
+
+        Unless ``coarse``, a smooth objective is maximised until the gradient is small enough: when its value hardly
         changes any more, the direction can still change by 1e-5.
         """
-        to_the_end = tol is None and self.smooth
+        settings, few_features = self.settings, len(self.coordinates.scale) <= MOST_WHITENED_FEATURES
         return maximise(
             objective,
             start,
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol if tol is None else max(tol, self.tol),
-            progress=_LEAST_PROGRESS if to_the_end else SCIPY_PROGRESS,
-            curvature=self.whitening(),
+            solver=settings.solver,
+            max_iter=settings.max_iter,
+            tol=max(_COARSE_TOL, settings.tol) if coarse else settings.tol,
+            progress=LEAST_PROGRESS if self.smooth and not coarse else SCIPY_PROGRESS,
+            curvature=self.coordinates.white.matrix if few_features else None,
         )
 
     def sharpen(self, objective: Objective, best: Result) -> Result:
@@ -67,11 +114,3 @@ class Problem:
         lead elsewhere by 1e-6. With very many features the steps that mend it cost too much.
         """
         return rows.n_rows * rows.n_features > MOST_SORTED_NUMBERS and rows.n_features <= _MOST_SHARPENED_FEATURES
-
-    def gamma_for(self, sample: Rows, rows: Rows) -> float:
-        """Return the gamma with which the kernels of a sample are as wide as those of all rows."""
-        return self.gamma * (sum(sample.total_weights) / sum(rows.total_weights)) ** 0.2
-
-    def roughly(self, sample: Rows, rows: Rows, width: float = 1.0) -> Objective:
-        """Return the objective of a sample, with ``width`` times the bandwidth of all rows."""
-        return self.objective(sample, width * self.gamma_for(sample, rows), COARSE_EPS)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from melc import kernels
 from melc._sklearn import HAS_CALLBACKS, callback_context
-from melc.fit.run import Result
+from melc.fit.solvers import Result
 from melc.model.line import Line
 
 
@@ -47,6 +48,11 @@ def counting_runs(model: Any, step: Callable[[], None]) -> Iterator[None]:
         model.set_callbacks()
 
 
+def compiling_note() -> str:
+    """Return what to tell the user if this fit has to compile, which takes seconds; otherwise nothing."""
+    return "" if kernels.is_cached(kernels.grid_divergence) else "compiling, once after installation"
+
+
 class Progress:
     """Reports the beginning and end of a fit and of each of its runs to callbacks. Thread-safe."""
 
@@ -58,6 +64,8 @@ class Progress:
         self._data = {"X": X, "y": y}
         if sample_weight is not None:
             self._data["metadata"] = {"sample_weight": sample_weight}
+        if verbose and (note := compiling_note()):
+            print(f"[{type(estimator).__name__}] {note}", flush=True)
         self._context = callback_context(estimator, n_runs)
         if self._context is not None:
             self._context.call_on_fit_task_begin(estimator=estimator, **self._data)

@@ -1,7 +1,6 @@
 """Learning one projection from labelled rows: starting directions, search, and the densities along the result."""
 
 import contextlib
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,29 +9,25 @@ from scipy import sparse
 
 from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
+from melc.data.dask.shared import SharedRounds
 from melc.data.memory import MemoryRows
-from melc.data.passes import Together, solve_together
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.data.summary import Summary
 from melc.fit.bandwidth import density_variances
 from melc.fit.condensing import densities_along
-from melc.fit.coordinates import MOST_WHITENED_FEATURES, Coordinates
+from melc.fit.coordinates import Coordinates
 from melc.fit.density import LEAST_VARIANCE
 from melc.fit.grid_search import MOST_FEATURES, search_on_grid
-from melc.fit.problem import Problem
-from melc.fit.run import BY_LIKELIHOOD, Result
+from melc.fit.problem import Problem, Settings
 from melc.fit.search import search
 from melc.fit.selection import Judge
 from melc.fit.shrinkage import estimate_shrinkage
-from melc.fit.solvers import best_of
+from melc.fit.solvers import BY_LIKELIHOOD, Result, best_of
 from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
-from melc.kernels import AS_THEY_ARE, Shrunk, is_floored, shrunk_variances
+from melc.kernels import NO_SHRINKAGE, Shrunk, is_floored, shrunk_variances
 from melc.model.line import Line
-from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
-from melc.objective.shrinkage import Shrinkage
-from melc.sums import SUMS
 
 # Number of rows from which scales and starting directions are estimated.
 _SAMPLE_ROWS = 10_000
@@ -46,45 +41,6 @@ _STEPS_PER_KERNEL = 8
 
 # Largest bandwidth: its square is still a float.
 _WIDEST = 1e153
-
-# From this many rows on, several classes are solved in parallel, which saves passes. Fewer rows stay in the cache.
-_WORTH_TOGETHER = 100_000
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a fit: parameters of :class:`melc.MELC` with the same names."""
-
-    gamma: float
-    method: str
-    eps: float
-    solver: str
-    n_init: int
-    max_iter: int
-    tol: float
-    shrinkage: float | str | None = None
-    selection: str = "divergence"
-    bandwidth: float | str = "silverman"
-
-    @property
-    def suits_a_grid(self) -> bool:
-        """Whether starts may be searched on a grid. The paper's methods and solvers are taken at their word."""
-        return self.method == "moments" and self.solver == "lbfgs"
-
-    def problem(self, coordinates: Coordinates, shrinkage: Shrinkage | None, judge: Judge | None = None) -> Problem:
-        """Return the search problem with these settings."""
-
-        def objective(rows: Rows, gamma: float, least_eps: float) -> Objective:
-            eps = max(self.eps, least_eps) if self.method == "moments" else self.eps
-            scale = coordinates.scale
-            return Objective(rows, gamma=gamma, method=self.method, eps=eps, scale=scale, shrinkage=shrinkage)
-
-        def whitening() -> Floats | None:
-            return coordinates.white.matrix if len(coordinates.scale) <= MOST_WHITENED_FEATURES else None
-
-        smooth = SUMS[self.method].smooth
-        choose = None if judge is None else judge.best
-        return Problem(objective, self.gamma, self.solver, self.max_iter, self.tol, smooth, whitening, choose)
 
 
 @dataclass(frozen=True)
@@ -120,26 +76,29 @@ def learn_projections(
 ) -> list[Projection]:
     """Return one projection for each part: the index of a class, and rows with code 1 for that class.
 
-    Parts are solved in parallel where that saves passes over the data. ``known``, of shape (n_parts, d), are directions
-    to start from instead of new ones.
+    Parts in Dask collections are solved in parallel, which saves rounds over the cluster. ``known``, of shape
+    (n_parts, d), are directions to start from instead of new ones.
     """
     rngs = [rng]
     if len(parts) > 1:  # one for each part, so that the order in which they are solved does not matter
         rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
 
-    def learn(k: int) -> Projection:
+    def learn(k: int, run_ended: Listener) -> Projection:
         start = None if known is None else known[k]
         class_index, rows = parts[k]
         with contextlib.closing(rows):
             found = learn_projection(rows, settings, rngs[k], start, run_ended, float(intercepts[k]))
             return replace(found, line=replace(found.line, class_index=class_index))
 
-    if len(parts) == 1 or parts[0][1].n_rows < _WORTH_TOGETHER or not parts[0][1].divisible:
-        return [learn(k) for k in range(len(parts))]
-    together = Together(len(parts))
-    for _, rows in parts:
-        rows.together = together
-    return solve_together([functools.partial(learn, k) for k in range(len(parts))], together)
+    if len(parts) == 1 or isinstance(parts[0][1], MemoryRows):
+        return [learn(k, run_ended) for k in range(len(parts))]
+    rounds = SharedRounds([rows for _, rows in parts])
+
+    def ended(run: Result, projection: Callable[[], Projection]) -> bool:
+        rounds.check()
+        return run_ended(run, projection)
+
+    return rounds.solve_all(lambda k: learn(k, ended))
 
 
 def learn_projection(
@@ -165,16 +124,23 @@ def learn_projection(
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result]) -> Projection:
-        mean, spread = coordinates.mean, coordinates.finite_scale
-        found = describe(rows, settings, shrinkage, best.direction, sample, spread, intercept)
-        left = coordinates.variance_left(found.line.direction, found.variances)
-        return Projection(found.line, best, runs, mean, spread, left, found.floored)
+        mean, spread, direction = coordinates.mean, coordinates.finite_scale, best.direction
+        if direction[np.argmax(np.abs(direction) * spread)] < 0:
+            direction = -direction  # the feature that contributes most has a positive weight
+        summary = rows.summarise(direction)
+        shrunk = NO_SHRINKAGE if shrinkage is None else shrinkage.along(direction)
+        formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
+        line = _line(rows, formula, direction, spread, intercept)
+        left = coordinates.variance_left(direction, shrunk_variances(summary.spread, shrunk))
+        floored = is_floored(summary.spread, shrunk, VARIANCE_FLOOR)
+        return Projection(line, best, runs, mean, spread, left, floored)
 
-    def heard(run: Result) -> bool:
+    def after_run(run: Result) -> bool:
         finished.append(run)
         return run_ended(run, lambda: projection(best_of(finished), finished))
 
-    return projection(*search_directions(rows, settings, coordinates, shrinkage, rng, known, heard, judge))
+    problem = Problem(settings, coordinates, shrinkage, judge)
+    return projection(*search_directions(rows, problem, rng, known, after_run))
 
 
 def _check_width(settings: Settings, coordinates: Coordinates) -> None:
@@ -190,37 +156,34 @@ def _check_width(settings: Settings, coordinates: Coordinates) -> None:
 
 def search_directions(
     rows: Rows,
-    settings: Settings,
-    coordinates: Coordinates,
-    shrinkage: Shrinkage | None,
+    problem: Problem,
     rng: np.random.RandomState,
     known: Floats | None = None,
     run_ended: Callable[[Result], bool] = lambda run: False,
-    judge: Judge | None = None,
 ) -> tuple[Result, list[Result]]:
-    """Return the best run, and the runs from all starts: on a grid where that is possible, else the general way.
+    """Return the best run, and the runs from all starts: on a grid where that is possible, otherwise by the solver.
 
-    With a ``judge`` the best is what it chooses, which may also be a linear direction.
+    If the problem has a judge, the best may also be a linear direction.
     """
+    settings, coordinates = problem.settings, problem.coordinates
     centre, sample = coordinates.far_centre, coordinates.sample
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
-        problem = settings.problem(coordinates, shrinkage, judge)
         dense = not sparse.issparse(sample.X) and sample.n_features <= MOST_FEATURES
-        if known is None and shrinkage is None and settings.suits_a_grid and dense:
-            best, runs = search_on_grid(near, problem, coordinates, settings.n_init, rng, run_ended)
+        if known is None and problem.shrinkage is None and settings.has_grid and dense:
+            best, runs = search_on_grid(near, problem, settings.n_init, rng, run_ended)
         else:
             starts = [known] if known is not None else coordinates.starting_directions(settings.n_init, rng)
             best, runs = search(near, problem, starts, rng, run_ended)
-        return best if judge is None else _or_linear(best, judge, near, problem), runs
+        return best if problem.judge is None else _or_linear(best, problem.judge, near, problem), runs
 
 
 def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Result:
-    """The best run, or a linear direction if the judge prefers it, with its divergence."""
+    """Return the best run, or a linear direction with its divergence if the judge prefers it."""
     directions = [best.direction, *judge.linear_directions()]
     chosen = judge.best(directions)
     if chosen == 0:
         return best
-    objective = problem.objective(rows, problem.gamma, 0.0)
+    objective = problem.objective(rows)
     evaluation = objective.evaluate(objective.searched_from(directions[chosen]))
     return Result(
         direction=directions[chosen],
@@ -232,39 +195,8 @@ def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Resu
         converged=True,
         reason=BY_LIKELIHOOD,
         history=(),
+        algorithm="none: a linear direction",
     )
-
-
-@dataclass(frozen=True)
-class Described:
-    """The line along a direction, and the variances of the classes along it, after shrinkage."""
-
-    line: Line
-    variances: tuple[float, float]
-    floored: bool
-
-
-def describe(
-    rows: Rows,
-    settings: Settings,
-    shrinkage: Shrinkage | None,
-    direction: Floats,
-    sample: MemoryRows,
-    spread: Floats,
-    intercept: float,
-) -> Described:
-    """Return the line along a direction of shape (d,) or its opposite: the heaviest feature has a positive weight.
-
-    ``sample`` are some of the rows, ``spread`` the standard deviations of the features.
-    """
-    if direction[np.argmax(np.abs(direction) * spread)] < 0:
-        direction = -direction
-    summary = rows.summarise(direction)
-    shrunk = AS_THEY_ARE if shrinkage is None else shrinkage.along(direction)
-    formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
-    line = _line(rows, formula, direction, spread, intercept)
-    variances = shrunk_variances(summary.spread, shrunk)
-    return Described(line, variances, is_floored(summary.spread, shrunk, VARIANCE_FLOOR))
 
 
 def _line(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, intercept: float) -> Line:

@@ -6,8 +6,7 @@ between lines of pairs and of all features were no better on 71 data sets, and t
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,9 @@ from melc.data.source import Rows
 from melc.fit.candidates import Candidate, Candidates, Mapped
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Prospect, Standing
-from melc.fit.projection import Settings, search_directions
+from melc.fit.grid_search import threads
+from melc.fit.problem import Problem, Settings
+from melc.fit.projection import search_directions
 from melc.model.line import Line
 
 # Rows on which directions are searched; beyond so many numbers, fewer.
@@ -110,8 +111,8 @@ class Pursuit:
     def _divergent(self) -> list[Floats]:
         """Directions of large divergence between the classes, as :class:`melc.MELC` finds them, for scaled features."""
         candidates = self.candidates
-        settings = Settings(self.plan.gamma, "moments", 1e-6, "lbfgs", _STARTS, 100, 1e-4)
-        best, runs = search_directions(candidates.rows, settings, candidates.coordinates, None, self.rng)
+        settings = Settings(self.plan.gamma, n_init=_STARTS, max_iter=100, tol=1e-4)
+        best, runs = search_directions(candidates.rows, Problem(settings, candidates.coordinates), self.rng)
         return [candidates.scaled(run.direction) for run in {id(run): run for run in [best, *runs]}.values()]
 
 
@@ -130,7 +131,7 @@ def pursue(
     found: list[list[Line]] = []
     for (class_index, rows), intercept in zip(parts, intercepts.tolist(), strict=True):
         lines = []
-        with closing(rows), closing(_in_memory(rows, rng)) as near, _threads(near) as mapped:
+        with closing(rows), closing(_in_memory(rows, rng)) as near, threads(_n_threads(near)) as mapped:
             pursuit = Pursuit(near, plan, class_index, rng, mapped)
             mean, spread = pursuit.features()
             for line in pursuit.lines():
@@ -148,11 +149,5 @@ def _in_memory(rows: Rows, rng: np.random.RandomState) -> MemoryRows:
     return rows if isinstance(rows, MemoryRows) else draw_sample(rows, _GATHERED_ROWS, rng)
 
 
-@contextmanager
-def _threads(rows: MemoryRows) -> Iterator[Mapped]:
-    """Yield the map of a pool of threads, or the ordinary one where threads are not worth it."""
-    if rows.n_threads < 2 or rows.n_rows < _WORTH_THREADS:
-        yield map
-        return
-    with ThreadPoolExecutor(rows.n_threads) as pool:
-        yield pool.map
+def _n_threads(rows: MemoryRows) -> int:
+    return rows.n_threads if rows.n_rows >= _WORTH_THREADS else 1

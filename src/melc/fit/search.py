@@ -1,32 +1,100 @@
-"""The general search from several starting directions: on all rows for small data, from coarse to fine for large data.
+"""The search for the best direction from several starts: on all rows, or for large data from coarse to fine.
 
-It serves what :mod:`melc.fit.grid_search` does not: sparse data, shrinkage, the paper's methods and solvers.
+On large data each start runs on a small stratified sample, with the wide kernels of the sample and with the narrow ones
+of all rows: each finds optima that the other misses. The best few directions continue on a larger sample, while the
+bandwidth goes to that of all rows (first above it, then below it, then to it). Only the best is optimised on all rows.
 
-On large data each start runs on a small stratified sample, whose wide kernels make the objective smoother. The best few
-directions continue on a larger sample, while the bandwidth goes to that of all rows (first above it, then below it,
-then to it). These candidates are compared on all rows, and only the best is optimised there.
+Here the runs are made by the solver that the user chose, with certified sums throughout. Where the objective has a
+grid, :mod:`melc.fit.grid_search` makes them, which is faster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from melc.arrays import Floats
+from melc.arrays import Floats, unit
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.problem import COARSE_EPS, COARSE_TOL, Problem
-from melc.fit.run import Result
+from melc.fit.problem import Problem
+from melc.fit.solvers import Result, best_of
 from melc.objective import Objective
+from melc.objective.grid import Ascent
 
-_COARSE_ROWS = 5_000
-_MIDDLE_ROWS = 40_000
-# Up to this many rows, all starts run on all rows.
-WORTH_SAMPLES = 20_000
-# Bandwidths on the middle sample, relative to that of all rows, and the number of directions optimised with each. The
+# Beyond this many rows, starts run on samples.
+MANY_ROWS = 20_000
+# Rows of the sample of each start, and of the larger one on which the best directions continue.
+COARSE_ROWS, MIDDLE_ROWS = 5_000, 40_000
+# Bandwidths on the larger sample, relative to that of all rows, and the number of directions optimised with each. The
 # second is narrower than the last, because optima with more thresholds are found there and stay optima afterwards.
 _WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
-# Two directions whose absolute cosine, in the optimiser's coordinates, is at least this count as one.
+# Two directions whose absolute cosine, in the coordinates of the search, is at least this count as one.
 _SAME = 0.99
+# The number of runs that are optimised on all rows, and the fraction of the best divergence that they must reach.
+_POLISHED, _WORTH_POLISHING = 3, 0.97
+
+# Called after each run; returns whether to stop.
+Listener = Callable[[Result], bool]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run: the point where it ended, of length one, its result, and the ascent if it was made on a grid."""
+
+    point: Floats
+    result: Result
+    ascent: Ascent | None = None
+
+    @property
+    def divergence(self) -> float:
+        return self.result.divergence
+
+
+class Searcher:
+    """Makes runs on some rows. Points are vectors of length one in its coordinates: here, of the scaled features.
+
+    If the rows are a sample (``coarse``), they need no high accuracy: the optimum of all rows is elsewhere anyway.
+    """
+
+    def __init__(self, rows: Rows, problem: Problem, coarse: bool = False) -> None:
+        self.rows, self.problem, self.coarse = rows, problem, coarse
+
+    def scaled(self, point: Floats) -> Floats:
+        """Return the weights of the scaled features at a point, shape (n_features,)."""
+        return point
+
+    def point(self, direction: Floats) -> Floats:
+        """Return the point of a direction in the units of the features."""
+        return unit(direction * self.problem.coordinates.finite_scale)
+
+    def direction(self, point: Floats) -> Floats:
+        """Return the direction of length one, in the units of the features, at a point."""
+        return self.problem.coordinates.direction_of(self.scaled(point))
+
+    def objective(self, gamma: float) -> Objective:
+        """Return the objective of the rows, with kernels of the given gamma."""
+        return self.problem.objective(self.rows, gamma, self.coarse)
+
+    def solve(self, objective: Objective, start: Floats) -> Found:
+        """Return the run of the solver from a direction, to a low accuracy."""
+        result = self.problem.solve(objective, start, coarse=True)
+        return Found(self.point(result.direction), result)
+
+    def runs(self, starts: Sequence[Floats], gamma: float) -> Iterator[Found]:
+        """Yield the runs from some points."""
+        objective = self.objective(gamma)
+        for start in starts:
+            yield self.solve(objective, self.direction(start))
+
+    def values(self, points: Sequence[Floats], gamma: float) -> list[float]:
+        """Return the divergence at some points."""
+        objective = self.objective(gamma)
+        return [objective.evaluate(self.scaled(point)).divergence for point in points]
+
+    def polish(self, objective: Objective, found: Found) -> Result:
+        """Return the optimum near the end of a run, of an objective of all rows and to full accuracy."""
+        return self.problem.sharpen(objective, self.problem.solve(objective, found.result.direction))
 
 
 def search(
@@ -34,80 +102,124 @@ def search(
     problem: Problem,
     starts: list[Floats],
     rng: np.random.RandomState,
-    run_ended: Callable[[Result], bool] = lambda run: False,
+    run_ended: Listener = lambda run: False,
 ) -> tuple[Result, list[Result]]:
     """Return the best run on all rows, and the runs from all starts (on samples, if the data are large).
 
     ``run_ended`` is called after each run and may stop the search by returning True.
     """
-    if rows.n_rows > WORTH_SAMPLES:
+    if rows.n_rows > MANY_ROWS:
         return _coarse_to_fine(rows, problem, starts, rng, run_ended)
-    objective = problem.objective(rows, problem.gamma, 0.0)
-    runs: list[Result] = []
-    for start in starts:
-        runs.append(problem.solve(objective, start))
-        if run_ended(runs[-1]):
-            break
-    winner = problem.best_of(runs)
+    objective = problem.objective(rows)
+    runs = until_stopped((problem.solve(objective, start) for start in starts), run_ended, lambda run: run)
+    winner = best_of(runs) if problem.judge is None else runs[problem.judge.best([run.direction for run in runs])]
     best = problem.sharpen(objective, winner)
     return best, [best if run is winner else run for run in runs]
 
 
 def _coarse_to_fine(
-    rows: Rows,
-    problem: Problem,
-    starts: list[Floats],
-    rng: np.random.RandomState,
-    run_ended: Callable[[Result], bool],
+    rows: Rows, problem: Problem, starts: list[Floats], rng: np.random.RandomState, run_ended: Listener
 ) -> tuple[Result, list[Result]]:
-    """Search on samples of increasing size, then on all rows. Return what :func:`search` returns.
+    """Return what :func:`search` returns. Each start has its own sample, so that a bad one does not mislead all."""
 
-    Each start has its own sample, so that one bad sample does not mislead all starts. It runs twice: with the bandwidth
-    of the sample and with the narrower one of all rows. Each finds optima that the other misses.
+    def on_samples() -> Iterator[tuple[Found, Found]]:
+        for start in starts:
+            sample = Searcher(draw_sample(rows, COARSE_ROWS, rng), problem, coarse=True)
+            gammas = problem.gamma, problem.gamma_for(sample.rows, rows)
+            wide, narrow = (sample.solve(sample.objective(gamma), start) for gamma in gammas)
+            yield wide, narrow
+
+    pairs = until_stopped(on_samples(), run_ended, lambda pair: pair[0].result)
+    middle = Searcher(draw_sample(rows, MIDDLE_ROWS, rng), problem, coarse=True)
+    return finish(middle, rows, through_widths(middle, rows, pairs), [wide for wide, _ in pairs])
+
+
+def through_widths(middle: Searcher, rows: Rows, pairs: Sequence[tuple[Found, Found]]) -> list[Found]:
+    """Return the best runs on the larger sample, made with each of the bandwidths in _WIDTHS in turn.
+
+    ``pairs`` are runs on small samples: with the bandwidth of the sample, and with that of all ``rows``. The latter
+    join at the last bandwidth.
     """
-    runs, narrow = [], []
-    for start in starts:
-        sample = draw_sample(rows, _COARSE_ROWS, rng)
-        runs.append(problem.solve(problem.objective(sample, problem.gamma, COARSE_EPS), start, COARSE_TOL))
-        narrow.append(problem.solve(problem.roughly(sample, rows), start, COARSE_TOL).direction)
-        if run_ended(runs[-1]):
-            break
-    directions = _through_widths(rows, problem, [run.direction for run in runs], narrow, rng)
-    return _on_all_rows(rows, problem, directions), runs
-
-
-def _through_widths(
-    rows: Rows, problem: Problem, wide: list[Floats], narrow: list[Floats], rng: np.random.RandomState
-) -> list[Floats]:
-    """Return the best directions on a larger sample, optimised with each of the bandwidths in _WIDTHS in turn.
-
-    ``wide`` are directions found with the bandwidth of the small samples. ``narrow`` are those found with that of all
-    rows; they join at the last bandwidth.
-    """
-    middle = draw_sample(rows, _MIDDLE_ROWS, rng)
-    directions = wide
+    gamma = middle.problem.gamma_for(middle.rows, rows)
+    points = [wide.point for wide, _ in pairs]
     for width, survivors in _WIDTHS:
-        objective = problem.roughly(middle, rows, width)
-        candidates = directions + narrow if width == 1 else directions
-        few = _distinct_best(objective, candidates)[:survivors]
-        directions = [problem.solve(objective, direction, COARSE_TOL).direction for direction in few]
-    return directions
+        if width == 1:
+            points += [narrow.point for _, narrow in pairs]
+        few = _distinct(points, middle.values(points, width * gamma))[:survivors]
+        found = list(middle.runs(few, width * gamma))
+        points = [run.point for run in found]
+    return found
 
 
-def _on_all_rows(rows: Rows, problem: Problem, directions: list[Floats]) -> Result:
-    """Return the run on all rows from the best of the directions, which are compared on all rows as well."""
-    objective = problem.objective(rows, problem.gamma, 0.0)
-    candidates = _distinct_best(objective, directions)
-    winner = candidates[0 if problem.choose is None else problem.choose(candidates)]
-    return problem.sharpen(objective, problem.solve(objective, winner))
+def finish(
+    searcher: Searcher, rows: Rows, candidates: Sequence[Found], runs: Sequence[Found], starts: Sequence[Floats] = ()
+) -> tuple[Result, list[Result]]:
+    """Return the best candidate, optimised on all rows, and the results of the runs with the best in its place.
+
+    The result is no lower than any of the ``starts``, which are points.
+    """
+    problem = searcher.problem
+    objective = problem.objective(rows)
+
+    def certified(run: Found) -> float:
+        return objective.evaluate(searcher.scaled(run.point)).divergence
+
+    if problem.judge is not None:
+        distinct = distinct_best(candidates)
+        few = [distinct[problem.judge.best([searcher.direction(run.point) for run in distinct])]]
+    elif rows.n_rows > MANY_ROWS:  # candidates come from a sample, and their order may differ on all rows
+        few = [max(distinct_best(candidates), key=certified)]
+    else:
+        few = distinct_best(candidates, _WORTH_POLISHING)[:_POLISHED]
+    polished = [searcher.polish(objective, each) for each in few]
+    best = best_of(polished)
+    winner = few[[each is best for each in polished].index(True)]
+    if problem.judge is None and not best.converged:
+        best = no_lower_than(starts, best, objective, searcher)
+    results = [best if run is winner else run.result for run in runs]
+    if candidates is runs and problem.judge is None:  # an error of the grid may make another run seem to be higher
+        for k, run in enumerate(runs):
+            if run is not winner and run.divergence >= best.divergence:
+                results[k] = replace(run.result, divergence=min(certified(run), best.divergence))
+    return best, results
 
 
-def _distinct_best(objective: Objective, directions: list[Floats]) -> list[Floats]:
-    """Return the directions by decreasing divergence, without those that are close to a better one."""
-    candidates = [objective.searched_from(direction) for direction in directions]
-    candidates.sort(key=lambda u: -objective.evaluate(u).divergence)
-    kept: list[Floats] = []
-    for u in candidates:
-        if all(abs(u @ other) < _SAME for other in kept):
-            kept.append(u)
-    return [objective.direction_of(u) for u in kept]
+def no_lower_than(starts: Sequence[Floats], best: Result, objective: Objective, searcher: Searcher) -> Result:
+    """Return the best run, or a start if the run ended below it.
+
+    The first steps follow the grid, whose error is about 1e-5. A run that is stopped soon after may have lost that.
+    """
+    for start in map(unit, starts):
+        begun = objective.evaluate(searcher.scaled(start)).divergence
+        if begun > best.divergence:
+            history = (*best.history[:-1], begun)[: best.n_iter]
+            best = replace(best, direction=searcher.direction(start), divergence=begun, history=history)
+    return best
+
+
+def distinct_best(runs: Sequence[Found], least: float = 0.0) -> list[Found]:
+    """Return runs by decreasing divergence, without those that are close to a better one.
+
+    Except for the best, they reach at least ``least`` times its divergence.
+    """
+    chosen = _distinct(runs, [run.divergence for run in runs], lambda run: run.point)
+    return [run for run in chosen if run is chosen[0] or run.divergence >= least * chosen[0].divergence]
+
+
+def _distinct(items: Sequence[Any], values: list[float], point: Callable = lambda item: item) -> list[Any]:
+    """Return the items by decreasing value, without those whose points are close to that of a better one."""
+    kept: list[Any] = []
+    for k in np.argsort(-np.array(values), kind="stable"):
+        if all(abs(float(point(items[k]) @ point(other))) < _SAME for other in kept):
+            kept.append(items[k])
+    return kept
+
+
+def until_stopped(runs: Iterable[Any], run_ended: Listener, result: Callable = lambda run: run.result) -> list[Any]:
+    """Return all runs in their order, or those up to the one after which ``run_ended`` asks to stop."""
+    found = []
+    for run in runs:
+        found.append(run)
+        if run_ended(result(run)):
+            break
+    return found

@@ -7,7 +7,7 @@ classes along each of them,
 ``Σ_i target_i log P(class_i)  −  0.3 (d / n) ‖u‖² / uᵀ Σ u``,
 
 with every row left out of its own density. u are the weights of the scaled features, Σ is their covariance within the
-classes. The second term counts against directions that hold fast to little variance.
+classes. The second term penalises directions that rely on low-variance features.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Judge:
     def linear_directions(self) -> list[Floats]:
         """Return linear directions with ridges, of length one and in the units of the features.
 
-        They are those of logistic regression, or where features are many, discriminants, whose covariance is known.
+        They are those of logistic regression or, with many features, linear discriminants, whose covariance is known.
         """
         coordinates = self.coordinates
         ridges = [ridge * len(coordinates.scale) / self._prospect.n_effective for ridge in _RIDGES]
@@ -71,9 +71,9 @@ class Judge:
         return [coordinates.direction_of(u) for u in found if np.any(u)]
 
     def _logistic(self, ridges: list[float]) -> list[Floats]:
-        """The weights of logistic regression for scaled features with each of some ridges, by Newton's method.
+        """Return the weights of logistic regression for scaled features, for each ridge, by Newton's method.
 
-        The ridges fall, and each solution is the start for the next.
+        The ridges decrease, and each solution is the start for the next.
         """
         codes, targets = self._prospect.codes, self._prospect.targets
         rows = np.column_stack([self.coordinates.scaled(self._X), np.ones(len(codes))])
@@ -94,10 +94,10 @@ class Judge:
 
 
 def _systematic(codes: NDArray[np.int8], weights: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the numbers of some rows of each class, and how often each was drawn.
+    """Return the indices of some rows of each class, and how often each was drawn.
 
-    They are drawn at equal distances of the cumulated weight, so that a row of weight k is drawn as k rows would be. A
-    class of less weight is taken as it is.
+    Systematic sampling: rows at equal steps of the cumulative weight, so that a row of weight k is drawn as often as k
+    rows would be. All rows of a small class are returned.
     """
     numbers, drawn = [], []
     for c in (0, 1):

@@ -4,7 +4,6 @@
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -27,17 +26,13 @@ def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> S
     """
     if wish is None or wish == 0:
         return None
-    finite = np.where(np.isfinite(scale), scale, 0.0)
-    samples = samples_of_classes(rows, _ROWS)
-    found = [_estimate(*samples[c], rows.total_weights[c], scale) for c in (0, 1)]
-    intensities = [intensity if isinstance(wish, str) else float(wish) for intensity, _ in found]
-    return Shrinkage((intensities[0], intensities[1]), (found[0][1], found[1][1]), finite)
-
-
-def _estimate(X: Any, weights: Floats, total_weight: float, scale: Floats) -> tuple[float, float]:
-    """Return Ledoit and Wolf's intensity and target for a class, from a sample X of its rows, shape (n, d)."""
-    n_features = int(np.count_nonzero(np.isfinite(scale)))
-    return ledoit_wolf(gram(X, weights, scale), weights, n_features, total_weight)
+    varies = np.isfinite(scale)
+    (first, first_target), (second, second_target) = (
+        ledoit_wolf(gram(X, weights, scale), weights, int(np.count_nonzero(varies)), total)
+        for (X, weights), total in zip(samples_of_classes(rows, _ROWS), rows.total_weights, strict=True)
+    )
+    intensities = (first, second) if isinstance(wish, str) else (float(wish), float(wish))
+    return Shrinkage(intensities, (first_target, second_target), np.where(varies, scale, 0.0))
 
 
 def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight: float) -> tuple[float, float]:

@@ -1,15 +1,16 @@
-"""The solvers, and the result of a run."""
+"""The solvers, the function that they minimise, and the result of a run."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from melc.arrays import Floats
-from melc.fit.run import BY_GRADIENT, BY_PROGRESS, SCIPY_PROGRESS, STALLED, Result, Trace, limit_reached
 from melc.objective import Objective
 
+# Smallest relative change of the objective that counts as progress (SciPy's default for L-BFGS-B).
+SCIPY_PROGRESS = 2.2e-9
 # Runs whose divergences differ by less than this, relatively, are taken to have reached the same optimum.
 _SAME_OPTIMUM = 5e-10
 
@@ -23,6 +24,91 @@ LONG_RUN = 60
 _SHARPER = 1e-4
 _DIFFERENCE = 1e-5
 
+STALLED = "stalled: the line search found no better point"
+BY_GRADIENT = "converged: the gradient is below tol"
+BY_PROGRESS = "converged: the divergence no longer changes"
+BY_LIKELIHOOD = "chosen by likelihood: a linear direction"
+
+
+def limit_reached(max_iter: int) -> str:
+    """Return the reason of a run that ended at its limit."""
+    return f"stopped: the limit of {max_iter} iterations was reached"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one run of a solver from one start.
+
+    ``direction``, of shape (n_features,), has length one in the units of the features. ``norm`` is the length of the
+    final u in the coordinates of the optimiser. ``history`` is the best divergence after each iteration. ``reason``
+    says why the run ended, and ``algorithm`` which algorithm made it.
+    """
+
+    direction: Floats
+    divergence: float
+    norm: float
+    n_iter: int
+    n_evaluations: int
+    n_exponentials: int
+    converged: bool
+    reason: str
+    history: tuple[float, ...]
+    algorithm: str = ""
+
+
+class Trace:
+    """The function that a solver minimises. It records the best point, which is the result even if a line search fails.
+
+    With a ``curvature`` matrix R, of shape (d, d), the solver works in coordinates p with u = origin + R p.
+    """
+
+    def __init__(self, objective: Objective, start: Floats, curvature: Floats | None = None) -> None:
+        self.objective = objective
+        self.curvature = curvature
+        self.origin = start
+        self.best_value = -np.inf
+        self.best_u = np.empty(0)
+        self.best_divergence = -np.inf
+        self.history: list[float] = []
+        self._evaluations_before = objective.n_evaluations
+        self._exponentials_before = objective.n_exponentials
+
+    @property
+    def start(self) -> Floats:
+        return self.origin if self.curvature is None else np.zeros(len(self.origin))
+
+    def __call__(self, p: Floats) -> tuple[float, Floats]:
+        """Return the negated objective and its gradient with respect to p, shape (d,)."""
+        u = p if self.curvature is None else self.origin + self.curvature @ p
+        evaluation = self.objective.evaluate(u)
+        value, gradient = self.objective.penalise(u, evaluation)
+        if value > self.best_value:
+            self.best_value, self.best_u, self.best_divergence = value, u.copy(), evaluation.divergence
+        return -value, -gradient if self.curvature is None else -(self.curvature.T @ gradient)
+
+    def note_iteration(self, _: object) -> None:
+        self.history.append(self.best_divergence)
+
+    def has_settled(self) -> bool:
+        """Return whether the last iteration increased the divergence by less than SciPy counts as progress."""
+        if len(self.history) < 2:
+            return False
+        gain = self.history[-1] - self.history[-2]
+        return gain <= SCIPY_PROGRESS * max(abs(self.history[-1]), 1.0)
+
+    def result(self, n_iter: int, converged: bool, reason: str) -> Result:
+        return Result(
+            direction=self.objective.direction_of(self.best_u),
+            divergence=self.best_divergence,
+            norm=float(np.linalg.norm(self.best_u)),
+            n_iter=n_iter,
+            n_evaluations=self.objective.n_evaluations - self._evaluations_before,
+            n_exponentials=self.objective.n_exponentials - self._exponentials_before,
+            converged=converged,
+            reason=reason,
+            history=tuple(self.history),
+        )
+
 
 def _lbfgs(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Run SciPy's L-BFGS-B, without bounds."""
@@ -30,7 +116,9 @@ def _lbfgs(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
     if found.status == 1 and trace.has_settled():  # the limit was reached, but by SciPy's default it has converged
         return trace.result(int(found.nit), True, BY_PROGRESS)
-    reason = {0: _plain(found.message), 1: limit_reached(max_iter)}.get(found.status, STALLED)
+    by_gradient = "PROJECTED GRADIENT" in str(found.message).upper()
+    converged = BY_GRADIENT if by_gradient else BY_PROGRESS
+    reason = {0: converged, 1: limit_reached(max_iter)}.get(found.status, STALLED)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
@@ -71,18 +159,25 @@ def _sphere(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     return trace.result(max_iter, False, limit_reached(max_iter))
 
 
+@dataclass(frozen=True)
+class Solver:
+    """A solver: its name in results, and the function that runs it.
+
+    ``has_grid`` says whether the starts may be searched by :mod:`melc.fit.grid_search` in its place, where the method
+    of the sums allows that.
+    """
+
+    algorithm: str
+    run: Callable[[Trace, int, float, float], Result]
+    has_grid: bool = False
+
+
 # Every solver by its name, which ``MELC(solver=...)`` takes.
-SOLVERS: dict[str, Callable[[Trace, int, float, float], Result]] = {
-    "lbfgs": _lbfgs,
-    "cg": _cg,
-    "sphere": _sphere,
+SOLVERS = {
+    "lbfgs": Solver("L-BFGS-B of SciPy", _lbfgs, has_grid=True),
+    "cg": Solver("nonlinear conjugate gradients of SciPy", _cg),
+    "sphere": Solver("gradient ascent on the unit sphere", _sphere),
 }
-
-
-def _plain(message: object) -> str:
-    """Return which of the two tests of convergence was passed, in words, from SciPy's message."""
-    gradient = "PROJECTED GRADIENT" in str(message).upper()
-    return BY_GRADIENT if gradient else BY_PROGRESS
 
 
 def maximise(
@@ -115,7 +210,8 @@ def maximise(
     >>> result.converged, bool(abs(result.direction[0]) > 0.9)
     (True, True)
     """
-    return SOLVERS[solver](Trace(objective, objective.searched_from(start), curvature), max_iter, tol, progress)
+    trace = Trace(objective, objective.searched_from(start), curvature)
+    return replace(SOLVERS[solver].run(trace, max_iter, tol, progress), algorithm=SOLVERS[solver].algorithm)
 
 
 def sharpen(objective: Objective, found: Result, shortest: int = LONG_RUN) -> Result:

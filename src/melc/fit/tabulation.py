@@ -34,7 +34,7 @@ _PSEUDO_ROWS, _MOST_PSEUDO_ROWS = 5.0, 40.0
 _TABLE_ERROR, _KNOT_ERROR = 0.0005, 0.001
 # Places of a table up to which it is made finer, knots of a curve (or twice the rows), and places of a picture. Kernels
 # that are narrow beside the gaps between rows would need millions of them.
-_MOST_PLACES, _MOST_KNOTS, _MOST_PICTURED = 200_000, 2_000, 1_000
+_MOST_PLACES, _MOST_KNOTS, _MOST_PICTURED = 200_000, 10_000, 1_000
 # Halvings of a segment: from a gap of 10¹⁵ bandwidths down to their details.
 _MOST_ROUNDS = 100
 # Likelihood that an interval must earn, in rows.

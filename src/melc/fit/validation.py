@@ -60,14 +60,6 @@ def _label_stretches(n: int) -> Iterator[slice]:
         yield slice(n * i // count, n * (i + 1) // count)
 
 
-def drop_weightless(X: Any, y: Any, weights: Floats) -> tuple[Any, Any, Floats]:
-    """Return the rows whose weight is not zero."""
-    kept = weights > 0
-    if kept.all():
-        return X, y, weights
-    return X[kept], y[kept], weights[kept]
-
-
 def counts_and_totals(index: NDArray[Any], weights: Floats | None, n_classes: int) -> tuple[NDArray[np.int64], Floats]:
     """Return the number of rows and the weight of every class, both of shape (n_classes,)."""
     counts, totals = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes)
@@ -83,7 +75,7 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
 
     The fit of small data is then the same to the last bit for any order of the rows, and whether rows are repeated or
     weighted. This matters if a problem is degenerate, for example with more features than rows: the search then
-    magnifies rounding differences. Data with more than 200,000 elements are returned unchanged.
+    magnifies rounding differences.
 
     Examples
     --------
@@ -92,14 +84,12 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     >>> X.ravel(), index, weights
     (array([1., 2.]), array([0, 0]), array([1., 2.]))
     """
-    n_rows, n_features = X.shape
-    if n_rows * n_features > MOST_SORTED_NUMBERS:
-        return X, index, weights
-    mass = np.ones(n_rows) if weights is None else weights
+    mass = np.ones(len(index)) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X
     order = np.lexsort([values[:, 0], index])
-    first = np.arange(n_rows)
-    if _has_ties(values[order, 0], index[order]):
+    first = np.arange(len(index))
+    leading, classes = values[order, 0], index[order]
+    if np.any((leading[1:] == leading[:-1]) & (classes[1:] == classes[:-1])):  # else these two decide the order
         # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
         order = np.lexsort([mass, *values.T[::-1], index])
         keys = np.column_stack([index, values])[order]
@@ -108,11 +98,6 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     if sparse.issparse(chosen):
         chosen.sort_indices()  # sparse products are added in the order of the stored elements
     return chosen, index[order[first]], np.add.reduceat(mass[order], first)
-
-
-def _has_ties(values: Floats, index: NDArray[Any]) -> bool:
-    """Return whether neighbours agree in the first feature and the class; if none do, these two decide the order."""
-    return bool(np.any((values[1:] == values[:-1]) & (index[1:] == index[:-1])))
 
 
 def varies(X: Any) -> bool:
@@ -157,23 +142,19 @@ def check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floa
             f"At least two classes are needed, but there is one class only: {classes.tolist()[0]!r}. Add rows of a "
             "second class."
         )
-    _check_totals(classes, totals)
-    counted = np.maximum(counts, totals)  # a row of weight two counts as two rows
-    if counted.min() < 2:
-        label = classes.tolist()[np.argmin(counted)]
-        raise ValueError(
-            f"Class {label!r} has 1 row; the width of its density needs at least 2. "
-            "Add rows of that class or remove it."
-        )
-
-
-def _check_totals(classes: NDArray[Any], totals: Floats) -> None:
     absurd = np.flatnonzero((totals < _LEAST_TOTAL) | (totals > _LARGEST_TOTAL))
     if len(absurd):
         label, total = classes.tolist()[absurd[0]], totals[absurd[0]]
         raise ValueError(
             f"The weights of class {label!r} add up to {total:.3g}. A weight counts as that many rows, and their "
             "number sets the width of the densities: scale the weights so that they add up to about the number of rows."
+        )
+    counted = np.maximum(counts, totals)  # a row of weight two counts as two rows
+    if counted.min() < 2:
+        label = classes.tolist()[np.argmin(counted)]
+        raise ValueError(
+            f"Class {label!r} has 1 row; the width of its density needs at least 2. "
+            "Add rows of that class or remove it."
         )
 
 

@@ -10,13 +10,14 @@ from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.projection import Settings, density_ratio, learn_projection
-from melc.kernels import AS_THEY_ARE
+from melc.fit.problem import Settings
+from melc.fit.projection import density_ratio, learn_projection
+from melc.kernels import NO_SHRINKAGE
 
 GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)
-# Folds, and the part of the starts that the search of a fold makes.
+# The number of folds, and the fraction of the starts that the search of a fold makes.
 _FOLDS, _STARTS = 3, 1 / 3
-# Rows that are divided into folds, and the fewest of a class that can be.
+# The most rows that are divided into folds, and the fewest rows of a class that can be divided.
 _MOST_ROWS, _FEWEST = 20_000, 6
 
 
@@ -48,8 +49,8 @@ def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[Memor
 
 
 def _log_loss(kept: MemoryRows, held: MemoryRows, settings: Settings, direction: Floats) -> float:
-    """The log loss on held-out rows of the densities of the others along a direction; both classes count equally."""
-    formula = density_ratio(kept, settings, AS_THEY_ARE, kept.summarise(direction), direction, kept)
+    """Return the log loss on held-out rows of the densities of the other rows; both classes count equally."""
+    formula = density_ratio(kept, settings, NO_SHRINKAGE, kept.summarise(direction), direction, kept)
     log_odds = formula.log_odds(held.project(direction))
     losses = np.logaddexp(0, np.where(held.codes == 1, -log_odds, log_odds))
     weights = held.all_weights()

@@ -62,11 +62,11 @@ class Lines:
         ]
         return cls(X, weights / weights.sum(), spread, alone, lines)
 
-    def beside(self, model: Any) -> list[Aligned | None]:
-        """Return the lines of a model of a resample beside these; None where it has no such line.
+    def aligned(self, model: Any) -> list[Aligned | None]:
+        """Return, for each of these lines, the like line of a model of a resample, aligned; None where it has none.
 
-        A line is beside the one of the same class whose projections are most alike; if classes have several lines, it
-        must have the same features as well.
+        That is the line of the same class whose projections are most alike; if classes have several lines, it must have
+        the same features as well.
         """
         projections = project_on(self.X, model.directions_, 1)
         candidates = [(_group(line, self.alone), line, z) for line, z in zip(model.lines_, projections.T, strict=True)]

@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.inference.alignment import Aligned, Lines, divergences_of
-from melc.inference.intervals import Interval, ThresholdInterval, limits, unbiased
+from melc.inference.intervals import Interval, ThresholdInterval, accuracy_of, limits, unbiased
 from melc.inference.resampling import Refit, checked_number, computed, refit_of, resampled
-from melc.inference.validation import accuracy_of
+from melc.model.names import column_width
 
 # Two directions are in the same optimum if the projections of the rows along them correlate by at least this.
 SAME_OPTIMUM = 0.9
 # Fewest resamples that say something about a line or threshold.
 _FEWEST = 5
+# Features of a line that a summary lists.
+_MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Bootstrap:
         The standard deviations of the features.
     classes : ndarray of shape (n_classes,)
         The class labels.
+    line_classes : ndarray of shape (n_lines,)
+        Which of ``classes`` each line is for, as an index. Of two classes it is the second.
 
     Examples
     --------
@@ -79,12 +83,49 @@ class Bootstrap:
     feature_names: list[str] = field(repr=False)
     feature_spread: Floats = field(repr=False)
     classes: NDArray[Any] = field(repr=False)
+    line_classes: NDArray[np.int64] = field(repr=False)
 
     def summary(self) -> str:
         """Return the intervals as text."""
-        from melc.inference.wording import summary
+        accuracy = self.accuracy
+        text = [
+            f"{self.confidence:.0%} intervals from {self.n} resamples",
+            f"balanced accuracy on new rows: {accuracy.estimate:.3f} ({accuracy.low:.3f} to {accuracy.high:.3f})",
+            *self._divergences_as_text(),
+            f"same optimum: {self.same_optimum:.0%} of the resamples",
+        ]
+        for k in range(len(self.coef.estimate)):
+            text += ["", *self._line_as_text(k)]
+        return "\n".join(text)
 
-        return summary(self)
+    def _divergences_as_text(self) -> list[str]:
+        estimates, lows, highs = (np.atleast_1d(each) for each in vars(self.divergence).values())
+        names = [""] if len(estimates) == 1 else [f" of class {label}" for label in self.classes.tolist()]
+        return [
+            f"divergence{name}, less its bias: {estimate:.4g} ({low:.4g} to {high:.4g})"
+            for name, estimate, low, high in zip(names, estimates, lows, highs, strict=True)
+        ]
+
+    def _line_as_text(self, k: int) -> list[str]:
+        """Return the heading of a line, its weights and its thresholds, one line of text each."""
+        weights, low, high = (each[k] for each in vars(self.coef).values())
+        features = np.flatnonzero(weights)
+        shown, hidden = features[:_MOST_LISTED], len(features[_MOST_LISTED:])
+        width = column_width(self.feature_names[j] for j in shown)
+        text = [self._heading(k)]
+        text += [f"  {self.feature_names[j]:<{width}}  {weights[j]:.4g} ({_limits(low[j], high[j])})" for j in shown]
+        text += [f"  and {hidden} more"] if hidden else []
+        for each in self.thresholds[k]:
+            text.append(f"  threshold {each.value:.4g} ({_limits(each.low, each.high)}), in {each.share:.0%}")
+        return text
+
+    def _heading(self, k: int) -> str:
+        """Return the class of a line if there are more than two, and its number and share if classes have several."""
+        several, n_lines = len(self.classes) > 2, len(self.line_classes)
+        owner = f"class {self.classes[self.line_classes[k]]} against the rest" if several else ""
+        if n_lines == (len(self.classes) if several else 1):
+            return owner or "weights"
+        return f"line {k + 1}{f' ({owner})' if several else ''}, in {self.line_shares[k]:.0%} of the resamples"
 
 
 def bootstrap(
@@ -175,7 +216,7 @@ def _outcome(known: tuple[Refit, Lines], seed: int) -> Outcome:
     weights = data.weights * resampled(data.codes, refit.n_classes, np.random.default_rng(seed))
     model = refit(seed, data.codes, weights)
     divergence = divergences_of(model, data.X, data.codes, weights)
-    return Outcome(lines.beside(model), divergence, model.importances_)
+    return Outcome(lines.aligned(model), divergence, model.importances_)
 
 
 @dataclass(frozen=True)
@@ -205,6 +246,7 @@ class _Collected:
             feature_names=self.refit.feature_names,
             feature_spread=self.lines.spread,
             classes=self.refit.model.classes_,
+            line_classes=np.array([line.class_index for line in self.refit.model.lines_]),
         )
 
     def _weights(self, present: list[list[Aligned]]) -> Interval:
@@ -241,3 +283,8 @@ class _Collected:
         estimate = self.refit.model.importances_
         low, high = limits(estimate, np.array([each.importances for each in self.outcomes]), self.confidence)
         return Interval(estimate, np.maximum(low, 0.0), high)
+
+
+def _limits(low: float, high: float) -> str:
+    """Return the limits of an interval as text; infinite ones are those of what too few resamples have."""
+    return f"{low:.4g} to {high:.4g}" if np.isfinite(high - low) else "no interval"

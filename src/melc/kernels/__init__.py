@@ -3,7 +3,7 @@
 Nothing is compiled at import: there are no eager signatures, and the machine code is cached on disk.
 """
 
-from melc.kernels.ascent import advance, choose_direction, climb, remember
+from melc.kernels.ascent import advance, choose_direction, climb, keep_pair
 from melc.kernels.bins import (
     ORDER,
     add_point_moments,
@@ -15,21 +15,13 @@ from melc.kernels.bins import (
     split_polynomials,
     weigh_points,
 )
-from melc.kernels.certified import bin_sums, measure, weigh_binned
-from melc.kernels.contents import draw_numbers, enter, hash_rows, hash_stored, keys_of, weigh_hashes
-from melc.kernels.couplings import (
-    couple_bins,
-    couple_nodes,
-    couple_occupied,
-    pair_errors,
-    put_charges,
-    read_slopes,
-    sum_bins,
-)
+from melc.kernels.certified import bin_uniformly, measure, weigh_binned
+from melc.kernels.couplings import couple_bins, couple_nodes, couple_occupied, pair_errors
 from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features
+from melc.kernels.flags import is_cached
 from melc.kernels.formulas import (
-    AS_THEY_ARE,
+    NO_SHRINKAGE,
     Shrunk,
     Spread,
     assemble_divergence,
@@ -41,6 +33,14 @@ from melc.kernels.formulas import (
     variance_pull,
 )
 from melc.kernels.grid import grid_divergence
+from melc.kernels.hashing import (
+    add_weights_by_hash,
+    class_keys,
+    hash_rows,
+    hash_sparse_rows,
+    select_rows,
+    write_uniforms,
+)
 from melc.kernels.lines import (
     MOST_NODES,
     PSEUDO_WIDTH,
@@ -54,27 +54,18 @@ from melc.kernels.pairs import (
     add_cross_pairs,
     add_self_pairs,
     bin_means,
-    centre_points,
     count_not_above,
-    cross_sum,
-    exact_sums,
     exponentials,
     insertion_sort,
     log_density,
     nearest_distance,
-    self_sum,
     thinned,
 )
-from melc.kernels.passes import project_and_bin, weigh_and_pull
 from melc.kernels.rows import (
-    COLUMN_BLOCK,
-    blas_block_rows,
     project_centred,
     project_columns,
-    project_mixed,
     project_rows,
     pull_centred,
     pull_columns,
-    pull_mixed,
     pull_rows,
 )

@@ -1,8 +1,8 @@
-"""L-BFGS along the unit sphere, as a machine that asks for a value and a gradient and is told them.
+"""L-BFGS along the unit sphere, in steps of one evaluation, and a whole ascent on the grid.
 
-The state of one ascent is four vectors (the point, its gradient in the tangent plane, the direction searched, the point
-to be tried), the last pairs of steps and changes of the gradient, and a few numbers. One function, :func:`advance`,
-moves it on by one evaluation, so that an ascent can run inside compiled code, or by calls from Python.
+The state of one ascent is four vectors (the point, its gradient in the tangent plane, the search direction, the trial
+point), the last pairs of steps and changes of the gradient, and a few numbers. :func:`advance` updates it with the
+value and the gradient at the trial point.
 
 Plain loops throughout: expressions of arrays take numba several times as long to compile.
 """
@@ -15,23 +15,23 @@ from numba import njit
 from melc.kernels.flags import UNCHECKED, inlined
 from melc.kernels.grid import grid_divergence
 
-# Pairs that an ascent remembers.
+# Number of pairs that an ascent keeps.
 PAIRS = 10
 # Rows of its vectors.
 POINT, GRADIENT, DIRECTION, TRIAL = range(4)
-# Its numbers: the value at the point, and of the line search the slope and the length of the step.
+# Its numbers: the value at the point, and the slope and the step length of the line search.
 VALUE, SLOPE, STEP = range(3)
-# Its counts: steps tried along the line, pairs that are remembered, where the next one goes, iterations, evaluations,
-# iterations in a row without progress, and how it stands.
-TRIES, REMEMBERED, NEXT, ITERATIONS, EVALUATIONS, IDLE, STATUS = range(7)
-# How it stands.
+# Its counts: steps tried along the line, pairs kept, position of the next pair, iterations, evaluations, iterations in
+# a row without progress, and the status.
+TRIES, KEPT, NEXT, ITERATIONS, EVALUATIONS, IDLE, STATUS = range(7)
+# The values of the status. HANDED_OVER: the grid has no value at the trial point.
 RUNNING, CONVERGED, SETTLED, STALLED, LIMITED, HANDED_OVER = range(6)
 
 _ARMIJO = 1e-4
 _MOST_TRIES = 12
 # The longest step, in radians, and the first one.
 _MOST_ANGLE, _FIRST_ANGLE = 0.5, 0.2
-# Curvature that is worth remembering, relative to the change of the gradient.
+# Least curvature of a pair that is kept, relative to the change of the gradient.
 _LEAST_CURVATURE = 1e-10
 
 
@@ -50,9 +50,8 @@ def _add(a, factor, b):
         a[j] += factor * b[j]
 
 
-@njit(**UNCHECKED)
-def remember(vectors, gradient, pairs, curvatures, counts):
-    """Keep the last step and the change of the (negative) gradient that it made."""
+def keep_pair(vectors, gradient, pairs, curvatures, counts):
+    """Keep the last step and the change of the (negative) gradient along it, unless the curvature is not positive."""
     point, before, trial = vectors[POINT], vectors[GRADIENT], vectors[TRIAL]
     product, square = 0.0, 0.0
     for j in range(len(gradient)):
@@ -68,19 +67,18 @@ def remember(vectors, gradient, pairs, curvatures, counts):
         changes[j] = before[j] - gradient[j]
     curvatures[k] = 1 / product
     counts[NEXT] = (k + 1) % len(curvatures)
-    counts[REMEMBERED] = min(counts[REMEMBERED] + 1, len(curvatures))
+    counts[KEPT] = min(counts[KEPT] + 1, len(curvatures))
 
 
-@njit(**UNCHECKED)
 def choose_direction(vectors, pairs, curvatures, counts):
     """The two-loop recursion of L-BFGS, in the tangent plane."""
     point, gradient, direction, steps, changes = vectors[0], vectors[1], vectors[2], pairs[0], pairs[1]
-    n, remembered, end = len(curvatures), counts[REMEMBERED], counts[NEXT]
+    n, kept, end = len(curvatures), counts[KEPT], counts[NEXT]
     alphas = np.empty(n)
     factor = _FIRST_ANGLE / math.sqrt(_dot(gradient, gradient))
     for j in range(len(gradient)):
         direction[j] = gradient[j]
-    for back in range(remembered):
+    for back in range(kept):
         k = (end - back - 1) % n
         alphas[k] = curvatures[k] * _dot(steps[k], direction)
         _add(direction, -alphas[k], changes[k])
@@ -88,18 +86,18 @@ def choose_direction(vectors, pairs, curvatures, counts):
             factor = 1 / (curvatures[k] * _dot(changes[k], changes[k]))
     for j in range(len(direction)):
         direction[j] *= factor
-    for forth in range(remembered):
-        k = (end - remembered + forth) % n
+    for forth in range(kept):
+        k = (end - kept + forth) % n
         _add(direction, alphas[k] - curvatures[k] * _dot(changes[k], direction), steps[k])
     _add(direction, -_dot(direction, point), point)
 
 
-_remember, _choose_direction = inlined(remember), inlined(choose_direction)
+_keep_pair, _choose_direction = inlined(keep_pair), inlined(choose_direction)
 
 
 @njit(**UNCHECKED)
 def advance(value, gradient, vectors, numbers, counts, pairs, curvatures, history, tol, progress):
-    """Take in the value and the gradient at the trial point, and decide on the next one.
+    """Take in the value and the gradient at the trial point, and choose the next one.
 
     An ascent has converged when no component of the gradient in the tangent plane is above ``tol``, and has settled
     when two iterations in a row gained less than ``progress`` of the value. ``history`` takes the value after every
@@ -120,7 +118,7 @@ def advance(value, gradient, vectors, numbers, counts, pairs, curvatures, histor
     else:
         _add(gradient, -_dot(gradient, trial), trial)
         if iterations >= 0:
-            _remember(vectors, gradient, pairs, curvatures, counts)
+            _keep_pair(vectors, gradient, pairs, curvatures, counts)
             history[iterations] = value
             counts[IDLE] = counts[IDLE] + 1 if value - before <= progress * max(abs(value), 1.0) else 0
         largest = 0.0
@@ -139,8 +137,8 @@ def advance(value, gradient, vectors, numbers, counts, pairs, curvatures, histor
             return
         _choose_direction(vectors, pairs, curvatures, counts)
         slope = _dot(direction, gradient)
-        if not slope > 0:  # what is remembered misleads: steepest ascent
-            counts[REMEMBERED] = 0
+        if not slope > 0:  # the pairs mislead: steepest ascent instead
+            counts[KEPT] = 0
             for j in range(len(gradient)):
                 direction[j] = gradient[j]
             slope = _dot(gradient, gradient)

@@ -17,14 +17,12 @@ import numpy as np
 from numba import njit
 
 from melc.kernels.flags import COMPILE
-from melc.kernels.prefetch import prefetch
 
 # Number of moments of a bin: the zeroth up to the seventh.
 ORDER = 8
 
 # Points are located in blocks of this size, so that their rows and coordinates stay in the first-level cache.
 LOCATED = 512
-_CACHE_LINE = np.uint64(8)  # numbers
 
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
 
@@ -73,13 +71,8 @@ def locate(z, codes, origin, inverse, low, count, offset, rows, local):
 
 
 @njit(**COMPILE)
-def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments, ahead, place):
-    """Add the moments of the points to ``moments``, shape (n_bins, P). Return the number of points in no bin.
-
-    Adding moments is limited by arithmetic and leaves the memory idle. Each point therefore prefetches a cache line of
-    ``ahead``, starting at ``ahead[place]``: the numbers that the caller reads next.
-    """
-    place = np.uint64(place)
+def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments):
+    """Add the moments of the points to ``moments``, shape (n_bins, P). Return the number of points in no bin."""
     rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
     outside = 0
     for first in range(0, len(z), LOCATED):
@@ -88,8 +81,6 @@ def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, mom
         weight = weights[0]
         for position in range(last - first):
             i = np.uint64(position)
-            prefetch(ahead, place)
-            place += _CACHE_LINE
             if rows[i] < 0:
                 outside += 1
                 continue

@@ -1,4 +1,4 @@
-"""Sums over pairs of moment bins: :func:`sum_bins` computes a whole sum, the other functions are its steps.
+"""Sums over pairs of moment bins: the steps of :mod:`melc.sums.moments` that take time.
 
 The points of a bin are replaced by P charges at its Chebyshev nodes that have the same first P moments. Charges are
 stored in tables of shape (P + 1, n_bins): one row for each node, and a last row with the mass of the bins. Potentials
@@ -12,24 +12,7 @@ import numpy as np
 from numba import njit
 
 from melc.kernels.flags import COMPILE
-from melc.kernels.pairs import exp_negative, nearest_distance
-
-
-@njit(**COMPILE)
-def put_charges(columns, moments, lagrange, table):
-    """Write the charges Q_k = A M_k of bin k, and below them its mass, to column ``columns[k]`` of ``table``.
-
-    M_k is row k of ``moments``, shape (n_bins, P), and A is ``lagrange``, shape (P, P).
-    """
-    order = moments.shape[1]
-    for k in range(len(columns)):
-        column = columns[k]
-        for a in range(order):
-            charge = 0.0
-            for j in range(order):
-                charge += lagrange[a, j] * moments[k, j]
-            table[a, column] = charge
-        table[order, column] = moments[k, 0]
+from melc.kernels.pairs import exp_negative
 
 
 @njit(**COMPILE)
@@ -37,7 +20,7 @@ def couple_nodes(least, differences, width, variance, blocks, slopes):
     """Write the couplings of nodes to ``blocks`` and their derivatives by V to ``slopes``.
 
     A coupling is g = exp(−(t² − nearest²)/2V), with t the distance of two nodes and ``nearest`` the least distance of
-    points in bins ``least`` apart. Taking this exponent out avoids underflow; :func:`sum_bins` returns it separately.
+    points in bins ``least`` apart. Taking this exponent out avoids underflow; the sum has it added again.
     The slope is g t²/2V²: the derivative of exp(−t²/2V), with the same exponent taken out afterwards.
     """
     order = differences.shape[0]
@@ -148,125 +131,3 @@ def couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors,
             error += upper[order, i] * lower[order, j] * errors[o]
             other += 1
     return value, slope, error
-
-
-@njit(**COMPILE)
-def read_slopes(columns, potential, lagrange, factor, polynomials):
-    """Write the derivative of the potential within each bin, as a polynomial in u, to ``polynomials``, shape (n, P).
-
-    The potential is the polynomial through its values at the nodes. Its derivative is multiplied by ``factor``; it has
-    degree P − 2, so the last column is zero.
-    """
-    order = polynomials.shape[1]
-    for k in range(len(columns)):
-        column = columns[k]
-        for j in range(1, order):
-            c = 0.0
-            for a in range(order):
-                c += potential[a, column] * lagrange[a, j]
-            polynomials[k, j - 1] = c * j * factor
-        polynomials[k, order - 1] = 0.0
-
-
-@njit(**COMPILE)
-def sum_bins(
-    keys_x, moments_x, keys_y, moments_y, within, width, variance, exponents, lagrange, differences, hermite, factor,
-    log_factorial,
-):  # fmt: skip
-    """Sum exp(−(x − y)²/2V) over all pairs of points in two sets of bins, or over all pairs ``within`` one set.
-
-    Pairs of bins whose Gaussian is e^exponents times smaller than that of the nearest pair are left out and counted in
-    the error. ``lagrange`` and ``differences``, both of shape (P, P), describe the nodes; ``hermite``, ``factor`` and
-    ``log_factorial`` are the constants of :func:`melc.sums.bounds.moment_bin_error`.
-
-    Returns S, ∂S/∂V, the error of S, the exponent e taken out of all three (the sum itself is S·exp(−e)), the
-    polynomials of ∂ log S/∂z in u for both sets (zero for the second ``within`` one set), and the number of
-    exponentials.
-    """
-    order = moments_x.shape[1]
-    least = 0 if within else int(nearest_distance(keys_x, keys_y))
-    first = min(keys_x[0], keys_y[0])
-    span = max(keys_x[-1], keys_y[-1]) - first + 1
-    n_blocks = min(blocks_within(0 if within else least + 1, width, variance, exponents), span - least)
-    # Long loops over all bins are faster than short ones over the occupied bins, unless few bins are occupied.
-    whole = span <= 4 * min(len(keys_x), len(keys_y)) + 16
-    columns_x, columns_y = _columns(keys_x, first, whole), _columns(keys_y, first, whole)
-    charges_x, charges_y = np.zeros((order + 1, span if whole else len(keys_x))), np.zeros((0, 0))
-    put_charges(columns_x, moments_x, lagrange, charges_x)
-    phi_x, phi_y = np.zeros((order, charges_x.shape[1])), np.zeros((0, 0))
-    if within:
-        charges_y, phi_y = charges_x, phi_x
-    else:
-        charges_y = np.zeros((order + 1, span if whole else len(keys_y)))
-        put_charges(columns_y, moments_y, lagrange, charges_y)
-        phi_y = np.zeros((order, charges_y.shape[1]))
-    blocks, slopes = np.empty((n_blocks, order, order)), np.empty((n_blocks, order, order))
-    couple_nodes(least, differences, width, variance, blocks, slopes)
-    errors = np.empty(n_blocks)
-    pair_errors(least, hermite, factor, log_factorial, width, np.sqrt(variance), errors)
-    if within:  # each pair of different bins counts twice, a bin with itself once; the sum is doubled below
-        for a in range(order):  # loops: expressions of arrays take numba far longer to compile
-            for b in range(order):
-                blocks[0, a, b] *= 0.5
-                slopes[0, a, b] *= 0.5
-        errors[0] *= 0.5
-    value, slope, error = _couple(
-        whole, keys_x, charges_x, keys_y, charges_y, least, blocks, slopes, errors, phi_x, phi_y
-    )
-    if within:
-        value, slope, error = 2 * value, 2 * slope, 2 * error
-    else:
-        level = 1 if least == 0 else 0  # pairs of bins with the same number have been counted already
-        more = _couple(
-            whole, keys_y, charges_y, keys_x, charges_x, least + level, blocks[level:], slopes[level:], errors[level:],
-            phi_y, phi_x,
-        )  # fmt: skip
-        value, slope, error = value + more[0], slope + more[1], error + more[2]
-    polynomials_x, polynomials_y = np.zeros(moments_x.shape), np.zeros(moments_y.shape)
-    nearest = max(least - 1, 0) * width
-    if not value * width > 0:  # the sum underflowed: it is unknown, with an infinite error
-        return 0.0, 0.0, np.inf, 0.0, polynomials_x, polynomials_y, n_blocks * order * order
-    if n_blocks < span - least:
-        left_out = (least + n_blocks - 1) * width
-        error += (
-            _mass(moments_x) * _mass(moments_y) * np.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
-        )
-    read_slopes(columns_x, phi_x, lagrange, (4 if within else 2) / (width * value), polynomials_x)
-    if not within:
-        read_slopes(columns_y, phi_y, lagrange, 2 / (width * value), polynomials_y)
-    exponent = nearest * nearest / (2 * variance)
-    return value, slope, error, exponent, polynomials_x, polynomials_y, n_blocks * order * order
-
-
-@njit(**COMPILE)
-def _columns(keys, first, whole):
-    """Return the columns of bins in a table of all bins, or in one of the occupied bins only."""
-    columns = np.arange(len(keys))
-    if whole:
-        for k in range(len(keys)):
-            columns[k] = keys[k] - first
-    return columns
-
-
-@njit(**COMPILE)
-def _mass(moments):
-    total = 0.0
-    for k in range(len(moments)):
-        total += moments[k, 0]
-    return total
-
-
-@njit(**COMPILE)
-def blocks_within(distance, width, variance, exponents):
-    """Return the number of offsets, counted from ``distance`` bins, until the Gaussian is e^exponents times smaller."""
-    near, more = distance * width, 2 * variance * exponents
-    beyond = more / (near + np.sqrt(near * near + more))  # √(near² + more) − near, without cancellation
-    return int(np.ceil(beyond / width)) + (3 if distance > 0 else 2)
-
-
-@njit(**COMPILE)
-def _couple(whole, keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower):
-    """Return :func:`couple_bins` if the tables are ``whole`` (hold all bins), else :func:`couple_occupied`."""
-    if whole:
-        return couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lower)
-    return couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower)

@@ -1,6 +1,7 @@
-"""Compiler options of the kernels."""
+"""Compiler options of the kernels, and whether they are compiled."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -24,3 +25,11 @@ def inlined(kernel: Callable[..., Any]) -> Any:
     What is merely called is compiled by itself first, and once more in every kernel above it: several times as long.
     """
     return njit(inline="always")(getattr(kernel, "py_func", kernel))
+
+
+def is_cached(kernel: Any) -> bool:
+    """Return whether machine code of a kernel is on disk, or numba is disabled."""
+    if not hasattr(kernel, "stats"):
+        return True
+    module = kernel.__module__.rpartition(".")[2]
+    return any(Path(kernel.stats.cache_path).glob(f"{module}.{kernel.__name__}-*.nbi"))

@@ -11,7 +11,7 @@ Spread.__doc__ = "Total weight, mean and variance of the projections of each cla
 
 Shrunk = namedtuple("Shrunk", ["keep_x", "keep_y", "add_x", "add_y"])
 Shrunk.__doc__ = "Shrinkage of each class variance along v: σ² becomes keep · σ² + add."
-AS_THEY_ARE = Shrunk(1.0, 1.0, 0.0, 0.0)
+NO_SHRINKAGE = Shrunk(1.0, 1.0, 0.0, 0.0)
 
 
 def total_variance(spread):

@@ -47,7 +47,8 @@ def spread_within(z, codes, masses, middle, reach, mean):
             inner[codes[i]] += masses[i] * (z[i] - middle)
     if kept[0] < 0.5 * total[0] or kept[1] < 0.5 * total[1]:
         return np.nan
-    inner /= kept
+    for c in range(2):  # loops: expressions of arrays take numba far longer to compile
+        inner[c] /= kept[c]
     for i in range(len(z)):
         if abs(z[i] - middle) <= reach:
             square[codes[i]] += masses[i] * (z[i] - middle - inner[codes[i]]) ** 2
@@ -70,7 +71,8 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
         total[codes[i]] += masses[i]
         mean[codes[i]] += masses[i] * z[i]
         low, high = min(low, z[i]), max(high, z[i])
-    mean /= total
+    for c in range(2):
+        mean[c] /= total[c]
     for i in range(len(z)):
         square[codes[i]] += masses[i] * (z[i] - mean[codes[i]]) ** 2
     deviation = sqrt(0.5 * (square[0] / total[0] + square[1] / total[1]))
@@ -92,7 +94,9 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
     high = min(high, 0.5 * (mean[0] + mean[1]) + reach) + 0.01 * bandwidth
     step = max(_CELL * bandwidth, (high - low) / (MOST_NODES - 2), _LEAST_STEP * max(abs(low), abs(high)))
     n_nodes = int((high - low) / step) + 2
-    table[:4, :n_nodes] = 0.0
+    for r in range(_KERNEL):
+        for k in range(n_nodes):
+            table[r, k] = 0.0
     for i in range(len(z)):
         place = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
         k = int(place)

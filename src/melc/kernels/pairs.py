@@ -12,7 +12,6 @@ from melc.kernels.flags import COMPILE
 _LOG2_E = 1.4426950408889634
 _LN_2 = 0.6931471805599453
 _INTEGER_BITS = 6755399441055744.0  # 1.5 · 2^52: adding it to a whole number puts that number in the low bits
-_WITHOUT_END = 1 << 62
 _LOWEST = -708.0  # below, exp is subnormal and the exponent bits of 2^k would wrap around
 
 
@@ -54,11 +53,13 @@ def exponentials(x):
 
 @njit(**COMPILE)
 def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy):
-    """Compute a part of :func:`cross_sum`: continue at ``place`` until ``budget`` exponentials are spent.
+    """Add up Σ a_i b_j exp(−((x_i − y_j)² − nearest²)/2V) over the pairs with |x_i − y_j| ≤ reach, or a part of it.
 
-    ``place``, shape (3,), holds the index of the next x and the first and last index of the window of y around it; it
-    is updated. ``dy`` must start at zero and lacks the factor b_j/V. Returns the sum of this part and its number of
-    exponentials.
+    Taking out the exponent of the nearest pair keeps the sum from underflow. If ``reach`` is finite, x and y must be
+    sorted. The sum continues at ``place`` until ``budget`` exponentials are spent. ``place``, shape (3,), holds the
+    index of the next x and the first and last index of the window of y around it; it is updated. The derivatives of the
+    sum are written to ``dx`` and ``dy``. ``dy`` must start at zero and lacks the factor b_j/V. Returns the sum of this
+    part and its number of exponentials.
     """
     scale = 0.5 / variance
     total = 0.0
@@ -92,27 +93,14 @@ def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy)
 
 
 @njit(**COMPILE)
-def cross_sum(x, a, y, b, variance, nearest, reach, dx, dy):
-    """Return Σ a_i b_j exp(−((x_i − y_j)² − nearest²)/2V) over pairs with |x_i − y_j| ≤ reach, and the exponentials.
-
-    Taking out the exponent of the nearest pair keeps the sum from underflow. The derivatives of the sum are written to
-    ``dx`` and ``dy``. If ``reach`` is finite, x and y must be sorted.
-    """
-    dy[:] = 0.0
-    total, count = add_cross_pairs(
-        x, a, y, b, variance, nearest, reach, np.zeros(3, np.int64), _WITHOUT_END, dx, dy
-    )  # fmt: skip
-    for j in range(len(y)):
-        dy[j] *= b[j] / variance
-    return total, count
-
-
-@njit(**COMPILE)
 def add_self_pairs(x, a, variance, reach, place, budget, dx):
-    """Compute a part of :func:`self_sum`: continue at ``place`` until ``budget`` exponentials are spent.
+    """Add up Σ a_i a_j exp(−(x_i − x_j)²/2V) over the ordered pairs with |x_i − x_j| ≤ reach, or a part of it.
 
-    ``place``, shape (2,), holds the index of the next x and the first index of the window below it; it is updated.
-    ``dx`` must start at zero and lacks the factor 2a_i/V. Returns the sum of this part and its number of exponentials.
+    Pairs with i = j are included and need no exponential; each unordered pair is computed once and counted twice. If
+    ``reach`` is finite, x must be sorted. The sum continues at ``place`` until ``budget`` exponentials are spent.
+    ``place``, shape (2,), holds the index of the next x and the first index of the window below it; it is updated. The
+    derivatives are written to ``dx``, which must start at zero and lacks the factor 2a_i/V. Returns the sum of this
+    part and its number of exponentials.
     """
     scale = 0.5 / variance
     twice = 0.0
@@ -140,20 +128,6 @@ def add_self_pairs(x, a, variance, reach, place, budget, dx):
         i += 1
     place[0], place[1] = i, first
     return 2.0 * twice + diagonal, count
-
-
-@njit(**COMPILE)
-def self_sum(x, a, variance, reach, dx):
-    """Return Σ a_i a_j exp(−(x_i − x_j)²/2V) over ordered pairs with |x_i − x_j| ≤ reach, and the exponentials.
-
-    Pairs with i = j are included and need no exponential; each unordered pair is computed once and counted twice. The
-    derivatives of the sum are written to ``dx``. If ``reach`` is finite, x must be sorted.
-    """
-    dx[:] = 0.0
-    total, count = add_self_pairs(x, a, variance, reach, np.zeros(2, np.int64), _WITHOUT_END, dx)
-    for i in range(len(x)):
-        dx[i] *= 2.0 * a[i] / variance
-    return total, count
 
 
 @njit(cache=True, nogil=True)
@@ -300,76 +274,3 @@ def count_not_above(z, thresholds, counts):
         for t in thresholds:
             for i in range(len(points)):
                 block[i] += points[i] >= t
-
-
-@njit(**COMPILE)
-def centre_points(points, mass):
-    """Return the total weight, the weighted mean and the weighted variance; subtract the mean from ``points``."""
-    total = 0.0
-    mean = 0.0
-    for i in range(len(points)):
-        total += mass[i]
-        mean += mass[i] * points[i]
-    mean /= total
-    squares = 0.0
-    for i in range(len(points)):
-        points[i] -= mean
-        squares += mass[i] * points[i] * points[i]
-    return total, mean, squares / total
-
-
-@njit(**COMPILE)
-def _scaled_and_dotted(derivatives, total, points):
-    """Divide ``derivatives`` by ``total`` in place, then return Σ points · derivatives."""
-    dot = 0.0
-    for i in range(len(points)):
-        derivatives[i] /= total
-        dot += points[i] * derivatives[i]
-    return dot
-
-
-@njit(**COMPILE)
-def _nearest_of_all(x, y):
-    """Return the smallest |x_i − y_j| of unsorted points. Sorting would be faster, but is very slow to compile."""
-    nearest = np.inf
-    for i in range(len(x)):
-        for j in range(len(y)):
-            nearest = min(nearest, abs(x[i] - y[j]))
-    return nearest
-
-
-@njit(**COMPILE)
-def _cross_in_logs(x, a, y, b, pairs, variance, dx, dy):
-    """Return log S over all pairs, ∂ log S/∂V and the number of exponentials; ``dx`` and ``dy`` get ∂ log S."""
-    total, count = cross_sum(x, a, y, b, variance, 0.0, np.inf, dx, dy)
-    exponent = 0.0
-    if not total > 1e-100 * pairs:
-        # The classes are far apart and the sum underflows: sum again with the exponent of the nearest pair taken out.
-        nearest = _nearest_of_all(x, y)
-        total, more = cross_sum(x, a, y, b, variance, nearest, np.inf, dx, dy)
-        count += more
-        exponent = -0.5 * nearest * nearest / variance
-    slope = -(_scaled_and_dotted(dx, total, x) + _scaled_and_dotted(dy, total, y)) / (2 * variance)
-    return exponent + np.log(total), slope, count
-
-
-@njit(**COMPILE)
-def exact_sums(x, a, y, b, pairs, shift, vx, vy, dx, dy):
-    """Return log S over the pairs within x, within y and across, their ∂ log S/∂V, and the number of exponentials.
-
-    Both classes come around their own means, and leave around that of the first: ``shift`` is added to y. ``pairs``
-    is the product of the total weights. ``dx`` and ``dy`` get the derivatives of log S_xx + log S_yy − 2 log S_xy.
-    """
-    cross_dx, cross_dy = np.empty(len(x)), np.empty(len(y))
-    sum_x, count_x = self_sum(x, a, 2 * vx, np.inf, dx)
-    sum_y, count_y = self_sum(y, b, 2 * vy, np.inf, dy)
-    slope_x = -_scaled_and_dotted(dx, sum_x, x) / (4 * vx)
-    slope_y = -_scaled_and_dotted(dy, sum_y, y) / (4 * vy)
-    for i in range(len(y)):
-        y[i] += shift
-    log_cross, slope_xy, count = _cross_in_logs(x, a, y, b, pairs, vx + vy, cross_dx, cross_dy)
-    for i in range(len(x)):
-        dx[i] -= 2 * cross_dx[i]
-    for i in range(len(y)):
-        dy[i] -= 2 * cross_dy[i]
-    return np.log(sum_x), np.log(sum_y), log_cross, slope_x, slope_y, slope_xy, count_x + count_y + count

@@ -3,9 +3,9 @@
 X has shape (n_rows, n_features), v and gradient (n_features,), z and w (stop − start,).
 
 There is one pair of functions for each memory layout of X: ``rows`` (C-contiguous float64), ``columns``
-(Fortran-contiguous; takes the transpose of X) and ``mixed`` (any other type or strides; blocks are converted to
-float64). The pair ``centred`` multiplies with X − centre, for features whose mean is so large compared with their
-spread that products with X would lose digits.
+(Fortran-contiguous; takes the transpose of X) and ``centred`` (any type and strides; blocks are converted to float64).
+The last multiplies with X − centre, for features whose mean is so large compared with their spread that products with X
+would lose digits.
 
 BLAS gets blocks below the size at which it starts its own threads. The caller decides about threads, and the result is
 the same to the last bit for any number of them.
@@ -50,30 +50,11 @@ def project_rows(X, v, start, stop, z):
 
 
 @njit(**COMPILE)
-def _convert(X, start, stop, scratch):
-    """Write the rows start … stop − 1 to ``scratch``. A loop over elements compiles faster than an assignment."""
-    for i in range(start, stop):
-        for j in range(X.shape[1]):
-            scratch[i - start, j] = X[i, j]
-
-
-@njit(**COMPILE)
 def _centre(X, start, stop, centre, scratch):
-    """Write the rows start … stop − 1, less ``centre``, to ``scratch``."""
+    """Write X − centre for the rows start … stop − 1 to ``scratch``; a loop compiles faster than an assignment."""
     for i in range(start, stop):
         for j in range(X.shape[1]):
             scratch[i - start, j] = X[i, j] - centre[j]
-
-
-@njit(**COMPILE)
-def project_mixed(X, v, start, stop, z):
-    """Write z = Xv for rows of any type and strides."""
-    size = blas_block_rows(X.shape[1])
-    scratch = np.empty((size, X.shape[1]))
-    for a in range(start, stop, size):
-        b = min(a + size, stop)
-        _convert(X, a, b, scratch)
-        np.dot(scratch[: b - a], v, z[a - start : b - start])
 
 
 @njit(**COMPILE)
@@ -118,21 +99,8 @@ def pull_rows(X, w, start, stop, gradient):
 
 
 @njit(**COMPILE)
-def pull_mixed(X, w, start, stop, gradient):
-    """Add Xᵀw to ``gradient``, for rows of any type and strides."""
-    size = blas_block_rows(X.shape[1])
-    scratch = np.empty((size, X.shape[1]))
-    for a in range(start, stop, size):
-        b = min(a + size, stop)
-        _convert(X, a, b, scratch)
-        pulled = np.dot(w[a - start : b - start], scratch[: b - a])
-        for j in range(len(pulled)):
-            gradient[j] += pulled[j]
-
-
-@njit(**COMPILE)
 def project_centred(X, centre, v, start, stop, z):
-    """Write z = (X − centre) v."""
+    """Write z = (X − centre) v, for rows of any type and strides."""
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):
@@ -143,7 +111,7 @@ def project_centred(X, centre, v, start, stop, z):
 
 @njit(**COMPILE)
 def pull_centred(X, centre, w, start, stop, gradient):
-    """Add (X − centre)ᵀw to ``gradient``."""
+    """Add (X − centre)ᵀw to ``gradient``, for rows of any type and strides."""
     size = blas_block_rows(X.shape[1])
     scratch = np.empty((size, X.shape[1]))
     for a in range(start, stop, size):

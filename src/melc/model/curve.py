@@ -173,6 +173,6 @@ def at_most(
     required = some if required is None else np.append(required, some)
     kept = simplified(places, values, tolerance, required)
     while len(kept) > most and tolerance < np.ptp(values):
-        tolerance *= 16
+        tolerance *= 4
         kept = simplified(places, values, tolerance, required)
     return kept

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.model.line import Line
@@ -27,6 +28,14 @@ def feature_names_of(model: Any, given: Any = None) -> list[str]:
     return [str(name) for name in given]
 
 
+def class_index_of(classes: NDArray[Any], label: Any, argument: str) -> int:
+    """Return the place of a label among the classes; raise ``ValueError`` with the name of the argument if none."""
+    known = classes.tolist()
+    if label not in known:
+        raise ValueError(f"{argument}={label!r} is not a class of the model; choose one of {known}.")
+    return int(known.index(label))
+
+
 def column_width(texts: Iterable[str]) -> int:
     """Return the width of a column of texts that begin with names: the longest, within reason.
 
@@ -38,6 +47,12 @@ def column_width(texts: Iterable[str]) -> int:
 def contributions_of(model: Any, line: Line) -> Floats:
     """Return weight × standard deviation of each feature in a line, shape (n_features,)."""
     return np.asarray(line.direction * model.feature_spread_, dtype=np.float64)
+
+
+def largest_first(values: Floats) -> NDArray[np.int64]:
+    """Return the indices of the numbers other than zero, of shape (n,), those of largest absolute value first."""
+    order = np.argsort(-np.abs(values), kind="stable")
+    return order[values[order] != 0]
 
 
 def by_contribution(line: Line) -> list[int]:

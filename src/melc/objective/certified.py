@@ -1,40 +1,30 @@
-"""The divergence of dense rows in memory: three compiled calls between the two products, certified.
+"""The divergence of dense rows in memory by moment bins of one width: a short way with a certified error.
 
-The formula is that of :mod:`melc.objective.moments`. Where this short way does not keep the error (classes that lie
-apart, heavy tails) the general one takes over.
+The formula is that of :mod:`melc.objective.moments`. Where bins of one width cannot keep the error small (classes far
+apart, heavy tails), that module takes over.
 """
 
 import functools
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
-from melc.objective.base import VARIANCE_FLOOR, Evaluation
+from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums
 from melc.objective.moments import MomentsDivergence
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
-from melc.sums.moments import node_tables
+from melc.sums.bins import Bins
+from melc.sums.moments import sum_across, sum_within
 
-# Bins that the points may spread over: more are rather looked up, and left to the general way. Largest number of a bin.
+# Largest number of bins that the points may spread over, and largest distance from the origin, in bins.
 _MOST_BINS, _FAR = 512, 2.0**40
 
 
-class _Sums(NamedTuple):
-    """The three sums by bins: log S, ∂ log S/∂V, the error that they make in D, and the slopes of D within the bins."""
-
-    logs: list[float]
-    slopes: list[float]
-    error: float
-    n_exponentials: int
-    polynomials: Floats
-
-
 class CertifiedDivergence:
-    """D with an error of at most ``eps``, for rows that are few enough to be worked on at once."""
+    """D with an error of at most ``eps``, for so few rows that all projections are computed in one call."""
 
     def __init__(self, rows: MemoryRows, gamma: float, eps: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.eps, self.shrinkage = rows, gamma, eps, shrinkage
@@ -51,60 +41,40 @@ class CertifiedDivergence:
 
     def evaluate(self, v: Floats) -> Evaluation:
         """Return D and its gradient along v."""
-        shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
+        shrunk = kernels.NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
         points = self.rows.project(v), self.rows.codes, self._weights, self._step
         origin = float(v @ self._centre)
         *numbers, least, largest = kernels.measure(*points)
         spread = kernels.Spread(*numbers)
         vx, vy = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
         bins = self._bins(min(vx, vy), least - origin, largest - origin)
-        sums = None if bins is None else self._sum(points, origin, bins, (2 * vx, 2 * vy, vx + vy))
-        if sums is None:
+        if bins is None:
             return self._general.evaluate(v)
-        log_x, log_y, log_xy = sums.logs
-        divergence, by_vx, by_vy = kernels.assemble_divergence(log_x, log_y, log_xy, vx, vy, *sums.slopes)
-        own_x, own_y, pooled, *by_added = kernels.variance_pull(
-            spread, shrunk, self.gamma, VARIANCE_FLOOR, by_vx, by_vy
-        )
-        share = spread.weight_y / (spread.weight_x + spread.weight_y)
-        centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
-        lines = [
-            (mean, own + pooled, pooled * (mean - centre))
-            for mean, own in ((spread.mean_x, own_x), (spread.mean_y, own_y))
-        ]
-        w = self._w
-        kernels.weigh_binned(*points, self._places, self._local, sums.polynomials, np.array(lines), w)
-        # The bins move along with the centre, so the weights of D add up to zero only together with it.
-        gradient = self.rows.pull_back(w) - float(w.sum()) * self._centre
-        if self.shrinkage is not None:
-            gradient += self.shrinkage.pull(v, by_added)
-        floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
-        return Evaluation(divergence, gradient, sums.n_exponentials, floored, sums.error)
-
-    def _sum(
-        self, points: tuple[Any, ...], origin: float, bins: tuple[float, float, int], variances: tuple[float, ...]
-    ) -> _Sums | None:
-        """Return the sums within class x, within class y and across; None if their error is too large."""
         width, low, n_bins = bins
-        found, polynomials = np.zeros((3, 3)), np.zeros((2 * n_bins, kernels.ORDER))
-        count = kernels.bin_sums(
-            *points, origin, width, low, variances, self.eps, *node_tables(kernels.ORDER), self._places, self._local,
-            polynomials, found,
-        )  # fmt: skip
-        sums = found.T.tolist()
-        if not all(0 <= error < value for value, _, error in sums):
-            return None
-        xx, yy, xy = (-math.log1p(-error / value) for value, _, error in sums)
-        error = xx + yy + 2 * xy
+        keys, moments = np.arange(n_bins), np.zeros((2 * n_bins, kernels.ORDER))
+        kernels.bin_uniformly(*points, origin, width, low, self._places, self._local, moments)
+        x, y = (Bins(keys, of_class, width) for of_class in (moments[:n_bins], moments[n_bins:]))
+        xx, yy = sum_within(x, 2 * vx, self.eps), sum_within(y, 2 * vy, self.eps)
+        xy = sum_across(x, y, vx + vy, self.eps)
+        error = xx.error + yy.error + 2 * xy.error
         if not error <= self.eps:
-            return None
-        logs, slopes = [math.log(value) for value, _, _ in sums], [slope / value for value, slope, _ in sums]
-        return _Sums(logs, slopes, error, count, polynomials)
+            return self._general.evaluate(v)
+        logs, slopes = zip(*((each.log_value, each.slope) for each in (xx, yy, xy)), strict=True)
+        combined = combine_sums(spread, shrunk, self.gamma, logs, slopes)
+        polynomials = np.concatenate([xx.polynomials[0], yy.polynomials[0]])
+        polynomials -= 2 * np.concatenate(xy.polynomials)
+        kernels.weigh_binned(*points, self._places, self._local, polynomials, combined.linear, self._w)
+        # The bins move along with the centre, so the weights of D add up to zero only together with it.
+        gradient = self.rows.pull_back(self._w) - float(self._w.sum()) * self._centre
+        if self.shrinkage is not None:
+            gradient += self.shrinkage.pull(v, combined.by_added)
+        count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
+        return Evaluation(combined.divergence, gradient, count, combined.floored, error)
 
     def _bins(self, variance: float, least: float, largest: float) -> tuple[float, float, int] | None:
-        """Return the width of bins, the number of the first and how many there are; None if that is too many.
+        """Return the bin width (a power of two), the number of the first bin and the number of bins; None if too many.
 
-        The width is a power of two. ``least`` and ``largest`` are the outermost points, from the origin of the bins.
+        ``least`` and ``largest`` are the outermost points relative to the origin of the bins.
         """
         if not 0 < variance < math.inf:
             return None

@@ -1,7 +1,7 @@
-"""The divergence for the search: on a grid, over white rows in single precision, an ascent in one compiled call.
+"""The divergence for the search: on a grid, over white rows in single precision, a whole ascent in one compiled call.
 
-It is smooth and about ten times cheaper than a certified evaluation, and wrong by some 1e-5: whatever a search finds
-here is evaluated again with a certificate. The formula is in :mod:`melc.kernels.grid`.
+It is smooth, about ten times cheaper than a certified evaluation, and has errors of about 1e-5. What a search finds
+here is therefore evaluated again with certified sums. The formula is in :mod:`melc.kernels.grid`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.kernels import ascent
 
-# Rows that are prepared while they are in the cache.
+# Rows that are prepared at once, while they are in the cache.
 _ROWS_AT_ONCE = 1024
 
 
@@ -30,7 +30,7 @@ class Whitening:
 class Ascent:
     """The state of one ascent along the unit sphere of white coordinates: see :mod:`melc.kernels.ascent`.
 
-    It begins at ``start``, of shape (d,), and may take over what another ascent has learned of the curvature.
+    It begins at ``start``, of shape (d,), with the curvature that the ascent ``before`` has seen, if there is one.
     """
 
     def __init__(self, start: Floats, max_iter: int, before: "Ascent | None" = None) -> None:
@@ -42,7 +42,7 @@ class Ascent:
         self.history = np.zeros(max_iter)
         if before is not None:
             self.pairs[:], self.curvatures[:] = before.pairs, before.curvatures
-            both = [ascent.REMEMBERED, ascent.NEXT]
+            both = [ascent.KEPT, ascent.NEXT]
             self.counts[both] = before.counts[both]
 
     @property
@@ -67,19 +67,19 @@ class Ascent:
         return int(self.counts[ascent.STATUS])
 
     @property
-    def arguments(self) -> tuple[np.ndarray, ...]:
-        """What the kernels take."""
+    def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The state as arguments of the kernels."""
         return self.vectors, self.numbers, self.counts, self.pairs, self.curvatures, self.history
 
 
 class GridRows:
-    """Rows as the search sees them: white, in single precision, feature after feature, those of class 0 first."""
+    """Rows as the search uses them: white, in single precision, one feature after the other, class 0 first."""
 
     def __init__(self, rows: MemoryRows, prepare: Callable[[Any], Floats], n_features: int) -> None:
-        """Take dense rows; ``prepare`` makes white (or scaled) rows of some, shape (m, n_features)."""
+        """Copy dense rows. ``prepare`` returns some of them white (or scaled only), of shape (m, n_features)."""
         order = np.argsort(rows.codes, kind="stable")
         self.columns = np.empty((n_features, rows.n_rows), dtype=np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):  # beyond single precision the grid hands over
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond single precision the grid has no value
             for a in range(0, rows.n_rows, _ROWS_AT_ONCE):
                 some = order[a : a + _ROWS_AT_ONCE]
                 self.columns[:, a : a + len(some)] = prepare(rows.X[some]).T
@@ -93,15 +93,14 @@ class GridRows:
         return int(self.columns.shape[1])
 
     def climb(self, climbing: Ascent, gamma: float, tol: float, progress: float) -> None:
-        """Run an ascent of D to its end, or until the grid has to hand over."""
-        limits = np.array([tol, progress])
-        kernels.climb(*self._arguments(gamma), *climbing.arguments, limits)
+        """Run an ascent of D to its end, or until the grid has no value."""
+        kernels.climb(*self._arguments(gamma), *climbing.arguments, np.array([tol, progress]))
 
     def climb_together(self, ascents: list[Ascent], white: Floats, gamma: float, tol: float, progress: float) -> None:
-        """Run several ascents in step, for rows that are not white but scaled only: many features.
+        """Run several ascents side by side, for rows with many features, which are scaled but not white.
 
-        ``white``, of shape (d, d), takes the ascents' coordinates to the scaled ones. Every step is two products with
-        all running ascents at once, Z = V Xᵀ and G = W X, in place of two each.
+        ``white``, of shape (d, d), maps the coordinates of the ascents to scaled features. Every step takes two
+        products for all running ascents together, Z = V Xᵀ and G = W X, instead of two for each.
         """
         columns, *line = self._arguments(gamma)
         white = white.astype(np.float32)
@@ -120,7 +119,7 @@ class GridRows:
                     kernels.advance(value, gradient, *each.arguments, relative, progress)
 
     def evaluate(self, p: Floats, gamma: float) -> tuple[float, Floats]:
-        """Return D and its gradient by p, of shape (d,); NaN where a grid does not do."""
+        """Return D and its gradient by p, of shape (d,); NaN where the grid has no value."""
         columns, *rest = self._arguments(gamma)
         with np.errstate(over="ignore", invalid="ignore"):
             z, w = np.asarray(p, np.float32) @ columns, np.zeros(self.n_rows, np.float32)

@@ -31,7 +31,7 @@ from melc.data.points import Binned, Extra, Points
 from melc.data.sample import spread_samples
 from melc.data.source import Rows
 from melc.kernels import ORDER
-from melc.objective.base import VARIANCE_FLOOR, Evaluation
+from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums
 from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
 from melc.objective.occupied import Occupied, layout_over, occupied, spread_of_bins
 from melc.objective.shrinkage import Shrinkage
@@ -113,35 +113,30 @@ class MomentsDivergence:
         # The projection of this point is the origin of the bins, so that they move with the data when v changes.
         self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
         # The nearest pair of points may be the lightest of all, whatever the mass of its bins.
-        log_pairs = sum(math.log(rows.total_weights[c] / rows.lightest[c]) for c in (0, 1))
+        log_pairs = sum(math.log(rows.total_weights[c] / rows.smallest_weights[c]) for c in (0, 1))
         self._exponents = log_pairs + math.log(100 / eps)
         self._bin_per_bandwidth = bounds.moment_bin_width(ORDER, 1.0, eps / 4)
 
     def evaluate(self, v: Floats) -> Evaluation:
         """Return D and its gradient at v."""
-        shrunk = kernels.AS_THEY_ARE if self.shrinkage is None else self.shrinkage.along(v)
-        line = self._look(v, shrunk)
+        shrunk = kernels.NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
+        line = self._sums_along(v, shrunk)
         if line is None:
             return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
         if line.sums.error > self.eps:
             raise FloatingPointError(_no_certificate(line.sums.error, self.eps))
         xx, yy, xy = line.sums.xx, line.sums.yy, line.sums.xy
-        divergence, by_vx, by_vy = kernels.assemble_divergence(
-            xx.log_value, yy.log_value, xy.log_value, *line.variances, xx.slope, yy.slope, xy.slope
-        )
-        own_x, own_y, pooled, *by_added = kernels.variance_pull(
-            line.spread, shrunk, self.gamma, VARIANCE_FLOOR, by_vx, by_vy
-        )
-        floored = kernels.is_floored(line.spread, shrunk, VARIANCE_FLOOR)
-        gradient = self._gradient(v, line, (own_x, own_y), pooled)
+        logs, slopes = zip(*((each.log_value, each.slope) for each in (xx, yy, xy)), strict=True)
+        combined = combine_sums(line.spread, shrunk, self.gamma, logs, slopes)
+        gradient = self._gradient(v, line, combined.linear)
         if self.shrinkage is not None:
-            gradient += self.shrinkage.pull(v, by_added)
+            gradient += self.shrinkage.pull(v, combined.by_added)
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
-        return Evaluation(divergence, gradient, count, floored, line.sums.error)
+        return Evaluation(combined.divergence, gradient, count, combined.floored, line.sums.error)
 
     # ------------------------------------------------------------------------------------------------- the sums
 
-    def _look(self, v: Floats, shrunk: kernels.Shrunk) -> _Line | None:
+    def _sums_along(self, v: Floats, shrunk: kernels.Shrunk) -> _Line | None:
         """Return the sums along v, or None if the projections do not vary.
 
         The first bins are those that a sample suggests. They are made narrower until the certified error is at most
@@ -244,17 +239,17 @@ class MomentsDivergence:
 
     # ---------------------------------------------------------------------------------------------- the gradient
 
-    def _gradient(self, v: Floats, line: _Line, own: tuple[float, float], pooled: float) -> Floats:
+    def _gradient(self, v: Floats, line: _Line, linear: Floats) -> Floats:
         """Return Σ_i w_i x_i over all rows, shape (n_features,), from one polynomial for each bin.
 
-        ``own`` and ``pooled`` are the parts that come from the class variances: see :func:`melc.kernels.variance_pull`.
+        ``linear`` is what the class variances contribute: see :class:`melc.objective.base.Combined`.
         """
         layout, outside = line.layout, line.binned.outside
         slopes = line.sums.slopes_at_rims()
         table, extras = np.zeros((layout.n_bins, ORDER - 1)), []
         drift = 0.0 if slopes is None else _drift_at_rims(line.sums, slopes)
         for c, side in enumerate(line.classes):
-            polynomials = line.sums.polynomials(c) + _variance_slopes(line, c, own[c], pooled)
+            polynomials = line.sums.polynomials(c) + _in_bins(linear[c], side.bins, layout.origin)
             drift += float(np.sum(polynomials * side.bins.moments))
             table[side.slots] = polynomials[side.in_table, : ORDER - 1]
             if outside is not None:
@@ -295,19 +290,16 @@ def _drift_at_rims(sums: _Sums, slopes: RimSlopes) -> float:
     return sum(float(np.sum(slopes.polynomials[c] * sums.rimmed.bins.moments[c])) for c in (0, 1))
 
 
-def _variance_slopes(line: _Line, c: int, own: float, pooled: float) -> Floats:
-    """Return own (z − mean_c) + pooled (z − mean) as polynomials in u, shape (n_bins, P).
+def _in_bins(linear: Floats, bins: Bins, origin: float) -> Floats:
+    """Return a linear function of z as polynomials in u, shape (n_bins, P).
 
-    This is what the kernel variances add to the gradient weight of a point of class c.
+    It is given by a point, its slope, and its value at the point.
     """
-    spread, bins = line.spread, line.classes[c].bins
-    share = spread.weight_y / (spread.weight_x + spread.weight_y)
-    centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
-    middle = line.layout.origin + (bins.keys + 0.5) * bins.width
-    slopes = np.zeros(bins.moments.shape)
-    slopes[:, 0] = own * (middle - (spread.mean_x, spread.mean_y)[c]) + pooled * (middle - centre)
-    slopes[:, 1] = (own + pooled) * bins.width / 2
-    return slopes
+    point, slope, value = linear
+    polynomials = np.zeros(bins.moments.shape)
+    polynomials[:, 0] = value + slope * (origin + (bins.keys + 0.5) * bins.width - point)
+    polynomials[:, 1] = slope * bins.width / 2
+    return polynomials
 
 
 def _outliers(line: _Line, c: int, mine: Points, polynomials: Floats, slopes: RimSlopes | None) -> Extra:

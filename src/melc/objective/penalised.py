@@ -26,39 +26,28 @@ from melc.data.source import Rows
 from melc.objective.base import Divergence, Evaluation
 from melc.objective.certified import CertifiedDivergence
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import ExactDivergence, PairwiseDivergence
+from melc.objective.pairwise import PairwiseDivergence
 from melc.objective.shrinkage import Shrinkage
-from melc.sums import SUMS, Exact
+from melc.sums import SUMS
 
 Make = Callable[[Rows, float, float, Shrinkage | None], Divergence]
 
-# Up to this many rows the sum over all pairs is faster than moment bins.
-_FEW_ROWS = 700
-# Up to this many rows the sum over all pairs is a single compiled call. With more rows it is divided into several, so
-# that Python can react to Ctrl-C.
-_A_MOMENT = 20_000
+# Up to this many rows, dense and in memory, all projections are computed in one call.
+_MAX_ROWS_PER_CALL = 20_000
 
 
 def _pairwise(name: str) -> Make:
     return lambda rows, gamma, eps, shrinkage: PairwiseDivergence(rows, gamma, SUMS[name](eps), shrinkage)
 
 
-def _exact(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
-    if rows.n_rows <= _A_MOMENT:
-        return ExactDivergence(rows, gamma, shrinkage)
-    return PairwiseDivergence(rows, gamma, Exact(), shrinkage)
-
-
 def _moments(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
-    if rows.n_rows <= _FEW_ROWS:
-        return ExactDivergence(rows, gamma, shrinkage)
-    if rows.n_rows <= _A_MOMENT and isinstance(rows, MemoryRows) and not sparse.issparse(rows.X):
+    if rows.n_rows <= _MAX_ROWS_PER_CALL and isinstance(rows, MemoryRows) and not sparse.issparse(rows.X):
         return CertifiedDivergence(rows, gamma, eps, shrinkage)
     return MomentsDivergence(rows, gamma, eps, shrinkage)
 
 
-# The divergence by every method of the double sum, and two that have a faster way than the sums alone.
-METHODS: dict[str, Make] = {**{name: _pairwise(name) for name in SUMS}, "exact": _exact, "moments": _moments}
+# The divergence by every method of the double sum. "moments" needs no projections of all rows in one place.
+METHODS: dict[str, Make] = {**{name: _pairwise(name) for name in SUMS}, "moments": _moments}
 
 
 class Objective:

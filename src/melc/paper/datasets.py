@@ -101,12 +101,10 @@ def registry() -> dict[str, Entry]:
     ['australian', 'breast-cancer', 'diabetes']
     """
     table = json.loads(files("melc.paper").joinpath("data/registry.json").read_text("utf-8"))
-    return {name: _entry(name, **fields) for name, fields in table.items()}
-
-
-def _entry(name: str, *, shape: list[int], class_counts: dict[str, int], **fields: object) -> Entry:
-    counts = {int(label): count for label, count in class_counts.items()}
-    return Entry(name, (shape[0], shape[1]), counts, **fields)  # type: ignore[arg-type]
+    for fields in table.values():
+        fields["shape"] = tuple(fields["shape"])
+        fields["class_counts"] = {int(label): count for label, count in fields["class_counts"].items()}
+    return {name: Entry(name, **fields) for name, fields in table.items()}
 
 
 def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str] | None = None) -> DataSet:
@@ -132,15 +130,24 @@ def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str]
     >>> heart.X.shape, float(heart.X.min()), float(heart.X.max())
     ((270, 13), -1.0, 1.0)
     """
-    entry = _find(name)
+    if name not in registry():
+        raise DataSetError(f"unknown data set {name!r}; choose one of {', '.join(registry())}")
+    entry = registry()[name]
     if entry.embedded:
-        X, y = _read_embedded(name)
+        packed = files("melc.paper").joinpath(f"data/{name}.csv.gz").read_bytes()
+        table = np.loadtxt(gzip.decompress(packed).decode().splitlines(), delimiter=",")
+        X, y = table[:, 1:], table[:, 0].astype(np.int64)
         return _checked(entry, X, y, "the copy embedded in melc", "reinstall melc")
-    if os.environ.get(FOLDER_VARIABLE):
-        path = _path_in_folder(entry)
-        X, y = parse_libsvm(path, entry.shape[1])
-        return _checked(entry, X, y, str(path), f"put libSVM's {name}_scale there as {name}.libsvm")
-    return _fetch(entry, base_url, _cache_folder(cache))
+    path = _path_of(entry, cache)
+    if not os.environ.get(FOLDER_VARIABLE):
+        return _fetch(entry, f"{base_url}/{name}_scale", path)
+    if not path.is_file():
+        raise DataSetError(
+            f"{name}: {FOLDER_VARIABLE} is {str(path.parent)!r}, but there is no file {path.name} in it. "
+            f"Put libSVM's {name}_scale there under that name, or unset {FOLDER_VARIABLE} to download it."
+        )
+    X, y = parse_libsvm(path, entry.shape[1])
+    return _checked(entry, X, y, str(path), f"put libSVM's {name}_scale there as {name}.libsvm")
 
 
 def list_datasets(cache: str | os.PathLike[str] | None = None) -> list[Listing]:
@@ -152,7 +159,19 @@ def list_datasets(cache: str | os.PathLike[str] | None = None) -> list[Listing]:
     >>> [listing.entry.name for listing in list_datasets() if listing.entry.embedded][-1]
     'splice'
     """
-    return [_listing(entry, _cache_folder(cache)) for entry in registry().values()]
+    listings = []
+    for entry in registry().values():
+        path = None if entry.embedded else _path_of(entry, cache)
+        if path is None:
+            where = "embedded in melc"
+        elif path.is_file():
+            where = str(path)
+        elif os.environ.get(FOLDER_VARIABLE):
+            where = f"missing file {path}"
+        else:
+            where = f"will be downloaded from {LIBSVM_URL}"
+        listings.append(Listing(entry, path is None or path.is_file(), where))
+    return listings
 
 
 def content_hash(X: np.ndarray, y: np.ndarray) -> str:
@@ -178,18 +197,6 @@ def parse_libsvm(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     return X.toarray(), y.astype(np.int64)
 
 
-def _find(name: str) -> Entry:
-    if name not in registry():
-        raise DataSetError(f"unknown data set {name!r}; choose one of {', '.join(registry())}")
-    return registry()[name]
-
-
-def _read_embedded(name: str) -> tuple[np.ndarray, np.ndarray]:
-    packed = files("melc.paper").joinpath(f"data/{name}.csv.gz").read_bytes()
-    table = np.loadtxt(gzip.decompress(packed).decode().splitlines(), delimiter=",")
-    return table[:, 1:], table[:, 0].astype(np.int64)
-
-
 def _checked(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str) -> DataSet:
     """Return the data set if its content equals the recorded one, else raise ``DataSetError`` with the remedy."""
     labels, counts = np.unique(y, return_counts=True)
@@ -204,67 +211,33 @@ def _checked(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str
     return DataSet(entry.name, X, y, where)
 
 
-def _path_in_folder(entry: Entry) -> Path:
-    folder = Path(os.environ[FOLDER_VARIABLE])
-    path = folder / f"{entry.name}.libsvm"
-    if not path.is_file():
-        raise DataSetError(
-            f"{entry.name}: {FOLDER_VARIABLE} is {str(folder)!r}, but there is no file {path.name} in it. "
-            f"Put libSVM's {entry.name}_scale there under that name, or unset {FOLDER_VARIABLE} to download it."
-        )
-    return path
+def _path_of(entry: Entry, cache: str | os.PathLike[str] | None) -> Path:
+    """Return the file of a data set that is not embedded: in the folder MELC_DATA if that is set, else in the cache."""
+    if folder := os.environ.get(FOLDER_VARIABLE):
+        return Path(folder) / f"{entry.name}.libsvm"
+    return Path(cache if cache is not None else _pooch().os_cache("melc")) / f"{entry.name}_scale"
 
 
-def _cache_folder(cache: str | os.PathLike[str] | None) -> Path:
-    return Path(cache) if cache is not None else Path(_pooch().os_cache("melc"))
-
-
-def _cached_path(entry: Entry, cache: Path) -> Path:
-    return cache / f"{entry.name}_scale"
-
-
-def _fetch(entry: Entry, base_url: str, cache: Path) -> DataSet:
+def _fetch(entry: Entry, url: str, path: Path) -> DataSet:
     """Return a data set from the cache, or download it. A file with wrong content is removed from the cache."""
-    path = _cached_path(entry, cache)
-    url = f"{base_url}/{entry.name}_scale"
-    if not path.is_file():
-        _download(entry, url, path)
-    try:
-        X, y = parse_libsvm(path, entry.shape[1])
-        return _checked(entry, X, y, url, f"try again later, or {_take_from_disk(entry)}")
-    except DataSetError:
-        path.unlink()
-        raise
-
-
-def _download(entry: Entry, url: str, path: Path) -> None:
-    """Download with pooch, which writes to a temporary file and moves it into place when it is complete."""
+    name = entry.name
+    by_hand = f"save libSVM's {name}_scale as <folder>/{name}.libsvm and set {FOLDER_VARIABLE}=<folder>"
     pooch = _pooch()
     downloader = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
     pooch.get_logger().setLevel("WARNING")
-    try:
+    try:  # pooch writes to a temporary file and moves it into place when it is complete
         pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=downloader)
     except OSError as error:  # the errors of requests: no network, connection refused or lost, HTTP errors
         raise DataSetError(
-            f"{entry.name} could not be downloaded from {url} ({type(error).__name__}: {error}). "
-            f"Check the network and run again, or {_take_from_disk(entry)}."
+            f"{name} could not be downloaded from {url} ({type(error).__name__}: {error}). "
+            f"Check the network and run again, or {by_hand}."
         ) from error
-
-
-def _take_from_disk(entry: Entry) -> str:
-    return f"save libSVM's {entry.name}_scale as <folder>/{entry.name}.libsvm and set {FOLDER_VARIABLE}=<folder>"
-
-
-def _listing(entry: Entry, cache: Path) -> Listing:
-    if entry.embedded:
-        return Listing(entry, True, "embedded in melc")
-    if folder := os.environ.get(FOLDER_VARIABLE):
-        path = Path(folder) / f"{entry.name}.libsvm"
-    else:
-        path = _cached_path(entry, cache)
-    if path.is_file():
-        return Listing(entry, True, str(path))
-    return Listing(entry, False, f"will be downloaded from {LIBSVM_URL}" if not folder else f"missing file {path}")
+    try:
+        X, y = parse_libsvm(path, entry.shape[1])
+        return _checked(entry, X, y, url, f"try again later, or {by_hand}")
+    except DataSetError:
+        path.unlink()
+        raise
 
 
 def _pooch() -> Any:

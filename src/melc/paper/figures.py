@@ -22,10 +22,11 @@ _INK = "#123456"  # placeholder for the text colour of the page, see `as_inline_
 
 def draw_bounds(ink: str = "black") -> Any:
     """Return Figure 1: discarding threshold and bin width against ε. ``ink`` is the colour of text and axes."""
-    plt = _pyplot()
+    matplotlib = _matplotlib()
     epsilons = np.linspace(0.001, 0.5, 400)
-    with plt.rc_context(_style(ink)):
-        figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    with matplotlib.rc_context(_style(ink)):
+        figure = matplotlib.figure.Figure(figsize=(9, 3.4), layout="constrained")
+        axes = figure.subplots(1, 2)
         panels = ((bounds.discarding_threshold, "discarding threshold T"), (bounds.bin_width, "bin width B"))
         for axis, (bound, title) in zip(axes, panels, strict=True):
             for colour, variance in zip(COLOURS, VARIANCES, strict=True):
@@ -40,14 +41,13 @@ def draw_bounds(ink: str = "black") -> Any:
 
 def draw_losses(results: Results) -> Any:
     """Return Figure 2: the change in balanced accuracy (BAC), one panel per approximation and data set."""
-    plt = _pyplot()
+    matplotlib = _matplotlib()
     losses = means.accuracy_losses(results)
     n_columns = 5
     rows_each = -(-len(results.profile.data_sets) // n_columns)
-    with plt.rc_context(_style("black")):
-        figure, axes = plt.subplots(
-            2 * rows_each, n_columns, figsize=(11, 4.6 * rows_each), layout="constrained", squeeze=False
-        )
+    with matplotlib.rc_context(_style("black")):
+        figure = matplotlib.figure.Figure(figsize=(11, 4.6 * rows_each), layout="constrained")
+        axes = figure.subplots(2 * rows_each, n_columns, squeeze=False)
         for axis in axes.flat:
             axis.set_axis_off()
         for block, method in enumerate(APPROXIMATIONS):
@@ -76,26 +76,19 @@ def _panel(axis: Any, results: Results, losses: Any, method: str, data_set: str)
     return image
 
 
-def save_all(results: Results, folder: Path) -> list[Path]:
-    """Save both figures as SVG and PNG and return the paths."""
+def save_all(results: Results, folder: Path) -> None:
+    """Save both figures as SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
     for name, figure in {"figure1": draw_bounds(), "figure2": draw_losses(results)}.items():
         for suffix in ("svg", "png"):
-            path = folder / f"{name}.{suffix}"
-            with replacing(path) as draft:
+            with replacing(folder / f"{name}.{suffix}") as draft:
                 _save(figure, draft, suffix)
-            paths.append(path)
-        _pyplot().close(figure)
-    return paths
 
 
 def as_inline_svg() -> str:
     """Return Figure 1 as an SVG element for the HTML page, in the text colour of the page (light or dark)."""
-    figure = draw_bounds(ink=_INK)
     stream = io.StringIO()
-    _save(figure, stream, "svg", transparent=True)
-    _pyplot().close(figure)
+    _save(draw_bounds(ink=_INK), stream, "svg", transparent=True)
     svg = stream.getvalue()
     said = '<svg role="img" aria-label="The two bounds against ε, one curve for each variance V"'
     return said + svg[svg.index("<svg") + 4 :].replace(_INK, "currentColor")
@@ -109,16 +102,13 @@ def _style(ink: str) -> dict[str, Any]:
 def _save(figure: Any, target: Any, suffix: str, transparent: bool = False) -> None:
     """Save without a date and with fixed ids, so that the same records give the same bytes; text is kept as text."""
     metadata = {"Date": None} if suffix == "svg" else None
-    with _pyplot().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
+    with _matplotlib().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
         figure.savefig(target, format=suffix, dpi=130, metadata=metadata, transparent=transparent)
 
 
-def _pyplot() -> Any:
+def _matplotlib() -> Any:
     try:
-        import matplotlib
+        import matplotlib.figure
     except ImportError as error:
         raise ImportError("Figures need matplotlib: pip install 'melc[paper]'") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
+    return matplotlib

@@ -67,16 +67,19 @@ def reproduce(
     ...     done.html.name, done.missing
     ('report.html', {})
     """
+    if isinstance(profile, str):
+        if profile not in protocol.PROFILES:
+            raise ValueError(f"profile must be one of {', '.join(map(repr, protocol.PROFILES))}; got {profile!r}")
+        profile = protocol.PROFILES[profile]
     folder = Path(output)
-    chosen = _find_profile(profile)
-    missing = find_missing(chosen)
-    cells = [cell for cell in protocol.cells(chosen) if cell.data_set not in missing]
+    missing = find_missing(profile)
+    cells = [cell for cell in protocol.cells(profile) if cell.data_set not in missing]
     n_solved = 0
     if not report_only:
         n_solved = runner.run(cells, folder / "records", n_jobs=n_jobs, show_progress=show_progress)
-    gathered = results.gather(chosen, records.read_all(cells, folder / "records"), missing)
-    written = report.write(gathered, folder, _command(chosen))
-    return Reproduction(written.html, written.markdown, n_solved, missing, written.verdicts)
+    gathered = results.gather(profile, records.read_all(cells, folder / "records"), missing)
+    verdicts = report.write(gathered, folder, _command(profile))
+    return Reproduction(folder / "report.html", folder / "report.md", n_solved, missing, tuple(verdicts))
 
 
 def find_missing(profile: Profile) -> dict[str, str]:
@@ -90,17 +93,8 @@ def find_missing(profile: Profile) -> dict[str, str]:
     return missing
 
 
-def _find_profile(profile: str | Profile) -> Profile:
-    if isinstance(profile, Profile):
-        return profile
-    if profile not in protocol.PROFILES:
-        raise ValueError(f"profile must be one of {', '.join(map(repr, protocol.PROFILES))}; got {profile!r}")
-    return protocol.PROFILES[profile]
-
-
 def _command(profile: Profile) -> str:
     """Return the command that runs a profile, to be shown in the report."""
-    standard = protocol.PROFILES.get(profile.name)
-    if profile != standard:
+    if profile != protocol.PROFILES.get(profile.name):
         return f"melc.paper.reproduce(…, profile={profile.name!r})"
     return "melc reproduce" + (" --quick" if profile.name == "quick" else "")

@@ -8,7 +8,6 @@ that it does not specify are fields of `Profile`, whose docstring gives the reas
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 GAMMAS = (0.1, 0.5, 1.0, 1.5, 2.0)  # the paper's five
@@ -156,65 +155,27 @@ def cells(profile: Profile) -> list[Cell]:
     >>> len(cells(FULL))
     9950
     """
-    settings: list[Cell] = [*_grid(profile), *_sphere(profile), *_without_penalty(profile)]
-    settings += _baselines(profile)
-    main = [
-        replace(cell, fold=fold, data_set=data_set)
-        for fold, cell, data_set in itertools.product(profile.folds, settings, profile.data_sets)
-        if not _is_without_penalty(cell) or data_set in NORM_DATA_SETS
+    penalised = [(*setting, True) for setting in itertools.product(profile.gammas, methods(profile), profile.solvers)]
+    sphere = [(gamma, ("exact", None), "sphere", True) for gamma in profile.sphere_gammas]
+    of_norms = [("exact", None), ("bin", profile.norm_eps), ("discard", profile.norm_eps)]
+    free = [(*setting, False) for setting in itertools.product(profile.norm_gammas, of_norms, profile.solvers)]
+    settings: list[Cell] = [_cell(profile, *setting) for setting in (*penalised, *sphere, *free)]
+    settings += [BaselineCell("", 0, profile.n_folds, profile.seed, model) for model in profile.baselines]
+    approximations = methods(profile)[2:]
+    other_folds = [
+        replace(_cell(profile, gamma, method, "lbfgs", True), n_folds=n_folds, n_starts=1)
+        for n_folds, gamma, method in itertools.product(profile.other_n_folds, profile.gammas, approximations)
     ]
-    others = itertools.product(_with_other_folds(profile), profile.data_sets)
-    return [*(replace(cell, data_set=data_set) for cell, data_set in others), *main]
+    return [
+        replace(cell, fold=fold, data_set=data_set)
+        for folds, group in (((0,), other_folds), (profile.folds, settings))
+        for fold, cell, data_set in itertools.product(folds, group, profile.data_sets)
+        if getattr(cell, "penalty", True) or data_set in NORM_DATA_SETS
+    ]
 
 
-def _grid(profile: Profile) -> Iterator[MelcCell]:
-    for gamma, (method, eps), solver in itertools.product(profile.gammas, methods(profile), profile.solvers):
-        yield _cell(profile, solver=solver, method=method, gamma=gamma, eps=eps)
-
-
-def _sphere(profile: Profile) -> Iterator[MelcCell]:
-    for gamma in profile.sphere_gammas:
-        yield _cell(profile, solver="sphere", method="exact", gamma=gamma, eps=None)
-
-
-def _without_penalty(profile: Profile) -> Iterator[MelcCell]:
-    ways = (("exact", None), ("bin", profile.norm_eps), ("discard", profile.norm_eps))
-    for gamma, (method, eps), solver in itertools.product(profile.norm_gammas, ways, profile.solvers):
-        yield _cell(profile, solver=solver, method=method, gamma=gamma, eps=eps, penalty=False)
-
-
-def _with_other_folds(profile: Profile) -> Iterator[MelcCell]:
-    approximations = [(method, eps) for method, eps in methods(profile) if method in ("bin", "discard")]
-    settings = itertools.product(profile.other_n_folds, profile.gammas, approximations)
-    for n_folds, gamma, (method, eps) in settings:
-        cell = _cell(profile, solver="lbfgs", method=method, gamma=gamma, eps=eps)
-        yield replace(cell, n_folds=n_folds, n_starts=1)
-
-
-def _baselines(profile: Profile) -> Iterator[BaselineCell]:
-    for model in profile.baselines:
-        yield BaselineCell("", 0, profile.n_folds, profile.seed, model)
-
-
-def _cell(
-    profile: Profile, *, solver: str, method: str, gamma: float, eps: float | None, penalty: bool = True
-) -> MelcCell:
-    """Return a cell whose data set and fold are not yet set."""
-    return MelcCell(
-        data_set="",
-        fold=0,
-        n_folds=profile.n_folds,
-        seed=profile.seed,
-        solver=solver,
-        method=method,
-        gamma=gamma,
-        eps=eps,
-        n_starts=profile.n_starts,
-        max_iter=profile.max_iter,
-        tol=profile.tol,
-        penalty=penalty,
-    )
-
-
-def _is_without_penalty(cell: Cell) -> bool:
-    return isinstance(cell, MelcCell) and not cell.penalty
+def _cell(profile: Profile, gamma: float, method: tuple[str, float | None], solver: str, penalty: bool) -> MelcCell:
+    """Return a cell whose data set and fold are not yet set. ``method`` is the name of a method and its ε."""
+    name, eps = method
+    limits = (profile.n_starts, profile.max_iter, profile.tol)
+    return MelcCell("", 0, profile.n_folds, profile.seed, solver, name, gamma, eps, *limits, penalty)

@@ -6,7 +6,6 @@ tables and coloured squares, for which a plotting library of several megabytes i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -26,31 +25,24 @@ BADGES = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", NOT_RUN: "notrun"}
 CELL = 15  # height of a square of the heat maps, in SVG units
 
 
-@dataclass(frozen=True)
-class Report:
-    """Paths of the report, and the verdicts in it."""
+def write(results: Results, folder: Path, command: str) -> list[Verdict]:
+    """Write tables, figures and both versions of the report to `folder`, and return the verdicts.
 
-    html: Path
-    markdown: Path
-    verdicts: tuple[Verdict, ...]
-
-
-def write(results: Results, folder: Path, command: str) -> Report:
-    """Write tables, figures and both versions of the report to `folder`; `command` is shown in the report."""
+    `command` is shown in the report as the way to make it again.
+    """
     tables, verdicts = all_tables(results), all_verdicts(results)
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for table in tables:
         _write(folder / "tables" / f"{table.name}.csv", table.csv())
     figures.save_all(results, folder / "figures")
-    markdown = _write(folder / "report.md", as_markdown(results, tables, verdicts, command))
-    html = _write(folder / "report.html", as_html(results, tables, verdicts, command))
-    return Report(html, markdown, tuple(verdicts))
+    _write(folder / "report.md", as_markdown(results, tables, verdicts, command))
+    _write(folder / "report.html", as_html(results, tables, verdicts, command))
+    return verdicts
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
-    return path
 
 
 def summary(results: Results) -> list[str]:
@@ -71,12 +63,7 @@ def summary(results: Results) -> list[str]:
 
 def as_markdown(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
     """Return the report as Markdown."""
-    parts = [
-        "# The paper's evaluation, reproduced",
-        *summary(results),
-        f"Made with `{command}`.",
-        "## Verdicts",
-    ]
+    parts = ["# The paper's evaluation, reproduced", *summary(results), f"Made with `{command}`.", "## Verdicts"]
     rows = [f"| {v.claim} | **{v.verdict}** | {v.measured} |" for v in verdicts]
     parts.append("\n".join(["| claim | verdict | measured |", "|---|---|---|", *rows]))
     for table in tables:
@@ -96,7 +83,7 @@ def as_html(results: Results, tables: list[Table], verdicts: list[Verdict], comm
     """Return the report as a self-contained HTML page."""
     template = Template(files("melc.paper").joinpath("report_template.html").read_text("utf-8"))
     return template.substitute(
-        summary="\n".join(f"<p{_missing_class(line)}>{escape(line)}</p>" for line in summary(results)),
+        summary="\n".join(_paragraph(line) for line in summary(results)),
         command=escape(command),
         navigation="".join(f'<a href="#{table.name}">{escape(table.title)}</a>' for table in tables),
         verdicts="\n".join(_verdict_row(verdict) for verdict in verdicts),
@@ -107,8 +94,9 @@ def as_html(results: Results, tables: list[Table], verdicts: list[Verdict], comm
     )
 
 
-def _missing_class(line: str) -> str:
-    return ' class="missing"' if line.startswith("Missing") else ""
+def _paragraph(line: str) -> str:
+    """Return a line of the summary; those that name a missing data set are highlighted."""
+    return ('<p class="missing">' if line.startswith("Missing") else "<p>") + f"{escape(line)}</p>"
 
 
 def _verdict_row(verdict: Verdict) -> str:

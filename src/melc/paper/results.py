@@ -14,7 +14,7 @@ from melc.paper.protocol import MelcCell, Profile
 from melc.paper.records import Record
 
 APPROXIMATIONS = ("discard", "bin")  # the paper's two, in the order of its Figure 2
-SETTINGS = ["data_set", "fold", "n_folds", "solver", "method", "gamma", "eps", "penalty"]
+PLACE = ["data_set", "solver", "method"]  # of an entry in Tables 1 and 2
 
 
 @dataclass(frozen=True)
@@ -53,38 +53,43 @@ class Results:
     def norm_runs(self) -> pd.DataFrame:
         """Return the runs without the penalty, and those with the penalty and otherwise the same settings."""
         free = self.runs[~self.runs["penalty"]]
-        settings = [name for name in SETTINGS if name != "penalty"]
+        settings = ["data_set", "fold", "n_folds", "solver", "method", "gamma", "eps"]
         partners = self.runs.merge(free[settings].drop_duplicates(), on=settings)
         return partners.sort_values(["penalty", *settings, "start"], ignore_index=True)
 
 
 def gather(profile: Profile, records: list[Record], missing: dict[str, str]) -> Results:
     """Return the records as data frames."""
-    melc = [record for record in records if isinstance(record.cell, MelcCell)]
-    others = [record for record in records if not isinstance(record.cell, MelcCell)]
-    if not melc:
+    cells: list[dict[str, Any]] = []
+    baselines: list[dict[str, Any]] = []
+    runs = []
+    for record in records:
+        settings = asdict(record.cell)
+        row = {**settings, "bac": record.balanced_accuracy}
+        (cells if isinstance(record.cell, MelcCell) else baselines).append(row)
+        for start, run in enumerate(record.runs):
+            runs.append({**settings, **asdict(run), "start": start, "ratio": run.n_exponentials / run.n_pairs})
+    if not cells:
         raise ValueError("there are no records of MELC to report on; run the evaluation first")
+    versions = {", ".join(f"{name} {version}" for name, version in sorted(r.versions.items())) for r in records}
     return Results(
         profile=profile,
-        cells=pd.DataFrame([_cell_row(record) for record in melc]),
-        runs=pd.DataFrame([row for record in melc for row in _run_rows(record)]),
-        baselines=pd.DataFrame(
-            [{**asdict(record.cell), "bac": record.balanced_accuracy} for record in others],
-            columns=["data_set", "fold", "model", "bac"],
-        ),
-        versions=tuple(sorted({_describe(record.versions) for record in records})),
+        cells=pd.DataFrame(cells),
+        runs=pd.DataFrame(runs),
+        baselines=pd.DataFrame(baselines, columns=["data_set", "fold", "model", "bac"]),
+        versions=tuple(sorted(versions)),
         missing=missing,
     )
 
 
 def ratios(results: Results) -> pd.Series:
     """Return Table 1: the mean ratio of exponentials to the exact method, by (data set, solver, method)."""
-    return results.grid_runs().groupby(["data_set", "solver", "method"])["ratio"].mean()
+    return results.grid_runs().groupby(PLACE)["ratio"].mean()
 
 
 def iterations(results: Results) -> pd.Series:
     """Return Table 2: the mean number of iterations, by (data set, solver, method)."""
-    return results.grid_runs().groupby(["data_set", "solver", "method"])["n_iter"].mean()
+    return results.grid_runs().groupby(PLACE)["n_iter"].mean()
 
 
 def accuracy_losses(results: Results) -> pd.DataFrame:
@@ -131,30 +136,4 @@ def paper_table(name: str) -> pd.Series:
         for data_set, row in table["rows"].items()
         for column, value in zip(table["columns"], row, strict=True)
     }
-    return pd.Series(values, dtype=float).rename_axis(["data_set", "solver", "method"])
-
-
-def _cell_row(record: Record) -> dict[str, Any]:
-    """Return the row of a record in ``Results.cells``."""
-    settings = {name: getattr(record.cell, name) for name in SETTINGS}
-    assert record.best is not None
-    best = record.runs[record.best]
-    return {
-        **settings,
-        "bac": record.balanced_accuracy,
-        "seconds": record.seconds,
-        "exact_divergence": best.exact_divergence,
-    }
-
-
-def _run_rows(record: Record) -> list[dict[str, Any]]:
-    """Return the rows of a record in ``Results.runs``, one per start."""
-    settings = {name: getattr(record.cell, name) for name in SETTINGS}
-    return [
-        {**settings, **asdict(run), "start": start, "ratio": run.n_exponentials / run.n_pairs}
-        for start, run in enumerate(record.runs)
-    ]
-
-
-def _describe(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    return pd.Series(values, dtype=float).rename_axis(PLACE)

@@ -1,28 +1,83 @@
-"""Solve one cell: fit on the training fold and score on the test fold."""
+"""Solve one cell: fit on the training fold and score on the test fold.
+
+The folds and starting directions are the same for every method, solver, γ and ε. The other classifiers weigh the
+classes equally, as MELC does. The hyperparameters of the two support vector machines and of logistic regression are
+chosen by balanced accuracy in an inner cross-validation on the training fold.
+"""
 
 from __future__ import annotations
 
 import platform
 import time
+import zlib
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import melc
 from melc.data.memory import MemoryRows
 from melc.fit.density import estimate_density
 from melc.fit.solvers import maximise
-from melc.kernels import AS_THEY_ARE, kernel_variances
+from melc.kernels import NO_SHRINKAGE, kernel_variances
 from melc.objective import Objective
 from melc.objective.base import VARIANCE_FLOOR
 from melc.objective.pairwise import spread_of
-from melc.paper import baselines
-from melc.paper.folds import Split, split, starts
+from melc.paper import datasets
 from melc.paper.protocol import BaselineCell, Cell, MelcCell
 from melc.paper.records import Record, Run
+
+LINEAR_COSTS = (0.01, 0.1, 1.0, 10.0)
+RBF_COSTS = (0.1, 1.0, 10.0, 100.0)
+WIDTHS = (0.001, 0.01, 0.1, 1.0, 10.0)
+INNER_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test data of one fold.
+
+    ``X_train`` and ``X_test`` have shape (n_rows, n_features), ``y_train`` and ``y_test`` shape (n_rows,). Classes are
+    coded 0 and 1, in the order of the labels.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def split(data_set: str, fold: int, n_folds: int, seed: int) -> Split:
+    """Return fold number `fold` of a stratified cross-validation; it depends on the arguments only.
+
+    >>> split("heart", 0, 5, 0).X_test.shape
+    (54, 13)
+    """
+    data = datasets.load(data_set)
+    codes = np.unique(data.y, return_inverse=True)[1]
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(data.X, codes)
+    train, test = list(folds)[fold]
+    return Split(data.X[train], codes[train], data.X[test], codes[test])
+
+
+def starts(data_set: str, fold: int, seed: int, n_starts: int, n_features: int) -> np.ndarray:
+    """Return random unit vectors, shape (n_starts, n_features). The first k are the same for every n_starts ≥ k.
+
+    >>> starts("heart", 0, 0, 2, 13).shape
+    (2, 13)
+    """
+    generator = np.random.default_rng([seed, zlib.crc32(data_set.encode()), fold])
+    directions = generator.standard_normal((n_starts, n_features))
+    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 def solve(cell: Cell) -> Record:
@@ -44,8 +99,23 @@ def solve(cell: Cell) -> Record:
 def _baseline_accuracy(cell: BaselineCell) -> float:
     """Return the balanced accuracy of a baseline on the test fold."""
     fold = split(cell.data_set, cell.fold, cell.n_folds, cell.seed)
-    model = baselines.make(cell.model, cell.seed).fit(fold.X_train, fold.y_train)
+    model = _baseline(cell.model, cell.seed).fit(fold.X_train, fold.y_train)
     return float(balanced_accuracy_score(fold.y_test, model.predict(fold.X_test)))
+
+
+def _baseline(name: str, seed: int) -> Any:
+    """Return an unfitted classifier, given its name in `melc.paper.protocol.BASELINES`."""
+    if name == "LDA":
+        return LinearDiscriminantAnalysis(priors=np.array([0.5, 0.5]))
+    tuned = {
+        "logistic regression": (LogisticRegression(class_weight="balanced", max_iter=5000), {"C": LINEAR_COSTS}),
+        "linear SVM": (SVC(kernel="linear", class_weight="balanced"), {"C": LINEAR_COSTS}),
+        "RBF SVM": (SVC(kernel="rbf", class_weight="balanced"), {"C": RBF_COSTS, "gamma": WIDTHS}),
+    }
+    if name not in tuned:
+        raise ValueError(f"unknown baseline {name!r}")
+    inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
+    return GridSearchCV(*tuned[name], scoring="balanced_accuracy", cv=inner)
 
 
 def _melc_accuracy(cell: MelcCell) -> tuple[tuple[Run, ...], int, float]:
@@ -92,7 +162,7 @@ def _accuracy(fold: Split, rows: MemoryRows, direction: np.ndarray, gamma: float
     z = rows.project(direction)
     points = [z[rows.codes == code] for code in (0, 1)]
     weights = [np.ones(len(values)) for values in points]
-    variances = kernel_variances(spread_of(points, weights), AS_THEY_ARE, gamma, VARIANCE_FLOOR)
+    variances = kernel_variances(spread_of(points, weights), NO_SHRINKAGE, gamma, VARIANCE_FLOOR)
     densities = [estimate_density(points[c], weights[c], variances[c]) for c in (0, 1)]
     z_test = fold.X_test @ direction
     predicted = (densities[1].log(z_test) > densities[0].log(z_test)).astype(int)

@@ -5,15 +5,13 @@ underscore are matplotlib artists. The colours are from the Okabe-Ito palette, w
 line styles and hatching carry the same information in black and white.
 """
 
-from melc.plotting.change import ChangeDisplay
+from melc.plotting.common import LinePanels
 from melc.plotting.convergence import ConvergenceDisplay
-from melc.plotting.explanation import ExplanationDisplay
-from melc.plotting.intervals import IntervalsDisplay
 from melc.plotting.lines import LinesDisplay
-from melc.plotting.panels import LinePanels
 from melc.plotting.plane import PlaneDisplay
 from melc.plotting.projection import ProjectionDisplay
-from melc.plotting.weights import WeightsDisplay
+from melc.plotting.rows import ChangeDisplay, ExplanationDisplay
+from melc.plotting.weights import IntervalsDisplay, WeightsDisplay
 
 __all__ = [
     "ChangeDisplay",

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.plotting.common import AS_WRITTEN, BLUE, GREY, axes, final_step
-from melc.plotting.panels import LinePanels, chosen, name_of, numbered_lines, plotted
+from melc.plotting import common
+from melc.plotting.common import AS_WRITTEN, BLUE, GREY
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class ConvergenceDisplay:
         class_label: Any = None,
         title: str | None = None,
         ax: Any = None,
-    ) -> "ConvergenceDisplay | LinePanels":
+    ) -> "ConvergenceDisplay | common.LinePanels":
         """Plot the runs of a fitted model.
 
         Parameters
@@ -73,14 +73,16 @@ class ConvergenceDisplay:
         -------
         display : ConvergenceDisplay or LinePanels
         """
-        model, _ = final_step(estimator, None)
-        runs, lines = _runs(model), chosen(numbered_lines(model, class_label), line)
-        histories = [[np.asarray(run.history or (run.divergence,)) for run in runs[number - 1]] for number, _ in lines]
-        return plotted([cls(each) for each in histories], [name_of(model, *each) for each in lines], ax, title)
+        model, _, _ = common.opened(estimator)
+        runs, lines = _runs(model), common.chosen(common.numbered_lines(model, class_label), line)
+        displays = [
+            cls([np.asarray(run.history or (run.divergence,)) for run in runs[number - 1]]) for number, _ in lines
+        ]
+        return common.plotted(displays, [common.name_of(model, *each) for each in lines], ax, title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ConvergenceDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = axes(ax)
+        self.ax_ = common.axes(ax)
         self.figure_ = self.ax_.figure
         best = int(np.argmax([history[-1] for history in self.histories]))
         self.lines_ = [self._draw_run(k, best) for k in range(len(self.histories))]

@@ -7,22 +7,8 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.plotting.common import (
-    AS_WRITTEN,
-    BLACK,
-    CLASS_COLOURS,
-    CLASS_HATCHES,
-    CLASS_LINES,
-    GREY,
-    checked_rows,
-    feature_names_for,
-    final_step,
-    is_figure,
-    projected,
-    shortened,
-    with_names_as_written,
-)
-from melc.plotting.panels import NAME_LENGTH, lines_of, names_of_sides, panel_axes, scale_of, short_names, title_of
+from melc.plotting import common
+from melc.plotting.common import AS_WRITTEN, BLACK, CLASS_COLOURS, CLASS_HATCHES, CLASS_LINES, GREY, NAME_LENGTH
 
 _COLUMNS = 3
 # The part of a panel that the densities take, below the curve.
@@ -130,20 +116,19 @@ class LinesDisplay:
         -------
         display : LinesDisplay
         """
-        model, X = final_step(estimator, X)
+        model, rows, names = common.opened(estimator, X, y, feature_names)
         if max_lines < 1:
             raise ValueError(f"max_lines={max_lines}; it must be at least 1.")
-        chosen = lines_of(model, class_label)
+        chosen = common.lines_of(model, class_label)
         shown = chosen[:max_lines]
-        names = short_names([line for _, line in shown], feature_names_for(estimator, model, feature_names))
-        rows = checked_rows(model, X, y)
-        panels = [_panel(model, number, line, names, rows, y) for number, line in shown]
+        short = common.short_names([line for _, line in shown], names)
+        panels = [_panel(model, number, line, short, rows, y) for number, line in shown]
         return cls(panels, len(chosen) - len(shown)).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "LinesDisplay":
         """Plot on an array of axes, in an empty figure, or in a new one if it is None, and return the display."""
         n = len(self.panels)
-        self.axes_ = panel_axes(ax, n, figure_size(n), min(_COLUMNS, n), sharey=True)
+        self.axes_ = common.panel_axes(ax, n, figure_size(n), min(_COLUMNS, n), sharey=True)
         self.figure_ = self.axes_[0].figure
         self.curves_: list[Any] = []
         self.threshold_lines_: list[list[Any]] = []
@@ -151,7 +136,7 @@ class LinesDisplay:
         low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             self._draw(axes, panel, low, high)
-        self._add_legend(own_figure=is_figure(ax))
+        self._add_legend(own_figure=common.is_figure(ax))
         if title:
             self.figure_.suptitle(title, **AS_WRITTEN)
         return self
@@ -203,7 +188,7 @@ class LinesDisplay:
         from matplotlib.patches import Patch
 
         one_pair = len({panel.sides for panel in self.panels}) == 1
-        names = shortened(list(self.panels[0].sides), NAME_LENGTH) if one_pair else ["the rest", "the class"]
+        names = common.shortened(list(self.panels[0].sides), NAME_LENGTH) if one_pair else ["the rest", "the class"]
         handles: list[Any] = [
             Patch(facecolor=CLASS_COLOURS[code], hatch=CLASS_HATCHES[code], alpha=0.45, edgecolor="white")
             for code in (0, 1)
@@ -216,7 +201,7 @@ class LinesDisplay:
         labels.append("density of the rows")
         below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(4, 2 * len(self.panels)), "fontsize": 8}
         holder, place = (self.figure_, below) if own_figure else (self.axes_[0], {"loc": "upper right", "fontsize": 6})
-        legend = with_names_as_written(holder.legend(handles, labels, frameon=False, **place))
+        legend = common.with_names_as_written(holder.legend(handles, labels, frameon=False, **place))
         if self.n_hidden:
             legend.set_title(f"{self.n_hidden} less important line{'s' if self.n_hidden > 1 else ''} not shown")
             legend.get_title().set(fontsize=7, color=GREY)
@@ -230,8 +215,9 @@ def figure_size(n_lines: int) -> tuple[float, float]:
 
 def _panel(model: Any, number: int, line: Line, names: dict[int, str], X: Any, y: Any) -> Panel:
     """Return the panel of a line, with histograms of the rows if there are any, otherwise with its densities."""
-    title, sides, scale = title_of(model, number, line, names), names_of_sides(model, line), scale_of(model, line)
-    z, codes = projected(model, line, X, y)
+    title, scale = common.title_of(model, number, line, names), common.scale_of(model, line)
+    sides = common.names_of_sides(model, line)
+    z, codes = common.projected(model, line, X, y)
     if z is None:
         return Panel(line, title, sides, line.places, list(line.densities), scale)
     low, high = np.quantile(z, [_ROWS_LEFT_OUT, 1 - _ROWS_LEFT_OUT])

@@ -9,22 +9,8 @@ from scipy.sparse import issparse
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.plotting.common import (
-    AS_WRITTEN,
-    BLACK,
-    BLUE,
-    CLASS_COLOURS,
-    GREY,
-    ORANGE,
-    axes,
-    checked_rows,
-    class_codes,
-    feature_names_for,
-    final_step,
-    shortened,
-    with_names_as_written,
-)
-from melc.plotting.panels import chosen, lines_of, names_of_sides, numbered_lines, scale_of, short_names, title_of
+from melc.plotting import common
+from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, CLASS_COLOURS, GREY, ORANGE
 
 _MARKERS = ("o", "^")
 _GRID_POINTS = 300
@@ -130,25 +116,23 @@ class PlaneDisplay:
         -------
         display : PlaneDisplay
         """
-        model, X = final_step(estimator, X)
-        rows = checked_rows(model, X, y)
+        model, rows, names = common.opened(estimator, X, y, feature_names)
         if max_rows < 0:
             raise ValueError(f"max_rows={max_rows}; it must not be negative.")
         number, drawn = _chosen(model, line, class_label)
-        names = feature_names_for(estimator, model, feature_names)
-        first, second = shortened([names[j] for j in drawn.features])
+        first, second = common.shortened([names[j] for j in drawn.features])
         limits, points, targets = _limits_without_rows(model, drawn), None, None
         if rows is not None:
             columns = _columns(rows, drawn)
             limits = _limits(columns)
-            points, targets = _sample(columns, class_codes(model, y, len(columns), drawn), max_rows)
-        heading = title_of(model, number, drawn, short_names([drawn], names))
-        known = (first, second), names_of_sides(model, drawn), heading, scale_of(model, drawn)
+            points, targets = _sample(columns, common.class_codes(model, y, len(columns), drawn), max_rows)
+        heading = common.title_of(model, number, drawn, common.short_names([drawn], names))
+        known = (first, second), common.names_of_sides(model, drawn), heading, common.scale_of(model, drawn)
         return cls(drawn, limits, *known, points, targets).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "PlaneDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = axes(ax)
+        self.ax_ = common.axes(ax)
         self.figure_ = self.ax_.figure
         self._draw_background()
         if self.points is not None:
@@ -179,7 +163,7 @@ class PlaneDisplay:
             interpolation="bilinear",
             alpha=0.75,
         )
-        against = shortened(list(self.sides), 18)
+        against = common.shortened(list(self.sides), 18)
         scale = self.figure_.colorbar(self.image_, ax=self.ax_)
         scale.set_label(f"{self.scale}\n← {against[0]}     {against[1]} →", fontsize=8, **AS_WRITTEN)
         inside = [t for t in self.line.thresholds if z.min() < t < z.max()]
@@ -193,20 +177,20 @@ class PlaneDisplay:
         if self.targets is None:
             self.ax_.scatter(*self.points.T, color=GREY, **style)
             return
-        for code, name in enumerate(shortened(list(self.sides), 18)):
+        for code, name in enumerate(common.shortened(list(self.sides), 18)):
             mine = self.points[self.targets == code]
             self.ax_.scatter(*mine.T, color=CLASS_COLOURS[code], marker=_MARKERS[code], label=name, **style)
-        with_names_as_written(self.ax_.legend(fontsize=8, framealpha=0.85))
+        common.with_names_as_written(self.ax_.legend(fontsize=8, framealpha=0.85))
 
 
 def _chosen(model: Any, number: int | None, class_label: Any) -> tuple[int, Line]:
     """Return the number of the line to plot, and the line, which has weights of two features."""
-    two = [(k, line) for k, line in lines_of(model, class_label) if len(line.features) == 2]
+    two = [(k, line) for k, line in common.lines_of(model, class_label) if len(line.features) == 2]
     if number is None:
         if not two:
             raise ValueError("No line of the model has two features; LinesDisplay plots any lines.")
         return two[0]
-    (_, line), *_ = chosen(numbered_lines(model), number)
+    (_, line), *_ = common.chosen(common.numbered_lines(model), number)
     n_features = len(line.features)
     if n_features != 2:
         others = f"choose one of {sorted(k for k, _ in two)}" if two else "LinesDisplay plots it"

@@ -10,31 +10,8 @@ from scipy.special import expit
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.plotting.common import (
-    AS_WRITTEN,
-    BLACK,
-    CLASS_COLOURS,
-    CLASS_HATCHES,
-    CLASS_LINES,
-    GREY,
-    axes,
-    checked_rows,
-    feature_names_for,
-    final_step,
-    projected,
-    shortened,
-    with_names_as_written,
-)
-from melc.plotting.panels import (
-    LinePanels,
-    chosen,
-    is_alone,
-    names_of_sides,
-    numbered_lines,
-    plotted,
-    short_names,
-    title_of,
-)
+from melc.plotting import common
+from melc.plotting.common import AS_WRITTEN, BLACK, CLASS_COLOURS, CLASS_HATCHES, CLASS_LINES, GREY
 
 _GRID_POINTS = 501
 # data="auto" draws one tick per row up to this many rows, and a histogram for more.
@@ -125,7 +102,7 @@ class ProjectionDisplay:
         feature_names: Any = None,
         title: str | None = None,
         ax: Any = None,
-    ) -> "ProjectionDisplay | LinePanels":
+    ) -> "ProjectionDisplay | common.LinePanels":
         """Plot the densities along the lines of a fitted model and, optionally, rows of data.
 
         Parameters
@@ -153,12 +130,12 @@ class ProjectionDisplay:
         -------
         display : ProjectionDisplay or LinePanels
         """
-        model, X = final_step(estimator, X)
-        lines, rows = chosen(numbered_lines(model, class_label), line), checked_rows(model, X, y)
-        names = short_names([each for _, each in lines], feature_names_for(estimator, model, feature_names))
-        headings = [title_of(model, number, each, names) for number, each in lines]
-        displays = [cls._of_line(model, each, *projected(model, each, rows, y)) for _, each in lines]
-        return plotted(displays, headings, ax, title, data=data)
+        model, rows, names = common.opened(estimator, X, y, feature_names)
+        lines = common.chosen(common.numbered_lines(model, class_label), line)
+        short = common.short_names([each for _, each in lines], names)
+        headings = [common.title_of(model, number, each, short) for number, each in lines]
+        displays = [cls._of_line(model, each, *common.projected(model, each, rows, y)) for _, each in lines]
+        return common.plotted(displays, headings, ax, title, data=data)
 
     @classmethod
     def _of_line(cls, model: Any, line: Line, points: Any, targets: Any) -> "ProjectionDisplay":
@@ -172,18 +149,18 @@ class ProjectionDisplay:
             heights=smooth(grid) * np.array(priors)[:, None],
             thresholds=line.thresholds,
             codes=line.codes,
-            labels=names_of_sides(model, line),
+            labels=common.names_of_sides(model, line),
             priors=priors,
             points=points,
             targets=targets,
-            decides=is_alone(model, line),
+            decides=common.is_alone(model, line),
         )
 
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
         if data not in ("auto", "rug", "histogram"):
             raise ValueError(f"data must be 'auto', 'rug' or 'histogram'; got {data!r}.")
-        self.ax_ = axes(ax)
+        self.ax_ = common.axes(ax)
         self.figure_ = self.ax_.figure
         self.ax_.set_xlim(self.grid[0], self.grid[-1])
         self._floor = 0.0
@@ -208,7 +185,7 @@ class ProjectionDisplay:
             band = self.ax_.axvspan(left, right, ymin=0.935, zorder=3, linewidth=0)
             band.set(facecolor=CLASS_COLOURS[code], alpha=0.55, hatch=CLASS_HATCHES[code], edgecolor="white")
             middle = (left + right) / 2
-            label = shortened([self.labels[code]], _MOST_IN_BAND)[0]
+            label = common.shortened([self.labels[code]], _MOST_IN_BAND)[0]
             if (right - left) / visible > 0.02 + 0.015 * len(label):
                 self._write(middle, 0.9675, label, va="center")
             elif middle - last_narrow > _NAMES_APART * visible:  # upright, where it does not cover another one
@@ -322,7 +299,7 @@ class ProjectionDisplay:
         self.ax_.spines[["top", "right"]].set_visible(False)
         above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": 4 // n_lines}
         legend = self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
-        with_names_as_written(legend)
+        common.with_names_as_written(legend)
 
 
 def _priors(line: Line) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Plot of the weights of the features in a line."""
+"""Plots of the weights of the features in lines, alone and with their intervals."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,21 +8,11 @@ from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from melc.arrays import Floats
+from melc.inference import Bootstrap
 from melc.model.line import Line
-from melc.plotting.common import (
-    AS_WRITTEN,
-    BLACK,
-    CLASS_COLOURS,
-    CLASS_HATCHES,
-    GREY,
-    axes,
-    checked_rows,
-    feature_names_for,
-    final_step,
-    finish_bars,
-    shortened,
-)
-from melc.plotting.panels import LinePanels, chosen, name_of, names_of_sides, numbered_lines, plotted
+from melc.model.names import largest_first
+from melc.plotting import common
+from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, CLASS_COLOURS, CLASS_HATCHES, GREY
 
 # Most characters of a class name under the axis; names that together have more get a line of their own.
 _MOST_IN_LABEL = 24
@@ -88,7 +78,7 @@ class WeightsDisplay:
         max_features: int = 15,
         title: str | None = None,
         ax: Any = None,
-    ) -> "WeightsDisplay | LinePanels":
+    ) -> "WeightsDisplay | common.LinePanels":
         """Plot the contributions of the features to the lines of a fitted model.
 
         Parameters
@@ -114,12 +104,11 @@ class WeightsDisplay:
         -------
         display : WeightsDisplay or LinePanels
         """
-        model, X = final_step(estimator, X)
-        names = feature_names_for(estimator, model, feature_names)
-        spread = model.feature_spread_ if X is None else _standard_deviations(checked_rows(model, X))
-        lines = chosen(numbered_lines(model, class_label), line)
+        model, rows, names = common.opened(estimator, X, feature_names=feature_names)
+        spread = model.feature_spread_ if rows is None else _standard_deviations(rows)
+        lines = common.chosen(common.numbered_lines(model, class_label), line)
         displays = [cls._of_line(model, each, names, spread, max_features) for _, each in lines]
-        return plotted(displays, [name_of(model, *each) for each in lines], ax, title)
+        return common.plotted(displays, [common.name_of(model, *each) for each in lines], ax, title)
 
     @classmethod
     def _of_line(cls, model: Any, line: Line, names: list[str], spread: Floats, most: int) -> "WeightsDisplay":
@@ -129,13 +118,13 @@ class WeightsDisplay:
         shown = order[:most]
         # With several thresholds no end of the line belongs to one class.
         sides = (int(line.codes[0]), int(line.codes[-1])) if len(line.codes) == 2 else (0, 1)
-        ends = names_of_sides(model, line) if len(line.codes) == 2 else ("", "")
+        ends = common.names_of_sides(model, line) if len(line.codes) == 2 else ("", "")
         labels = (ends[sides[0]], ends[sides[1]])
         return cls([names[j] for j in shown], weights[shown], len(order) - len(shown), labels, sides)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = axes(ax)
+        self.ax_ = common.axes(ax)
         self.figure_ = self.ax_.figure
         style: dict[str, Any] = {"color": GREY}
         if any(self.labels):
@@ -145,7 +134,7 @@ class WeightsDisplay:
         self.bars_ = self.ax_.barh(places, self.weights, height=0.72, edgecolor="white", **style)
         self.ax_.invert_yaxis()
         self.ax_.axvline(0, color=BLACK, linewidth=0.8)
-        finish_bars(self.ax_, shortened(self.names), title)
+        common.finish_bars(self.ax_, common.shortened(self.names), title)
         self._finish()
         return self
 
@@ -153,7 +142,7 @@ class WeightsDisplay:
         """Add the axis label and the note on features that are not shown."""
         what = "weight × standard deviation"
         if any(self.labels):
-            below, above = shortened(list(self.labels), _MOST_IN_LABEL)
+            below, above = common.shortened(list(self.labels), _MOST_IN_LABEL)
             long = len(below) + len(above) > _MOST_IN_LABEL
             what = f"{what}\n← {below}     {above} →" if long else f"← {below}     {what}     {above} →"
         self.ax_.set_xlabel(what, **AS_WRITTEN)
@@ -161,6 +150,137 @@ class WeightsDisplay:
             note = f"{self.n_hidden} feature{'s' if self.n_hidden > 1 else ''} with smaller contributions not shown"
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             self.ax_.annotate(note, (1, 0), (0, 4), **place, fontsize=7, color=GREY)
+
+
+@dataclass(eq=False)
+class IntervalsDisplay:
+    """The contributions of the features to a line, with intervals; largest first.
+
+    The contribution of a feature is its weight times its standard deviation, whatever its units. Intervals that contain
+    zero are drawn grey with hollow points: the sign of such a weight is not known. Create the plot with
+    :meth:`from_bootstrap`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the features shown.
+    weights : ndarray of shape (n_shown,)
+        Their contributions, by descending absolute value.
+    low : ndarray of shape (n_shown,)
+        Lower limits of the intervals.
+    high : ndarray of shape (n_shown,)
+        Upper limits of the intervals.
+    confidence : float
+        The confidence of the intervals.
+    n_hidden : int, default=0
+        Number of features with smaller contributions that are not shown.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    bars_ : tuple of two matplotlib LineCollection
+        The intervals with zero outside and inside.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> from melc.inference import bootstrap
+    >>> from melc.plotting import IntervalsDisplay
+    >>> X, species = load_iris(return_X_y=True, as_frame=True)
+    >>> model = MELC(n_init=1, random_state=0).fit(X, species == 2)
+    >>> intervals = bootstrap(model, X, species == 2, n=20, random_state=0)
+    >>> len(IntervalsDisplay.from_bootstrap(intervals).names)
+    4
+    """
+
+    names: list[str] = field(repr=False)
+    weights: Floats = field(repr=False)
+    low: Floats = field(repr=False)
+    high: Floats = field(repr=False)
+    confidence: float
+    n_hidden: int = 0
+
+    @classmethod
+    def from_bootstrap(
+        cls,
+        intervals: Bootstrap,
+        *,
+        line: int | None = None,
+        feature_names: Any = None,
+        max_features: int = 15,
+        title: str | None = None,
+        ax: Any = None,
+    ) -> "IntervalsDisplay | common.LinePanels":
+        """Plot the contributions of the features to the lines of a model.
+
+        Parameters
+        ----------
+        intervals : Bootstrap
+            The result of :func:`melc.inference.bootstrap`.
+        line : int, default=None
+            Number of the line to plot, from 1. By default all lines, one below the other.
+        feature_names : list of str, default=None
+            Names of the features. By default those of the model.
+        max_features : int, default=15
+            Maximum number of features to show.
+        title : str, default=None
+            Title of the plot. By default, of several lines, their numbers.
+        ax : matplotlib Axes, array of Axes, or empty Figure, default=None
+            Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
+
+        Returns
+        -------
+        display : IntervalsDisplay or LinePanels
+        """
+        names = intervals.feature_names if feature_names is None else [str(name) for name in feature_names]
+        lines = common.chosen(list(enumerate(intervals.coef.estimate, start=1)), line)
+        displays = [cls._of_line(intervals, number - 1, names, max_features) for number, _ in lines]
+        owners = intervals.line_classes
+        headings = [f"line {k}{common.owner_of(intervals.classes, owners[k - 1])}" for k, _ in lines]
+        return common.plotted(displays, headings, ax, title)
+
+    @classmethod
+    def _of_line(cls, intervals: Bootstrap, k: int, names: list[str], most: int) -> "IntervalsDisplay":
+        """Return the display of the line of an index, not yet plotted."""
+        coef, spread = intervals.coef, intervals.feature_spread
+        weights = coef.estimate[k] * spread
+        order = largest_first(weights)
+        shown = order[:most]
+        # Only of those shown: an infinite limit of a feature without spread would have no contribution.
+        low, high = (each[k, shown] * spread[shown] for each in (coef.low, coef.high))
+        named = [names[j] for j in shown]
+        return cls(named, weights[shown], low, high, intervals.confidence, len(order) - len(shown))
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> "IntervalsDisplay":
+        """Plot on ``ax``, or on a new figure if it is None, and return the display."""
+        self.ax_ = common.axes(ax)
+        self.figure_ = self.ax_.figure
+        places = np.arange(len(self.names))
+        ends = np.concatenate([self.weights, self.low, self.high])
+        known = np.isfinite(ends)
+        reach = 1.1 * np.abs(ends[known]).max()
+        low, high = np.maximum(self.low, -reach), np.minimum(self.high, reach)
+        sure = (self.low > 0) | (self.high < 0)
+        self.bars_ = tuple(
+            self.ax_.hlines(places[kind], low[kind], high[kind], color=colour, linewidth=3, alpha=0.75)
+            for kind, colour in ((sure, BLUE), (~sure, GREY))
+        )
+        for kind, fill, colour in ((sure, BLUE, BLUE), (~sure, "white", GREY)):
+            style = {"markerfacecolor": fill, "markeredgecolor": colour, "markersize": 6.5}
+            self.ax_.plot(self.weights[kind], places[kind], "o", **style)
+        common.finish_bars(self.ax_, common.shortened(self.names), title)
+        self.ax_.set_ylim(len(self.names) - 0.4, -0.6)
+        if not known.all():
+            self.ax_.set_xlim(-reach, reach)  # an infinite interval runs from one edge to the other
+        note = f"\n{self.n_hidden} features with smaller contributions not shown" if self.n_hidden else ""
+        self.ax_.set_xlabel(f"weight × standard deviation, with {self.confidence:.0%} intervals{note}")
+        self.ax_.axvline(0, color=BLACK, linewidth=0.8, zorder=0)
+        return self
 
 
 def _standard_deviations(X: Any) -> Floats:

@@ -16,6 +16,9 @@ from melc.report.counts import on_axes, shown_axes
 from melc.report.storage import visible
 from melc.report.subject import Subject
 
+# The method of the divergence on a page: its error is certified.
+_CERTIFIED = "moments"
+
 _MOST_CLASSES = 20
 
 
@@ -65,14 +68,14 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
         return [("Certificate", "none: the lines are chosen by their likelihood, not by their divergence")]
     if model.shrinkage is not None:
         return [("Divergence", f"{_numbers(model.divergence_)}, as fitted; not computed anew with shrinkage")]
-    eps = model.eps if model.method == "moments" else 1e-6
+    eps = model.eps if model.method == _CERTIFIED else 1e-6
     stored = np.atleast_1d(model.divergence_)
     rows = []
     for k in shown_axes(subject):
         own = subject.codes == (1 if len(stored) == 1 else k)
         # Along a direction, only the projections matter.
         z = np.concatenate([on_axes(model, X)[:, [k]] for X, _ in subject.blocks()])
-        here = cauchy_schwarz_divergence(z, own, [1.0], gamma=model.gamma_, method="moments", eps=eps)
+        here = cauchy_schwarz_divergence(z, own, [1.0], gamma=model.gamma_, method=_CERTIFIED, eps=eps)
         name = "Certificate" if len(stored) == 1 else f"Certificate of {visible(subject.labels[k])}"
         rows.append((name, _certificate(here, float(stored[k]), eps)))
     return rows

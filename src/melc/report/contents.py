@@ -1,4 +1,4 @@
-"""The contents of a page as data: what always fits, and then as much of the rest as there is room for."""
+"""The contents of a page as data: what every page has, and as much of the rest as there is room for."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from melc.arrays import Floats
-from melc.model.line import decides_alone
-from melc.report.answers import answers_of
+from melc.model.line import decides_alone, log_odds_of
 from melc.report.card import card_of
-from melc.report.counts import counted, on_axes
+from melc.report.counts import counted
 from melc.report.features import lines_of, weights_of
 from melc.report.fields import Field, by_importance, features_in, value_of
 from melc.report.scores import scores_of
 from melc.report.stability import n_resamples_for, resampled, stability_of
-from melc.report.storage import escaped, misleads, page_json, visible, with_arrays
+from melc.report.storage import escaped, has_direction_marks, page_json, visible, with_arrays
 from melc.report.subject import Subject
 
 # Lines of the rule as text, and the longest of them.
 _MOST_LINES_OF_TEXT, _LONGEST_LINE = 240, 200
-# The rule in few letters, and room for the reasons why parts are left out.
+# Characters of the rule on a page with little room, and bytes for the reasons why parts are left out.
 _SHORT_RULE, _FOR_REASONS = 4000, 2000
 # Classes with a name on the page; with more there is no form.
 _MOST_CLASSES = 100
@@ -42,12 +40,16 @@ def contents_of(
 ) -> dict[str, Any]:
     """Return the data of the page, which take at most ``most_bytes`` as JSON."""
     step("counting rows")
-    axes = counted(subject, _places(subject))
+    axes = counted(subject)
     step("model card")
     card = card_of(subject)
     n = n_resamples_for(subject, n_resamples)
     step(f"{n} resamples")
     resamples = resampled(subject, n, seed, n_jobs)
+    axes = [axis | {"intervals": _threshold_intervals(resamples, axis["number"])} for axis in axes]
+    weights, rule = weights_of(subject, resamples), _shortened(str(subject.export.to_text(digits=5)))
+    stability, scores = stability_of(subject, resamples), scores_of(subject, cv, seed, step)
+    step("writing the page")
     data: dict[str, Any] = {
         "kind": type(subject.model).__name__,
         "alone": decides_alone(subject.model),
@@ -56,16 +58,53 @@ def contents_of(
         "n_rows": subject.n_rows,
         "n_features": int(subject.model.n_features_in_),
         "n_sample": len(subject.sample),
-        "axes": [axis | {"intervals": _threshold_intervals(resamples, axis["number"])} for axis in axes],
-        "weights": weights_of(subject, resamples),
-        "lines": lines_of(subject, resamples),
-        "stability": stability_of(subject, resamples),
+        "axes": axes[:1],
+        "weights": weights | {"figures": weights["figures"][:1]},
+        "lines": [],
+        "stability": stability,
         "card": card,
-        "rule": _shortened(_rule(subject)),
-        "scores": scores_of(subject, cv, seed, step),
+        "rule": rule if len(rule) <= _SHORT_RULE else f"{rule[:_SHORT_RULE]}…",
+        "scores": scores | {"curves": []},
+        "left_out": [],
     }
-    step("writing the page")
-    return _with_what_fits(data, subject, most_bytes, rows)
+    # Very long names could make some of these too large.
+    further: dict[str, dict[str, Any]] = {
+        "further lines": {"axes": axes},
+        "weights of further lines": {"weights": weights},
+        "lines with their curves": {"lines": lines_of(subject, resamples)},
+        "ROC and precision-recall curves": {"scores": scores},
+        "most of the rule": {"rule": rule},
+    }
+    return _with_what_fits(data, further, subject, most_bytes - _FOR_REASONS, rows)
+
+
+def _with_what_fits(
+    data: dict[str, Any], further: dict[str, dict[str, Any]], subject: Subject, most_bytes: int, rows: int
+) -> dict[str, Any]:
+    """Return the data with further parts, a form, the JSON document, the SQL query and example rows.
+
+    They are added in this order, each if there is room for it after those before.
+    """
+    data |= {"fields": [], "rows": [], "answers": None}
+
+    def added(part: dict[str, Any]) -> bool:
+        fits = len(page_json(data | part)) <= most_bytes
+        data.update(part if fits else {})
+        return fits
+
+    data["left_out"] = [name for name, part in further.items() if not added(part)]
+    if len(subject.labels) <= _MOST_CLASSES:
+        added({"fields": _fields_out(subject), "answers": answers_of(subject)})
+    for name, made in {"document": _document, "sql": _sql}.items():
+        data |= {name: None, f"{name}_why": ""}
+        try:
+            if not added({name: made(subject.export)}):
+                data[f"{name}_why"] = f"There is no room for it on this page. {_ELSEWHERE[name]}"
+        except ValueError as error:
+            data[f"{name}_why"] = str(error)
+    if rows and data["answers"]:
+        added({"rows": _example_rows(subject, rows)})
+    return data
 
 
 def _class_names(subject: Subject) -> list[str]:
@@ -74,58 +113,11 @@ def _class_names(subject: Subject) -> list[str]:
     return [visible(label) if k in shown else "" for k, label in enumerate(subject.labels)]
 
 
-def _places(subject: Subject) -> Floats:
-    """Return the places of some rows on the axes, shape (n, n_axes)."""
-    X, _ = subject.sampled()
-    return on_axes(subject.model, X)
-
-
 def _threshold_intervals(resamples: Any, number: int | None) -> list[tuple[float, float]]:
     """Return the intervals of the thresholds of a line; none if there are no resamples, or for log-odds."""
     if resamples is None or number is None:
         return []
     return [(each.low, each.high) for each in resamples.thresholds[number] if np.isfinite(each.high - each.low)]
-
-
-def _with_what_fits(data: dict[str, Any], subject: Subject, most_bytes: int, rows: int) -> dict[str, Any]:
-    """Add the form, the JSON document, the SQL query and example rows, as far as there is room for each."""
-
-    def fits(more: dict[str, Any]) -> bool:
-        return len(page_json(data | more)) <= most_bytes
-
-    data = _within(data | {"fields": [], "rows": [], "answers": None, "left_out": []}, most_bytes - _FOR_REASONS)
-    few = len(subject.labels) <= _MOST_CLASSES
-    form = {"fields": _fields_out(subject), "answers": answers_of(subject)} if few else {}
-    data |= form if fits(form) else {}
-    for name, made in {"document": _document, "sql": _sql}.items():
-        data |= {name: None, f"{name}_why": ""}
-        try:
-            more = {name: made(subject.export)}
-        except ValueError as error:
-            data[f"{name}_why"] = str(error)
-            continue
-        if fits(more):
-            data |= more
-        else:
-            data[f"{name}_why"] = f"There is no room for it on this page. {_ELSEWHERE[name]}"
-    examples = {"rows": _example_rows(subject, rows)}
-    return data | examples if rows and data["answers"] and fits(examples) else data
-
-
-def _within(data: dict[str, Any], most_bytes: int) -> dict[str, Any]:
-    """Return the data without as many parts as needed to be small enough; very long names could make them too large."""
-    shorter: list[tuple[str, dict[str, Any]]] = [
-        ("most of the rule", {"rule": data["rule"][:_SHORT_RULE] + "…"}),
-        ("ROC and precision-recall curves", {"scores": data["scores"] | {"curves": []}}),
-        ("lines with their curves", {"lines": []}),
-        ("weights of further lines", {"weights": data["weights"] | {"figures": data["weights"]["figures"][:1]}}),
-        ("further lines", {"axes": data["axes"][:1]}),
-    ]
-    for what, less in shorter:
-        if len(page_json(data)) <= most_bytes:
-            break
-        data = data | less | {"left_out": [*data["left_out"], what]}
-    return data
 
 
 _ELSEWHERE = {
@@ -137,7 +129,7 @@ _ELSEWHERE = {
 def _sql(exported: Any) -> str:
     """Return the query; refuse one that would not be shown as it is."""
     query = str(exported.to_sql())
-    if misleads(query):
+    if has_direction_marks(query):
         raise ValueError("A name contains marks that reverse the direction of text. " + _ELSEWHERE["sql"])
     return query
 
@@ -156,6 +148,37 @@ def _has_large_integers(value: Any) -> bool:
     if isinstance(value, list):
         return any(_has_large_integers(each) for each in value)
     return isinstance(value, int) and abs(value) > _LARGEST_INTEGER
+
+
+def answers_of(subject: Subject) -> dict[str, Any]:
+    """Return what the page needs to answer as the model does, for rows that are entered in the form.
+
+    Features without a field stay at typical values: what they add to the projection on a line is its ``rest``.
+    """
+    model, features = subject.model, features_in(subject.fields)
+    others = np.setdiff1d(np.arange(model.n_features_in_), features)
+    rest = model.directions_[:, others] @ subject.typical[others]
+    return {
+        "features": features.tolist(),
+        "lines": [
+            {
+                "weights": line.direction[features],
+                "rest": float(constant),
+                "class_index": int(line.class_index),
+                "thresholds": line.thresholds,
+                "codes": line.codes.tolist(),
+            }
+            for line, constant in zip(model.lines_, rest, strict=True)
+        ],
+        "log_odds": [
+            {
+                "constant": each.constant,
+                "lines": each.lines.tolist(),
+                "curves": [{"knots": curve.knots, "log_odds": curve.log_odds} for curve in each.curves],
+            }
+            for each in log_odds_of(model)
+        ],
+    }
 
 
 def _fields_out(subject: Subject) -> list[dict[str, Any]]:
@@ -178,10 +201,6 @@ def _example_rows(subject: Subject, n: int) -> list[list[float]]:
     rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
     order = by_importance(subject.model, subject.fields)
     return [[value_of(field, row) for field in order] for row in rows]
-
-
-def _rule(subject: Subject) -> str:
-    return str(subject.export.to_text(digits=5))
 
 
 def _shortened(text: str) -> str:

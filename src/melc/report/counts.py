@@ -75,13 +75,14 @@ def shown_axes(subject: Subject) -> list[int]:
     return sorted(np.argsort(-subject.class_counts, kind="stable")[:MOST_AXES].tolist())
 
 
-def counted(subject: Subject, places: Floats) -> list[dict[str, Any]]:
+def counted(subject: Subject) -> list[dict[str, Any]]:
     """Return the shown axes with their edges and the rows of both sides below, between and above them.
 
-    ``places``, of shape (n, n_axes), are those of some rows, from which the range of the bins is chosen. The thresholds
-    are among the edges, so that counts on either side of a threshold at an edge are exact.
+    The range of the bins is that of nearly all rows of the sample. The thresholds are among the edges, so that counts
+    on either side of a threshold are exact.
     """
     axes, shown = axes_of(subject.model), shown_axes(subject)
+    places = on_axes(subject.model, subject.sampled()[0])  # (n, n_axes)
     n_bins = _N_BINS if len(shown) == 1 else _N_BINS_OF_SEVERAL
     edges = {k: _edges(axes[k].thresholds, places[:, k], n_bins) for k in shown}
     totals = {k: np.zeros((2, len(edges[k]) + 1), dtype=np.int64) for k in shown}

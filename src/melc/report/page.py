@@ -5,6 +5,7 @@ import hashlib
 import html
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from numbers import Integral
 from pathlib import Path
@@ -56,12 +57,71 @@ def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **opt
     ...     path.name
     'report.html'
     """
-    target = Path(path)
-    check_folder(target)
-    text = report_html(model, X, y, **options)
-    with replacing(target) as draft:
-        draft.write_text(text, encoding="utf-8")
-    return target
+    check_folder(Path(path))  # before any work is done
+    return Report(report_html(model, X, y, **options)).save(path)
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A page about a model, which notebooks show in place and ``save`` writes to a file.
+
+    Examples
+    --------
+    >>> from melc.report import Report
+    >>> Report("<!doctype html><title>A page</title>", height=400)
+    <melc report, 0 kB; save(path) writes it to a file>
+    """
+
+    text: str
+    height: int = 720
+
+    def _repr_html_(self) -> str:
+        # Alone in a frame, the page neither takes styles from the notebook nor gives it any. Its scripts may run, but
+        # have no access to the notebook.
+        return (
+            f'<iframe srcdoc="{html.escape(self.text)}" sandbox="allow-scripts" title="melc report" '
+            f'style="width:100%;height:{self.height}px;border:1px solid #8884;border-radius:8px"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<melc report, {len(self.text.encode()) // 1000} kB; save(path) writes it to a file>"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, completely or not at all; return its path."""
+        check_folder(Path(path))
+        with replacing(path) as draft:
+            draft.write_text(self.text, encoding="utf-8")
+        return Path(path)
+
+
+def show_report(model: Any, X: Any, y: Any, *, height: int = 720, **options: Any) -> Report:
+    """Return the page about a fitted model for a notebook, which shows it if this is the last line of a cell.
+
+    Parameters
+    ----------
+    model, X, y
+        As for :func:`write_report`.
+    height : int, default=720
+        Height in pixels.
+    **options
+        As for :func:`report_html`.
+
+    Returns
+    -------
+    report : Report
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from melc import MELC
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = species == 1
+    >>> model = MELC(n_init=2, random_state=0).fit(X, y)
+    >>> from melc.report import show_report
+    >>> show_report(model, X, y, n_resamples=0, cv=2)
+    <melc report, ... kB; save(path) writes it to a file>
+    """
+    return Report(report_html(model, X, y, **options), height)
 
 
 def report_html(
@@ -157,7 +217,7 @@ def _silent(_: str) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise ``ValueError`` if no file can be written at a path; called before any work is done."""
+    """Raise ``ValueError`` if no file can be written at a path."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file.")
     folder = Path(os.path.realpath(path)).parent

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from melc.fit.run import BY_LIKELIHOOD, Result
+from melc.fit.solvers import BY_LIKELIHOOD, Result
 from melc.inference import bootstrap
 from melc.model.line import decides_alone
 from melc.report.counts import shown_axes

@@ -12,8 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from melc.arrays import Floats
-from melc.data.dask.door import is_lazy
-from melc.data.mapped import blocks_of_rows, take_rows
+from melc.data.dask.collections import is_lazy
 from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
@@ -70,12 +69,12 @@ class Subject:
     def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the rows in blocks of a few megabytes, with the codes of their classes."""
         size = max(1, _BLOCK_ELEMENTS // self.X.shape[1])
-        for k, block in enumerate(blocks_of_rows(self.X, size)):
-            yield block, self.codes[k * size : (k + 1) * size]
+        for start in range(0, self.X.shape[0], size):
+            yield self.X[start : start + size], self.codes[start : start + size]
 
     def sampled(self) -> tuple[Any, NDArray[Any]]:
         """Return the rows of the sample and their labels."""
-        return take_rows(self.X, self.sample), self.model.classes_[self.codes[self.sample]]
+        return self.X[self.sample], self.model.classes_[self.codes[self.sample]]
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def subject_of(
     names = feature_names_of(model, feature_names)
     sample = _sample(codes, max_rows, rows.shape[1], np.random.default_rng(seed))
     some = sample[:: math.ceil(len(sample) / min(_ROWS_FOR_RANGES, _few(rows.shape[1])))]
-    shown = _dense(take_rows(rows, some))
+    shown = _dense(rows[some])
     typical = np.median(shown, axis=0)
     form = fields(model, names, shown)
     exported = PlainExport(model, names) if export is None else export

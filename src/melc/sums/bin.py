@@ -34,6 +34,9 @@ class Bin:
     """
 
     smooth: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = False
+    distributes: ClassVar[bool] = False
+    has_grid: ClassVar[bool] = False
     default_eps: ClassVar[float | None] = None
 
     def __init__(self, eps: float) -> None:

@@ -29,6 +29,9 @@ class Discard:
     """
 
     smooth: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = False
+    distributes: ClassVar[bool] = False
+    has_grid: ClassVar[bool] = False
     default_eps: ClassVar[float | None] = None
 
     def __init__(self, eps: float) -> None:

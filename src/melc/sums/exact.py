@@ -19,6 +19,9 @@ class Exact:
     """S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V) over all pairs. There is no error to accept: ``eps`` is ignored."""
 
     smooth: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = True
+    distributes: ClassVar[bool] = False
+    has_grid: ClassVar[bool] = False
     default_eps: ClassVar[float | None] = 0.0
 
     def __init__(self, eps: float = 0.0) -> None:

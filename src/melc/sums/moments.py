@@ -71,20 +71,100 @@ def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
 
 
 def _sum(x: Bins, y: Bins, within: bool, variance: float, exponents: float) -> BinnedSum:
-    tables = node_tables(x.moments.shape[1])
-    value, slope, error, log_factor, first, second, count = kernels.sum_bins(
-        x.keys, x.moments, y.keys, y.moments, within, x.width, variance, exponents, *tables
-    )
-    polynomials = (first,) if within else (first, second)
+    value, slope, error, exponent, polynomials, count = sum_bins(x, y, within, variance, exponents)
     if not error < value < math.inf:  # the error is as large as the sum: the bins are too wide for a bound
         return BinnedSum(-math.inf, 0.0, polynomials, math.inf, count)
-    return BinnedSum(math.log(value) - log_factor, slope / value, polynomials, -math.log1p(-error / value), count)
+    return BinnedSum(math.log(value) - exponent, slope / value, polynomials, -math.log1p(-error / value), count)
+
+
+def sum_bins(
+    x: Bins, y: Bins, within: bool, variance: float, exponents: float
+) -> tuple[float, float, float, float, tuple[Floats, ...], int]:
+    """Sum over all pairs of points in two sets of bins, or over all pairs ``within`` one set.
+
+    Pairs of bins whose Gaussian is e^exponents times smaller than that of the nearest pair are left out and counted in
+    the error. Returns S, ∂S/∂V, the error of S, the exponent e taken out of all three (the sum itself is S·exp(−e)),
+    the polynomials of ∂ log S/∂z, and the number of exponentials.
+    """
+    order, width = x.moments.shape[1], x.width
+    lagrange, differences, *constants = node_tables(order)
+    least = 0 if within or x.keys is y.keys else int(kernels.nearest_distance(x.keys, y.keys))
+    first = int(min(x.keys[0], y.keys[0]))
+    span = int(max(x.keys[-1], y.keys[-1])) - first + 1
+    reach = bounds.farther(0 if within else (least + 1) * width, variance, exponents)
+    n_offsets = min(math.ceil(reach / width) + (2 if within else 3), span - least)
+    blocks, slopes = np.empty((2, n_offsets, order, order))
+    kernels.couple_nodes(least, differences, width, variance, blocks, slopes)
+    errors = np.empty(n_offsets)
+    kernels.pair_errors(least, *constants, width, math.sqrt(variance), errors)
+    # Long loops over all bins are faster than short ones over the occupied bins, unless few bins are occupied.
+    whole = span <= 4 * min(len(x.keys), len(y.keys)) + 16
+    sides = [_Charges(bins, first, span if whole else 0, lagrange) for bins in ((x,) if within else (x, y))]
+    one, other = sides[0], sides[-1]
+    if within:  # each pair of different bins counts twice, a bin with itself once; the sum is doubled below
+        blocks[0] *= 0.5
+        slopes[0] *= 0.5
+        errors[0] *= 0.5
+    value, slope, error = one.couple(other, least, blocks, slopes, errors)
+    if within:
+        value, slope, error = 2 * value, 2 * slope, 2 * error
+    else:
+        level = 1 if least == 0 else 0  # pairs of bins with the same number have been counted already
+        more = other.couple(one, least + level, blocks[level:], slopes[level:], errors[level:])
+        value, slope, error = value + more[0], slope + more[1], error + more[2]
+    nearest, count = max(least - 1, 0) * width, n_offsets * order * order
+    if not value * width > 0:  # the sum underflowed: it is unknown, with an infinite error
+        return 0.0, 0.0, math.inf, 0.0, tuple(np.zeros(bins.moments.shape) for bins in (x, y)), count
+    if n_offsets < span - least:
+        left_out = (least + n_offsets - 1) * width
+        ratio = math.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+        error += float(x.moments[:, 0].sum()) * float(y.moments[:, 0].sum()) * ratio
+    polynomials = tuple(side.slopes((4 if within else 2) / (width * value)) for side in sides)
+    return value, slope, error, nearest * nearest / (2 * variance), polynomials, count
+
+
+class _Charges:
+    """The charges at the nodes of some bins, in a table of ``span`` bins from ``first`` on, or of the occupied bins."""
+
+    def __init__(self, bins: Bins, first: int, span: int, lagrange: Floats) -> None:
+        self.keys, self.lagrange = bins.keys, lagrange
+        n, order = bins.moments.shape
+        self.columns = slice(None) if n == span or not span else bins.keys - first
+        self.table = np.zeros((order + 1, span or n))
+        self.table[:order, self.columns] = lagrange @ bins.moments.T
+        self.table[order, self.columns] = bins.moments[:, 0]
+        self.potential = np.zeros((order, span or n))
+        self.whole = span > 0
+
+    def couple(
+        self, lower: "_Charges", least: int, blocks: Floats, slopes: Floats, errors: Floats
+    ) -> tuple[float, float, float]:
+        """Return S, ∂S/∂V and the error over pairs with a bin of ``lower`` that is at least ``least`` bins below."""
+        couplings = least, blocks, slopes, errors, self.potential, lower.potential
+        if self.whole:
+            found = kernels.couple_bins(self.table, lower.table, *couplings)
+        else:
+            found = kernels.couple_occupied(self.keys, self.table, lower.keys, lower.table, *couplings)
+        value, slope, error = found
+        return value, slope, error
+
+    def slopes(self, factor: float) -> Floats:
+        """Return ``factor`` times the derivative of the potential in each bin, as polynomials in u, (n_bins, P).
+
+        The potential is the polynomial through its values at the nodes. Its derivative has degree P − 2, so the last
+        column is zero.
+        """
+        coefficients = self.potential[:, self.columns].T @ self.lagrange
+        polynomials = np.zeros(coefficients.shape)
+        with np.errstate(over="ignore", invalid="ignore"):  # of sums that are nearly zero, whose error is infinite
+            polynomials[:, :-1] = coefficients[:, 1:] * (factor * np.arange(1, len(self.lagrange)))
+        return polynomials
 
 
 def log_pairs(x: Bins, y: Bins) -> float:
     """Return log(mass of all pairs of bins / mass of the lightest pair), which may be the only pair near the gap."""
-    mass_x, mass_y = x.moments[:, 0], y.moments[:, 0]
-    return math.log(mass_x.sum() / mass_x.min()) + math.log(mass_y.sum() / mass_y.min())
+    masses = [bins.moments[:, 0] for bins in (x, y)]
+    return sum(math.log(mass.sum() / mass[mass > 0].min()) for mass in masses)
 
 
 class Moments:
@@ -96,6 +176,9 @@ class Moments:
     """
 
     smooth: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = True
+    distributes: ClassVar[bool] = True
+    has_grid: ClassVar[bool] = True
     default_eps: ClassVar[float | None] = 1e-06
 
     def __init__(self, eps: float) -> None:

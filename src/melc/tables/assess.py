@@ -36,16 +36,13 @@ class FoldScores:
 
 def competitors() -> dict[str, Any]:
     """Return common classifiers to compare with, on standardised features; all but LDA weigh the classes equally."""
-    return {
-        "logistic regression": _scaled(LogisticRegression(class_weight="balanced", max_iter=1000)),
-        "LDA": _scaled(LinearDiscriminantAnalysis()),
-        "linear SVM": _scaled(LinearSVC(class_weight="balanced", max_iter=20_000)),
-        "RBF SVM": _scaled(SVC(class_weight="balanced")),
+    models = {
+        "logistic regression": LogisticRegression(class_weight="balanced", max_iter=1000),
+        "LDA": LinearDiscriminantAnalysis(),
+        "linear SVM": LinearSVC(class_weight="balanced", max_iter=20_000),
+        "RBF SVM": SVC(class_weight="balanced"),
     }
-
-
-def _scaled(model: Any) -> Any:
-    return make_pipeline(StandardScaler(), model)
+    return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
 def possible_folds(problem: AnyProblem, wanted: int) -> int:
@@ -70,32 +67,15 @@ def cross_validate(
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for fold, (train, test) in enumerate(splitter.split(problem.labels, problem.labels)):
         encoding, *features = problem.fold(train, test)
-        X_train, X_test = (encoding.framed(X) for X in features)
+        training, testing = (
+            (encoding.framed(X), problem.labels[rows], None if problem.weights is None else problem.weights[rows])
+            for X, rows in zip(features, (train, test), strict=True)
+        )
         for name, model in models.items():
-            yield _score(name, fold, clone(model), problem, (X_train, train), (X_test, test))
-
-
-def _score(
-    name: str,
-    fold: int,
-    model: Any,
-    problem: AnyProblem,
-    training: tuple[Any, NDArray[np.int64]],
-    testing: tuple[Any, NDArray[np.int64]],
-) -> FoldScores:
-    """Fit and score a model on one fold; ``training`` and ``testing`` are (features, indices of the rows)."""
-    (X_train, train), (X_test, test) = training, testing
-    start = time.perf_counter()
-    _fit(model, X_train, problem.labels[train], None if problem.weights is None else problem.weights[train])
-    seconds = time.perf_counter() - start
-    weights = None if problem.weights is None else problem.weights[test]
-    truth, found = problem.labels[test], model.predict(X_test)
-    values = (
-        float(balanced_accuracy_score(truth, found, sample_weight=weights)),
-        float(matthews_corrcoef(truth, found, sample_weight=weights)),
-        _auc(model, X_test, truth, weights),
-    )
-    return FoldScores(name, fold, values, seconds)
+            fitted, start = clone(model), time.perf_counter()
+            _fit(fitted, *training)
+            seconds = time.perf_counter() - start
+            yield FoldScores(name, fold, _scores(fitted, *testing), seconds)
 
 
 def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
@@ -108,6 +88,16 @@ def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
         model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weights})
     else:
         model.fit(X, y)
+
+
+def _scores(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> tuple[float, float, float]:
+    """Return the scores of a fitted model, in the order of :data:`MEASURES`."""
+    predicted = model.predict(X)
+    return (
+        float(balanced_accuracy_score(y, predicted, sample_weight=weights)),
+        float(matthews_corrcoef(y, predicted, sample_weight=weights)),
+        _auc(model, X, y, weights),
+    )
 
 
 def _auc(model: Any, X: Any, truth: NDArray[Any], weights: Floats | None) -> float:
@@ -130,15 +120,10 @@ class Summary:
 
 def summarise(scores: list[FoldScores]) -> list[Summary]:
     """Return one summary per model, in the order of their first score."""
-    names = list(dict.fromkeys(score.model for score in scores))
-    return [_summary(name, [score for score in scores if score.model == name]) for name in names]
-
-
-def _summary(name: str, scores: list[FoldScores]) -> Summary:
-    values = np.array([score.values for score in scores])
-    return Summary(
-        name,
-        tuple(values.mean(axis=0).tolist()),
-        tuple(values.std(axis=0).tolist()),
-        float(np.mean([score.seconds for score in scores])),
-    )
+    summaries = []
+    for name in dict.fromkeys(score.model for score in scores):
+        folds = [score for score in scores if score.model == name]
+        values = np.array([fold.values for fold in folds])
+        means, spreads = values.mean(axis=0).tolist(), values.std(axis=0).tolist()
+        summaries.append(Summary(name, tuple(means), tuple(spreads), float(np.mean([fold.seconds for fold in folds]))))
+    return summaries

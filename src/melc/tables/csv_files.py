@@ -10,8 +10,7 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from melc.tables.arrow import arrow
-from melc.tables.source import HEADER_BYTES, Format, Peekable, Source, TableError
+from melc.tables.source import HEADER_BYTES, Format, Source, TableError, arrow, first_bytes
 
 Kind = Literal["number", "text"]
 
@@ -21,7 +20,7 @@ _BASE_16 = re.compile(r"[ \t]*[+-]?0[xX]")
 _BYTES_OF_BASE_16 = re.compile(rb"0\0*[xX]")  # with zeros in between in UTF-16
 _DELIMITERS = ",;\t|"
 # The delimiter is guessed from this many lines.
-_LINES_LOOKED_AT = 50
+_LINES_FOR_DELIMITER = 50
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Layout:
     nameless: tuple[str, ...] = ()
 
 
-def layout_of(stream: Peekable, source: Source, format: Format) -> Layout:
+def layout_of(stream: Any, source: Source, format: Format) -> Layout:
     """Return the layout of a CSV file, from its beginning. Columns without a name are named, and a warning says so."""
     text = _beginning(stream, source.encoding)
     if "\0" in text:
@@ -49,12 +48,7 @@ def layout_of(stream: Peekable, source: Source, format: Format) -> Layout:
     return layout
 
 
-def names_in(stream: Peekable, source: Source, format: Format) -> list[str]:
-    """Return the names of the columns."""
-    return layout_of(stream, source, format).names
-
-
-def _beginning(stream: Peekable, encoding: str) -> str:
+def _beginning(stream: Any, encoding: str) -> str:
     """Return the first complete lines of a file."""
     head = _with_first_line(stream)
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
@@ -68,10 +62,10 @@ def _beginning(stream: Peekable, encoding: str) -> str:
     return text[: text.rfind("\n") + 1] or text
 
 
-def _with_first_line(stream: Peekable) -> bytes:
+def _with_first_line(stream: Any) -> bytes:
     """Return the first bytes of a file, with the whole of its first line."""
     size = HEADER_BYTES
-    while len(head := stream.peek(size)) >= size and b"\n" not in head and b"\r" not in head:
+    while len(head := first_bytes(stream, size)) >= size and b"\n" not in head and b"\r" not in head:
         size *= 2
         if size > _LONGEST_HEADER:
             raise TableError(
@@ -91,7 +85,7 @@ def _common_width(text: str, delimiter: str) -> int:
     """Return the number of columns that all of the first lines have, or 1 if they differ."""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        widths = {len(line) for _, line in zip(range(_LINES_LOOKED_AT), lines, strict=False) if line}
+        widths = {len(line) for _, line in zip(range(_LINES_FOR_DELIMITER), lines, strict=False) if line}
     except csv.Error:
         return 1
     return widths.pop() if len(widths) == 1 else 1
@@ -128,7 +122,7 @@ def check_names(names: list[str]) -> None:
         raise TableError(f"column {nameless} has no name; name it in the first line.")
 
 
-def read_csv(stream: Peekable, source: Source, format: Format) -> Any:
+def read_csv(stream: Any, source: Source, format: Format) -> Any:
     """Return the whole file, with columns of numbers and strings.
 
     Columns that Arrow would parse as anything else, such as dates, are read as strings; so are numbers in base 16,
@@ -158,7 +152,7 @@ def _is_base_16(content: bytes, field: Any, source: Source, layout: Layout) -> b
 
 
 def csv_blocks(
-    stream: Peekable,
+    stream: Any,
     source: Source,
     format: Format,
     kinds: Mapping[str, Kind] | None,

@@ -14,9 +14,8 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.export.reading import Reader
-from melc.tables.arrow import arrow
 from melc.tables.csv_files import Kind
-from melc.tables.source import TableError
+from melc.tables.source import TableError, arrow
 from melc.tables.survey import Survey, days_of, finite, note_dates
 
 

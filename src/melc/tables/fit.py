@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.base import LineClassifier
-from melc.data.mapped import mapped_rows
 from melc.fit.coordinates import check_scale
 from melc.fit.validation import log_prior_ratios
 from melc.model.names import QUOTED
 from melc.model.units import in_units_of, nameless
-from melc.tables.arrow import arrow
 from melc.tables.model import TableModel
 from melc.tables.problem import AnyProblem, Problem, blocks_of, largest_of, mean_and_spread
 from melc.tables.read import LIBSVM_TARGET
-from melc.tables.source import TableError, writing_temporary_file
+from melc.tables.source import TableError, arrow, writing_temporary_file
 
 # The number of a class in a message, but not in a quoted name.
 _CLASS = re.compile(rf"{QUOTED}|\b([Cc]lass) (\d+)\b")
@@ -192,4 +190,4 @@ def _standardized(X: Floats, mean: Floats, scale: Floats) -> Floats:
     with writing_temporary_file(), open(path, "wb") as stream:
         for block in blocks_of(X):
             stream.write(((block - mean) / scale).tobytes())
-    return mapped_rows(path, X.shape)
+    return np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)

@@ -14,39 +14,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from melc.data.mapped import mapped_rows
-from melc.tables.arrow import arrow
 from melc.tables.encoding import Encoding, column_of, encoding_of, refuse_missing
 from melc.tables.fit import Roles, against_rest, check_roles, labels_of, problem_of, weights_of
 from melc.tables.problem import AnyProblem, Problem, StoredProblem
 from melc.tables.read import column_names, parquet_file, plain_columns, read_blocks, read_table, written_blocks
-from melc.tables.source import Source, TableError, as_plain_file, errors_of, opened, writing_temporary_file
+from melc.tables.source import Source, TableError, arrow, as_plain_file, errors_of, opened, writing_temporary_file
 from melc.tables.survey import Survey
 
 # Files up to this size, or Parquet files with up to this many bytes of numbers, are read into memory.
-EASY_BYTES = 256 * 2**20
+MAX_BYTES_IN_MEMORY = 256 * 2**20
 # Features up to this size are kept in memory.
-EASY_FEATURE_BYTES = 2**30
+MAX_FEATURE_BYTES_IN_MEMORY = 2**30
 # More classes than this are taken for a mistake in the choice of the target.
 _MOST_CLASSES = 10_000
 _BLOCK_ROWS = 65_536
 
 
 @contextmanager
-def open_problem(source: Source, roles: Roles, easy_bytes: int = EASY_BYTES) -> Iterator[tuple[AnyProblem, str]]:
+def open_problem(
+    source: Source, roles: Roles, max_bytes: int = MAX_BYTES_IN_MEMORY
+) -> Iterator[tuple[AnyProblem, str]]:
     """Yield the classification problem in a file of any size, and the name of the target column.
 
-    Temporary files, for rows that do not fit in memory easily, are removed at the end of the block.
+    Temporary files, for rows that would take much memory, are removed at the end of the block.
     """
     with tempfile.TemporaryDirectory(prefix="melc-") as name, as_plain_file(source, Path(name)) as plain:
-        easy = problem_of(read_table(plain), roles) if _size(plain) <= easy_bytes else None
-        yield easy if easy and _fits_easily(easy[0]) else _stored_problem(plain, roles, Path(name))
+        small = problem_of(read_table(plain), roles) if _size(plain) <= max_bytes else None
+        yield small if small and _fits_in_memory(small[0]) else _stored_problem(plain, roles, Path(name))
 
 
-def _fits_easily(problem: Problem) -> bool:
+def _fits_in_memory(problem: Problem) -> bool:
     """Whether the features take little memory, or no more than the table; texts of many categories take far more."""
     n_bytes = 8 * len(problem.labels) * len(problem.encoding.feature_names)
-    return n_bytes <= max(EASY_FEATURE_BYTES, problem.table.nbytes)
+    return n_bytes <= max(MAX_FEATURE_BYTES_IN_MEMORY, problem.table.nbytes)
 
 
 def _size(source: Source) -> int:
@@ -80,7 +80,8 @@ def _stored_problem(source: Source, roles: Roles, folder: Path) -> tuple[StoredP
     codes = places.astype(np.int8 if len(classes) < 128 else np.int16)[np.fromfile(folder / "codes", dtype=np.int16)]
     _refuse_single_class(target, classes)
     weights = None if roles.weights is None else np.fromfile(folder / "weights")
-    return StoredProblem(encoding, mapped_rows(folder / "rows", X.shape), classes, codes, weights), target
+    rows_in_file = np.memmap(folder / "rows", dtype=np.float64, mode="r", shape=X.shape)
+    return StoredProblem(encoding, rows_in_file, classes, codes, weights), target
 
 
 def _refuse_single_class(target: str, classes: NDArray[Any]) -> None:

@@ -11,9 +11,9 @@ from melc.arrays import Floats
 from melc.base import LineClassifier
 from melc.export.document import FORMAT as MODEL_FORMAT
 from melc.export.document import MOST_BYTES, check_version, format_of, from_document, to_document
-from melc.export.quoting import column, literal
 from melc.export.reading import parse
 from melc.export.sql import query
+from melc.export.sql_parts import column, literal
 from melc.export.text import export_text
 from melc.model.names import feature_names_of
 from melc.model.units import nameless

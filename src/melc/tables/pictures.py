@@ -12,12 +12,11 @@ import numpy as np
 
 from melc.model.line import decides_alone
 from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
-from melc.plotting.common import bounded, new_figure
+from melc.plotting.common import bounded, new_figure, numbered_lines
 from melc.plotting.lines import figure_size
-from melc.plotting.panels import numbered_lines
+from melc.tables.apply import labelled_blocks
 from melc.tables.model import TableModel
 from melc.tables.read import column_names, read_blocks
-from melc.tables.scoring import codes_in
 from melc.tables.source import Source, TableError, as_plain_file
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
@@ -64,14 +63,12 @@ def _rows(fitted: TableModel, source: Source | None) -> tuple[Any, Any]:
 
 def _blocks(fitted: TableModel, source: Source) -> Iterator[tuple[Any, Any]]:
     """Yield the features and labels of blocks of rows; the labels are None if the table does not have the target."""
-    target, is_text = fitted.target, fitted.model.classes_.dtype.kind in "UO"
-    kinds = dict(fitted.encoding.kinds)
-    has_target = target in column_names(source)
-    if has_target:
-        kinds[target] = "text" if is_text else "number"
-    for block in read_blocks(source, kinds, len(fitted.encoding.feature_names)):
-        labels = fitted.model.classes_[codes_in(fitted, block.column(target), target)] if has_target else None
-        yield fitted.encoding.encode(block).X, labels
+    if fitted.target in column_names(source):
+        for _, encoded, codes in labelled_blocks(fitted, source, fitted.target):
+            yield encoded.X, fitted.model.classes_[codes]
+    else:
+        for block in read_blocks(source, fitted.encoding.kinds, len(fitted.encoding.feature_names)):
+            yield fitted.encoding.encode(block).X, None
 
 
 def _sample(blocks: Iterable[tuple[Any, Any]]) -> tuple[Any, Any, int]:

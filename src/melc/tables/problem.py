@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.data.mapped import blocks_of_rows, take_rows
 from melc.tables.encoding import Encoding, learn_encoding
 from melc.tables.read import rows_in_block
 
@@ -81,7 +80,7 @@ class StoredProblem:
 
     def fold(self, train: NDArray[np.int64], test: NDArray[np.int64]) -> tuple[Encoding, Floats, Floats]:
         """Return the features of the training and test rows, in the encoding learned from all rows."""
-        return self.encoding, take_rows(self.X, train), take_rows(self.X, test)
+        return self.encoding, self.X[train], self.X[test]
 
     def sample(self, n_rows: int, seed: int) -> "StoredProblem":
         """Return a random sample of about ``n_rows`` rows, with the same shares of the classes."""
@@ -90,7 +89,7 @@ class StoredProblem:
         chosen = np.concatenate([_some(np.flatnonzero(self.codes == k), share, rng) for k in range(len(self.classes))])
         chosen.sort()
         weights = None if self.weights is None else self.weights[chosen]
-        return StoredProblem(self.encoding, take_rows(self.X, chosen), self.classes, self.codes[chosen], weights)
+        return StoredProblem(self.encoding, self.X[chosen], self.classes, self.codes[chosen], weights)
 
 
 def _some(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -103,7 +102,9 @@ AnyProblem = Problem | StoredProblem
 
 def blocks_of(X: Floats) -> Iterator[Floats]:
     """Yield the rows of X in blocks of bounded size."""
-    return blocks_of_rows(X, rows_in_block(X.shape[1]))
+    size = rows_in_block(X.shape[1])
+    for start in range(0, len(X), size):
+        yield X[start : start + size]
 
 
 def largest_of(X: Floats) -> Floats:

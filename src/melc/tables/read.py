@@ -14,9 +14,8 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from melc.arrays import Floats
-from melc.tables.arrow import arrow
-from melc.tables.csv_files import Kind, check_names, check_present, csv_blocks, names_in, read_csv
-from melc.tables.source import Peekable, Source, TableError, errors_of, opened
+from melc.tables.csv_files import Kind, check_names, check_present, csv_blocks, layout_of, read_csv
+from melc.tables.source import Source, TableError, arrow, errors_of, is_unpacked, opened
 
 # Name given to the labels, the first column of libSVM files.
 LIBSVM_TARGET = "label"
@@ -44,7 +43,7 @@ def read_table(source: Source) -> Any:
     """
     with errors_of(source), opened(source) as (stream, format):
         if format == "parquet":
-            table = arrow().parquet.read_table(_seekable(stream))
+            table = arrow().parquet.read_table(_with_random_access(stream))
         elif format == "libsvm":
             table = _libsvm_table(stream)
         else:
@@ -112,7 +111,7 @@ def column_names(source: Source) -> list[str]:
             return [LIBSVM_TARGET]
         if format == "parquet":
             return list(parquet_file(stream).schema_arrow.names)
-        return names_in(stream, source, format)
+        return layout_of(stream, source, format).names
 
 
 def plain_columns(block: Any) -> dict[str, Any]:
@@ -143,21 +142,17 @@ def _parquet_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Generator[Any, No
         yield _cast(batch, kinds)
 
 
-def parquet_file(stream: Peekable) -> Any:
+def parquet_file(stream: Any) -> Any:
     """Return the Parquet file in a stream."""
     # A buffer filled in advance would keep all that has been read until the file is closed.
-    file = arrow().parquet.ParquetFile(_seekable(stream), pre_buffer=False)
+    file = arrow().parquet.ParquetFile(_with_random_access(stream), pre_buffer=False)
     check_names(file.schema_arrow.names)
     return file
 
 
-def _seekable(stream: Peekable) -> Any:
-    """Return a stream with random access, as Parquet needs: the file itself, or its bytes in memory."""
-    inner = stream.inner
-    if isinstance(inner, io.BufferedReader) and inner.seekable():
-        inner.seek(0)
-        return inner
-    return io.BytesIO(stream.read())
+def _with_random_access(stream: Any) -> Any:
+    """Return a stream in which going back takes no time, as Parquet needs: the file itself, or its bytes in memory."""
+    return io.BytesIO(stream.read()) if is_unpacked(stream) else stream
 
 
 def _cast(block: Any, kinds: Mapping[str, Kind]) -> Any:
@@ -179,9 +174,9 @@ def _cast(block: Any, kinds: Mapping[str, Kind]) -> Any:
 # libSVM text
 
 
-def _libsvm_table(stream: Peekable) -> Any:
+def _libsvm_table(stream: Any) -> Any:
     """Return a libSVM file as columns ``label``, ``f1``, ``f2``, ..., with ``f0`` if it counts from zero."""
-    content = stream.peek(_MOST_LIBSVM_BYTES + 1)
+    content = stream.read(_MOST_LIBSVM_BYTES + 1)
     if len(content) > _MOST_LIBSVM_BYTES:
         raise TableError(
             f"libSVM files are read into memory, so they may have at most {_MOST_LIBSVM_BYTES >> 20:,} MiB of text; "
@@ -197,8 +192,7 @@ def _libsvm_blocks(stream: Any, kinds: Mapping[str, Kind]) -> Generator[Any, Non
     if foreign:
         raise TableError(f"the model needs the column {foreign[0]!r}, but libSVM files have only f1, f2, ...")
     numbers = [int(name[1:]) for name in features]
-    lines = io.BufferedReader(stream, _BLOCK_BYTES)
-    while block := lines.readlines(_BLOCK_BYTES):
+    while block := stream.readlines(_BLOCK_BYTES):
         X, y = load_svmlight_file(io.BytesIO(b"".join(block)), zero_based=True)
         if _counts_from_zero(X) and 0 not in numbers:
             raise TableError("the file counts features from 0, the model from 1; add 1 to the numbers in the file.")

@@ -13,15 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.data.mapped import mapped_rows
 from melc.report.fields import MOST_CATEGORIES, MOST_FIELDS, Field, by_importance, number_field
 from melc.report.page import page_of
 from melc.report.subject import subject_of
-from melc.tables.csv_files import Kind
+from melc.tables.apply import labelled_blocks
 from melc.tables.encoding import Column, Encoding
 from melc.tables.model import TableModel
-from melc.tables.read import read_blocks
-from melc.tables.scoring import codes_in
 from melc.tables.source import Source, TableError, writing_temporary_file
 
 # How often a report says what it is doing.
@@ -46,23 +43,20 @@ def open_rows(fitted: TableModel, source: Source, target: str | None = None) -> 
 
     The file is read once, block by block. The rows are in a temporary file until the end of the block.
     """
-    target = target or fitted.target
-    kind: Kind = "number" if fitted.model.classes_.dtype.kind in "iu" else "text"
     n_features = len(fitted.encoding.feature_names)
     missing, unseen, codes = Counter[str](), Counter[str](), []
     with tempfile.TemporaryDirectory(prefix="melc-") as folder:
         path = Path(folder) / "rows"
         with writing_temporary_file(), open(path, "wb") as stream:
-            for block in read_blocks(source, fitted.encoding.kinds | {target: kind}, n_features):
+            for block, encoded, block_codes in labelled_blocks(fitted, source, target or fitted.target):
                 missing.update({name: block.column(name).null_count for name in fitted.encoding.kinds})
-                encoded = fitted.encoding.encode(block)
                 unseen.update(encoded.n_unseen)
-                codes.append(codes_in(fitted, block.column(target), target))
+                codes.append(block_codes)
                 stream.write(encoded.X.data)
         if not sum(map(len, codes)):
             raise TableError(f"{source.name}: there are no rows to report on.")
         all_codes = np.concatenate(codes)
-        X = mapped_rows(path, (len(all_codes), n_features))
+        X = np.memmap(path, dtype=np.float64, mode="r", shape=(len(all_codes), n_features))
         yield TableRows(X, all_codes, dict(missing), dict(unseen), source)
 
 

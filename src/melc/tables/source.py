@@ -13,24 +13,20 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-
-from melc.tables.arrow import arrow
-from melc.tables.pipes import interruptible
 
 Format = Literal["auto", "csv", "tsv", "parquet", "libsvm"]
 
 HEADER_BYTES = 2**20
 
-# A compressed file may unpack to this many bytes, or if that is more, to _MOST_UNPACKED times its own size.
-_ALWAYS_UNPACKED, _MOST_UNPACKED = 2**30, 200
-_PIECE = 2**20
-_LARGEST_PIPED_ZIP = 2**28
+# A compressed file may expand to this many bytes or, if that is more, to this many times its own size.
+_ALLOWED_UNPACKED_BYTES, _MAX_UNPACKED_RATIO = 2**30, 200
+_CHUNK_BYTES = 2**20
 _LIBSVM_LINE = re.compile(rb"[-+]?[\d.]+(e[-+]?\d+)?(,[-+\d.]+)*(\s+\d+:\S+)+\s*(#.*)?", re.IGNORECASE)
-_PACKINGS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_DECOMPRESSORS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _ZIP, _ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 
 _READING_ERRORS = (
@@ -83,6 +79,18 @@ class Source:
         return self.shown or ("standard input" if self.path == "-" else self.path)
 
 
+def arrow() -> Any:
+    """Return pyarrow with the submodules used here. It is imported here alone, so that the rest works without it."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Tables need pyarrow: pip install 'melc[cli]'") from error
+    return pyarrow
+
+
 @contextmanager
 def errors_of(source: Source) -> Iterator[None]:
     """Turn every error of a reader into a ``TableError`` of one line that starts with the name of the file."""
@@ -104,34 +112,54 @@ def _as_table_error(source: Source, error: Exception) -> Exception:
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[tuple["Peekable", Format]]:
-    """Yield the decompressed bytes of a source as a stream, and its format."""
-    raw = sys.stdin.buffer if source.path == "-" else open(source.path, "rb")  # noqa: SIM115
-    try:
-        with interruptible(raw) as bytes_of_source:
-            packed = Peekable(bytes_of_source)
-            stream = _unpacked(packed)
-            head = stream.peek(HEADER_BYTES)
-            if stream is not packed and head.startswith((_ZIP, _ZSTD, *_PACKINGS)):
-                raise TableError("it is compressed more than once; unpack it first.")
-            if not head.strip():
-                raise TableError("the file is empty.")
-            yield stream, _format_of(source, head)
-    finally:
-        if source.path != "-":
-            raw.close()
+def opened(source: Source) -> Iterator[tuple[Any, Format]]:
+    """Yield the decompressed bytes of a source as a stream that can be read at any position, and its format."""
+    with _seekable(source) as packed:
+        stream = _unpacked(packed)
+        head = first_bytes(stream, HEADER_BYTES)
+        if stream is not packed and head.startswith((_ZIP, _ZSTD, *_DECOMPRESSORS)):
+            raise TableError("it is compressed more than once; unpack it first.")
+        if not head.strip():
+            raise TableError("the file is empty.")
+        yield stream, _format_of(source, head)
+
+
+@contextmanager
+def _seekable(source: Source) -> Iterator[Any]:
+    """Yield the bytes of a source as a binary file; a pipe is copied to a temporary file first.
+
+    Arrow reads in threads of its own, and reads ahead. A pipe that another program keeps open would make them wait, and
+    the program with them, without an answer to Ctrl-C. The copy is made in the main thread, which answers.
+    """
+    with ExitStack() as stack:
+        raw: Any = sys.stdin.buffer if source.path == "-" else stack.enter_context(open(source.path, "rb"))
+        if not (raw.seekable() and raw.tell() == 0):
+            copy = stack.enter_context(tempfile.TemporaryFile(prefix="melc-"))
+            with writing_temporary_file():
+                shutil.copyfileobj(raw, copy, _CHUNK_BYTES)
+                copy.seek(0)
+            raw = copy
+        yield raw
+
+
+def first_bytes(stream: Any, size: int) -> bytes:
+    """Return the first bytes of a stream, which is then at its beginning."""
+    stream.seek(0)
+    head = bytes(stream.read(size))
+    stream.seek(0)
+    return head
 
 
 @contextmanager
 def as_plain_file(source: Source, folder: Path) -> Iterator[Source]:
     """Yield a source of the same table that can be read more than once: itself, or an unpacked copy in a folder."""
     with errors_of(source), opened(source) as (stream, _):
-        if isinstance(stream.inner, io.BufferedReader) and source.path != "-" and Path(source.path).is_file():
+        if Path(source.path).is_file() and not is_unpacked(stream):
             plain = source
         else:
             plain = replace(source, path=str(folder / Path(source.path).stem), shown=source.name)
             with writing_temporary_file(), open(plain.path, "wb") as copy:
-                shutil.copyfileobj(stream, copy, _PIECE)
+                shutil.copyfileobj(stream, copy, _CHUNK_BYTES)
     yield plain
 
 
@@ -147,113 +175,58 @@ def writing_temporary_file() -> Iterator[None]:
         raise OSError(error.errno, advice, tempfile.gettempdir()) from None
 
 
-class Peekable(io.RawIOBase):
-    """A stream of bytes whose beginning can be read without consuming it."""
+class _Unpacked(io.RawIOBase):
+    """The decompressed bytes of a file. One that expands to implausibly many bytes is refused."""
 
-    def __init__(self, inner: Any) -> None:
-        self.inner, self._head = inner, b""
-
-    def peek(self, size: int) -> bytes:
-        """Return at least the next ``size`` bytes, or all that are left, without consuming them."""
-        while len(self._head) < size and (more := self.inner.read(size - len(self._head))):
-            self._head += more
-        return self._head
+    def __init__(self, unpacked: Any, packed_size: int) -> None:
+        self._unpacked, self._most = unpacked, max(_ALLOWED_UNPACKED_BYTES, _MAX_UNPACKED_RATIO * packed_size)
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            head, self._head = self._head, b""
-            return head + self.inner.read()
-        if self._head:
-            head, self._head = self._head[:size], self._head[size:]
-            return head
-        return bytes(self.inner.read(size))
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Counting(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner, self.count = inner, 0
-
-    def readable(self) -> bool:
+    def seekable(self) -> bool:
         return True
 
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._unpacked.seek(offset, whence))
+
     def readinto(self, buffer: Any) -> int:
-        data = self._inner.read(len(buffer))
+        data = self._unpacked.read(len(buffer))
         buffer[: len(data)] = data
-        self.count += len(data)
+        if self._unpacked.tell() > self._most:
+            raise TableError(
+                f"it unpacks to more than {_MAX_UNPACKED_RATIO} times its size; unpack it first, if you trust it."
+            )
         return len(data)
 
 
-class _Bounded:
-    """Decompressed bytes; more of them than any honest file of the packed size contains are refused."""
-
-    def __init__(self, unpacked: Any, packed_size: Callable[[], int]) -> None:
-        self._unpacked, self._packed_size, self._count = unpacked, packed_size, 0
-
-    def read(self, size: int = -1) -> bytes:
-        pieces = []
-        while size and (piece := self._unpacked.read(_PIECE if size < 0 else min(size, _PIECE))):
-            pieces.append(piece)
-            self._count += len(piece)
-            size -= len(piece) if size > 0 else 0
-            if self._count > max(_ALWAYS_UNPACKED, _MOST_UNPACKED * self._packed_size()):
-                raise TableError(
-                    f"it unpacks to more than {_MOST_UNPACKED} times its size; unpack it first, if you trust it."
-                )
-        return b"".join(pieces)
+def is_unpacked(stream: Any) -> bool:
+    """Whether a stream of :func:`opened` decompresses a file, so that going back in it takes long."""
+    return isinstance(getattr(stream, "raw", None), _Unpacked)
 
 
-def _unpacked(stream: Peekable) -> Peekable:
-    """Return the stream itself, or the decompressed bytes of a compressed one."""
-    head = stream.peek(6)
+def _unpacked(packed: Any) -> Any:
+    """Return the stream itself, or a stream of the decompressed bytes of a compressed one."""
+    decompressors = _DECOMPRESSORS | {_ZIP: _unzipped}
+    size = packed.seek(0, io.SEEK_END)
+    head = first_bytes(packed, 6)
     if head[:4] == _ZSTD:
         raise TableError("it is compressed with Zstandard; unpack it first.")
-    if head[:4] == _ZIP:
-        return _unzipped(stream)
-    unpack = next((unpack for start, unpack in _PACKINGS.items() if head.startswith(start)), None)
-    if unpack is None:
-        return stream
-    packed = _Counting(stream)
-    return Peekable(_Bounded(unpack(io.BufferedReader(packed)), lambda: packed.count))
+    unpack = next((unpack for start, unpack in decompressors.items() if head.startswith(start)), None)
+    return packed if unpack is None else io.BufferedReader(_Unpacked(unpack(packed), size), _CHUNK_BYTES)
 
 
-def _unzipped(stream: Peekable) -> Peekable:
-    """Return the bytes of the only file in a zip archive. Of a file only the part being unpacked is in memory."""
-    packed, size = _with_random_access(stream)
+def _unzipped(packed: Any) -> Any:
+    """Return a stream of the only file in a zip archive. Only the part being unpacked is in memory."""
     archive = zipfile.ZipFile(packed)
-    names = [entry.filename for entry in archive.infolist() if not entry.is_dir() and not _is_hidden(entry.filename)]
+    # macOS adds hidden files that describe the others.
+    files = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    names = [name for name in files if not name.startswith("__MACOSX/")]
     if "[Content_Types].xml" in names:
         raise TableError("it is an Office document; save the table as CSV first.")
     if len(names) != 1:
         raise TableError(f"the zip archive has {len(names)} files; unpack it and name the one with the table.")
-    return Peekable(_Bounded(archive.open(names[0]), lambda: size))
-
-
-def _with_random_access(stream: Peekable) -> tuple[Any, int]:
-    """Return a zip archive that can be read at any place, and its size: the file itself, or the bytes of a pipe."""
-    if isinstance(stream.inner, io.BufferedReader) and stream.inner.seekable():
-        return stream.inner, stream.inner.seek(0, io.SEEK_END)
-    content = stream.peek(_LARGEST_PIPED_ZIP + 1)
-    if len(content) > _LARGEST_PIPED_ZIP:
-        raise TableError(
-            f"a zip archive from a pipe may have at most {_LARGEST_PIPED_ZIP >> 20} MiB, because its list of files is "
-            "at the end; save it as a file, or unpack it first."
-        )
-    return io.BytesIO(content), len(content)
-
-
-def _is_hidden(name: str) -> bool:
-    """Whether a file in an archive only describes another one, as those that macOS adds."""
-    return name.startswith("__MACOSX/")
+    return archive.open(names[0])
 
 
 def _format_of(source: Source, head: bytes) -> Format:

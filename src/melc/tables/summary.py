@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from melc.export.wording import numbers_apart
+from melc.export.text import numbers_apart
 from melc.model.line import Line, sides_of
 from melc.model.names import by_contribution, column_width, contributions_of
 from melc.tables.model import TableModel

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.tables.arrow import arrow
 from melc.tables.csv_files import Kind
-from melc.tables.source import TableError
+from melc.tables.source import TableError, arrow
 
 # A text column with more different values is refused.
 MOST_CATEGORIES = 1000

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from melc.arrays import Floats
-from melc.data.contents import Entries, Lottery
 from melc.data.dask.checks import check_alike, dtype_of, is_array, n_features_of
 from melc.data.dask.partitions import Partitions, active_client, checked_at, fits_in_memory, side_by_side
+from melc.data.dask.shared import Request, SharedRounds
 from melc.data.dask.worker import Call, Place, Report, numbered, reported, warm_up
+from melc.data.hashing import DistinctRows, Selection
 from melc.data.memory import MemoryRows, sampled
-from melc.data.passes import Together
 from melc.data.points import Binned, Extra, Points
 from melc.data.source import Collected, Limits, Ranks
 from melc.data.summary import Summary
@@ -34,14 +34,6 @@ _MOST_TO_ADD = 1 << 16
 _MOST_TO_SEND = 1 << 20
 # Number of threads for samples, which are small.
 _SAMPLE_THREADS = 1
-
-
-class _Wanted:
-    """A call that waits for its round. ``results`` is None until the round is made."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.results: Any = None
 
 
 class DaskRows:
@@ -62,21 +54,17 @@ class DaskRows:
         centre: Floats | None = None,
     ) -> None:
         self.n_features, self.centre = n_features, centre
-        self.together: Together | None = None
+        self.rounds: SharedRounds | None = None  # shared by several problems on the same partitions
         self._partitions, self._places, self._classes = partitions, places, classes
         self._is_sparse, self._code = is_sparse, code
-        self._contents_table: Floats | None = None
+        self._weight_table: Floats | None = None
 
     @property
     def n_rows(self) -> int:
         return sum(self.counts)
 
     @property
-    def divisible(self) -> bool:
-        return True
-
-    @property
-    def in_order(self) -> bool:
+    def canonical(self) -> bool:
         return False
 
     @functools.cached_property
@@ -88,8 +76,8 @@ class DaskRows:
         return _rest_and_one(self._classes.totals, self._code, np.sum, float)
 
     @functools.cached_property
-    def lightest(self) -> tuple[float, float]:
-        return _rest_and_one(self._classes.lightest, self._code, np.min, float)
+    def smallest_weights(self) -> tuple[float, float]:
+        return _rest_and_one(self._classes.smallest_weights, self._code, np.min, float)
 
     def bin(self, v: Floats, layout: Layout) -> Binned:
         """Return the moments of the projections, and those of the features where they save more than they cost."""
@@ -121,21 +109,20 @@ class DaskRows:
 
     def take(self, ranks: Ranks) -> MemoryRows:
         taken = self._round("take_by_ranks_among_all", ranks)
-        rows = MemoryRows(taken.X, taken.codes, taken.weights, _SAMPLE_THREADS, self.centre)
-        return rows.ending_with(self.together)
+        return MemoryRows(taken.X, taken.codes, taken.weights, _SAMPLE_THREADS, self.centre)
 
-    def enter(self, seed: int, limits: Floats) -> Entries:
+    def select(self, seed: int, limits: Floats) -> DistinctRows:
         # No cached property: until Python 3.12 a lock for all instances guards it, and classes that wait for each
         # other's rounds would wait for ever.
-        if self._contents_table is None:
-            self._contents_table = self._round("weigh_contents", self.n_rows)
-        return self._round("entries", Lottery(seed, self._contents_table, limits))
+        if self._weight_table is None:
+            self._weight_table = self._round("table_of_weights", self.n_rows)
+        return self._round("select_here", Selection(seed, self._weight_table, limits))
 
-    def pick(self, numbers: NDArray[np.int64], weights: Floats) -> MemoryRows:
+    def take_sample(self, numbers: NDArray[np.int64], weights: Floats) -> MemoryRows:
         order = np.argsort(numbers)
         taken = self._round("take_by_numbers", numbers[order])
         places = np.argsort(order)
-        return sampled(taken.X[places], taken.codes[places], weights, _SAMPLE_THREADS, self.centre, self.together)
+        return sampled(taken.X[places], taken.codes[places], weights, _SAMPLE_THREADS, self.centre)
 
     def in_memory(self) -> MemoryRows:
         return self.take((np.arange(self.counts[0]), np.arange(self.counts[1])))
@@ -148,7 +135,7 @@ class DaskRows:
 
     def _with(self, code: int | None, centre: Floats | None) -> "DaskRows":
         other = DaskRows(self._partitions, self._places, self._classes, self.n_features, self._is_sparse, code, centre)
-        other.together = self.together
+        other.rounds = self.rounds
         return other
 
     def close(self) -> None:
@@ -156,17 +143,18 @@ class DaskRows:
 
     def _round(self, method: str, *arguments: Any) -> Any:
         """Call a method on the rows of each partition, and return the sum of the results."""
-        wanted = _Wanted(Call(method, arguments, self._code, self.centre))
-        if self.together is not None:
-            return self.together.run(wanted, self._make)
-        self._make([wanted])
-        return wanted.results
+        request = Request(Call(method, arguments, self._code, self.centre))
+        if self.rounds is None:
+            self._make_round([request])
+        else:
+            self.rounds.run(request, self._make_round)
+        return request.result
 
-    def _make(self, wanted: list[_Wanted]) -> None:
-        """Make one round for all waiting calls and set their results."""
-        results = self._partitions.round([each.call for each in wanted], self._places)
-        for each, result in zip(wanted, results, strict=True):
-            each.results = result
+    def _make_round(self, requests: list[Request]) -> None:
+        """Make one round for all requests and set their results."""
+        results = self._partitions.round([each.call for each in requests], self._places)
+        for each, result in zip(requests, results, strict=True):
+            each.result, each.done = result, True
 
 
 @dataclass(frozen=True)
@@ -176,7 +164,7 @@ class _Classes:
     labels: NDArray[Any]
     counts: NDArray[np.int64]
     totals: Floats
-    lightest: Floats
+    smallest_weights: Floats
 
 
 def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
@@ -189,13 +177,13 @@ def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., An
 def _classes_of(reports: list[Report]) -> _Classes:
     labels = np.unique(np.concatenate([report.labels for report in reports]))
     counts, totals = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
-    lightest = np.full(len(labels), np.inf)
+    smallest = np.full(len(labels), np.inf)
     for report in reports:
         at = np.searchsorted(labels, report.labels)
         counts[at] += report.counts
         totals[at] += report.totals
-        lightest[at] = np.minimum(lightest[at], report.lightest)
-    return _Classes(labels, counts, totals, lightest)
+        smallest[at] = np.minimum(smallest[at], report.smallest)
+    return _Classes(labels, counts, totals, smallest)
 
 
 # --------------------------------------------------------------------------------------------- from collections

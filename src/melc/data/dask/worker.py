@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
 from melc.arrays import Floats
-from melc.data.contents import Entries, Lottery
+from melc.data.hashing import DistinctRows, Selection
 from melc.data.memory import MemoryRows
 from melc.data.source import Ranks
 from melc.kernels import ORDER
@@ -39,7 +39,7 @@ class Report:
     labels: NDArray[Any]
     counts: NDArray[np.int64]  # number of rows of each label
     totals: Floats  # total weight of each label
-    lightest: Floats  # smallest weight of each label
+    smallest: Floats  # smallest weight of each label
     first: Floats | None  # the first row; None if there are no rows
     varies: bool  # whether any feature varies
     is_sparse: bool
@@ -86,13 +86,13 @@ class PartitionRows(MemoryRows):
         taken = self.take((mine[0], mine[1]))
         return Taken(taken.X, taken.codes, taken.weights)
 
-    def weigh_contents(self, n_rows: int) -> Floats:
-        """Return the part of this partition in the table of a lottery among all ``n_rows`` rows."""
-        return self.contents.table(n_rows)
+    def table_of_weights(self, n_rows: int) -> Floats:
+        """Return the weights of these rows by hash, in a table for all ``n_rows`` rows."""
+        return self.hashes.table(n_rows)
 
-    def entries(self, lottery: Lottery) -> Entries:
-        """Return the entries of this partition that may win."""
-        return self.contents.entries(self.codes, lottery, self.first_row)
+    def select_here(self, selection: Selection) -> DistinctRows:
+        """Return the distinct rows of this partition that may be drawn."""
+        return self.hashes.select(self.codes, selection, self.first_row)
 
     def take_by_numbers(self, numbers: NDArray[np.int64]) -> "Taken":
         """Return the rows of this partition whose number, counted over all partitions, is in ``numbers``, ascending."""
@@ -180,16 +180,16 @@ def reported(number: int, part: Part) -> Report:
         )
     counts = np.bincount(index, minlength=len(labels))
     totals: Floats = counts.astype(np.float64)
-    lightest = np.ones(len(labels))
+    smallest = np.ones(len(labels))
     if part.weights is not None:
         totals = np.bincount(index, part.weights, len(labels)).astype(np.float64)
-        lightest = np.full(len(labels), np.inf)
-        np.minimum.at(lightest, index, part.weights)
+        smallest = np.full(len(labels), np.inf)
+        np.minimum.at(smallest, index, part.weights)
     if not len(part.y):
-        return Report(labels, counts, totals, lightest, None, False, False)
+        return Report(labels, counts, totals, smallest, None, False, False)
     is_sparse = sparse.issparse(part.X)
     first = part.X[:1].toarray()[0] if is_sparse else part.X[0]
-    return Report(labels, counts, totals, lightest, np.array(first), _varies(part.X, first), is_sparse)
+    return Report(labels, counts, totals, smallest, np.array(first), _varies(part.X, first), is_sparse)
 
 
 def _varies(X: Any, first: Floats) -> bool:

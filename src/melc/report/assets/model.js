@@ -10,9 +10,8 @@ function resolved(value, arrays) {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, resolved(each, arrays)]));
 }
 
-/** An array of numbers: one number repeated, or base64 of little-endian doubles. */
+/** An array of numbers from base64 of little-endian doubles. */
 function arrayFrom(stored) {
-  if (typeof stored !== "string") return new Float64Array(stored[1]).fill(stored[0]);
   const view = new DataView(Uint8Array.from(atob(stored), (character) => character.charCodeAt(0)).buffer);
   return Float64Array.from({ length: view.byteLength / 8 }, (_, i) => view.getFloat64(8 * i, true));
 }

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc.data import contents
-from melc.data.contents import Contents, hashes_of, without_repetitions
+from melc.data import hashing
+from melc.data.hashing import RowHashes, hashes_of, merge_equal_rows
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample, samples_of_classes
 from melc.fit import intake
@@ -62,7 +62,7 @@ def test_a_sample_depends_on_neither_order_nor_repetition():
     copies = np.repeat(np.arange(len(codes)), weights.astype(int))
     assert_same(drawn(X[copies], codes[copies]), expected)
     assert_same(drawn(X[copies[::-1]], codes[copies[::-1]]), expected)
-    joined = without_repetitions(X, codes, weights, 0)
+    joined = merge_equal_rows(X, codes, weights, 0)
     assert len(joined[1]) < len(codes)
     assert_same(draw_sample(MemoryRows(*joined), 500, np.random.RandomState(0)), expected)
 
@@ -73,8 +73,8 @@ def test_without_repetitions_rows_are_in_one_order(size):
     order = np.random.default_rng(1).permutation(len(codes))
     weights = weights / 3  # sums that depend on the order of their terms
     for found, expected in zip(
-        without_repetitions(X[order], codes[order], weights[order], size),
-        without_repetitions(X, codes, weights, size),
+        merge_equal_rows(X[order], codes[order], weights[order], size),
+        merge_equal_rows(X, codes, weights, size),
         strict=True,
     ):
         np.testing.assert_array_equal(found, expected)
@@ -83,8 +83,8 @@ def test_without_repetitions_rows_are_in_one_order(size):
 def test_rows_that_are_distinct_already_stay_as_they_are():
     X = np.random.default_rng(0).normal(size=(300, 2))
     codes = (np.arange(300) % 2).astype(np.int8)
-    assert without_repetitions(X, codes, None, 299) == (X, codes, None)
-    ordered, _, weights = without_repetitions(X, codes, None, 300)
+    assert merge_equal_rows(X, codes, None, 299) == (X, codes, None)
+    ordered, _, weights = merge_equal_rows(X, codes, None, 300)
     assert weights is None
     assert np.array_equal(np.sort(ordered, axis=0), np.sort(X, axis=0))
     assert not np.array_equal(ordered, X)
@@ -93,7 +93,7 @@ def test_rows_that_are_distinct_already_stay_as_they_are():
 def test_the_page_has_the_limits_up_to_which_rows_are_joined_and_ordered():
     page = " ".join((Path(__file__).parents[1] / "docs/theory.md").read_text(encoding="utf-8").split())
     assert f"Up to {intake._WORTH_DENSE:,} numbers* (of the data as given, copies included), equal rows" in page
-    assert f"up to {intake.WORTH_SAMPLES:,} different rows, these are also put in an order" in page
+    assert f"up to {intake.MANY_ROWS:,} different rows, these are also put in an order" in page
 
 
 def test_another_seed_draws_other_rows():
@@ -114,7 +114,7 @@ def test_means_of_samples_are_those_of_all_rows(weighted, distinct):
         weights = np.ceil(weights)
         copies = np.repeat(np.arange(4_000), weights.astype(int))
         X, codes, weights = X[copies], codes[copies], None
-    rows = MemoryRows(X, codes, weights, contents=Contents(X, weights, distinct=distinct and weighted))
+    rows = MemoryRows(X, codes, weights, hashes=RowHashes(X, weights, distinct=distinct and weighted))
     mass = rows.all_weights()
     expected = np.average(X[codes == 0, 0], weights=mass[codes == 0])
     samples = [draw_sample(rows, 400, np.random.RandomState(seed)) for seed in range(200)]
@@ -150,14 +150,14 @@ def test_weights_of_many_orders_of_magnitude_end_the_draw():
 def test_hashes_need_not_be_kept(monkeypatch):
     X, codes, weights = make()
     expected = drawn(X, codes, weights)
-    monkeypatch.setattr(contents, "_MOST_KEPT", 0)
-    monkeypatch.setattr(contents, "_BLOCK", 700)
+    monkeypatch.setattr(hashing, "_MAX_KEPT", 0)
+    monkeypatch.setattr(hashing, "_BLOCK_ROWS", 700)
     assert_same(drawn(X, codes, weights), expected)
 
 
 def test_samples_of_classes_are_whole_classes_if_these_are_small():
     X, codes, weights = make(300)
-    distinct = without_repetitions(X, codes, weights, 300)
+    distinct = merge_equal_rows(X, codes, weights, 300)
     for (some, mass), code in zip(samples_of_classes(MemoryRows(*distinct), 2_000), (0, 1), strict=True):
         order, mine = np.lexsort(some.T), distinct[1] == code
         np.testing.assert_array_equal(some[order], distinct[0][mine][np.lexsort(distinct[0][mine].T)])

@@ -1,4 +1,4 @@
-"""Rows by what they contain: a hash of each row, the weight of equal rows, and numbers drawn from hashes.
+"""Hashes of rows, the weight of rows with equal hashes, and pseudo-random numbers from hashes.
 
 A hash is the sum, modulo 2⁶⁴, of one scrambled number for every feature that is not zero. So it does not depend on how
 the row is stored: dense or sparse, and whatever the order of the stored elements. Equal rows have equal hashes.
@@ -45,8 +45,8 @@ def hash_rows(bits, hashes):
 
 
 @njit(**COMPILE)
-def hash_stored(bits, rows, columns, hashes):
-    """Write the hashes of sparse rows, from the stored elements and their places."""
+def hash_sparse_rows(bits, rows, columns, hashes):
+    """Write the hashes of sparse rows, from the stored elements and their rows and columns."""
     hashes[:] = 0
     for k in range(len(bits)):
         hashes[rows[k]] += _term(bits[k], columns[k])
@@ -55,8 +55,8 @@ def hash_stored(bits, rows, columns, hashes):
 
 
 @njit(**COMPILE)
-def weigh_hashes(hashes, weights, step, table):
-    """Add the weight of each row to the place of its hash in a table, whose length is a power of two."""
+def add_weights_by_hash(hashes, weights, step, table):
+    """Add the weight of each row to ``table`` at the last bits of its hash. Its length is a power of two."""
     last = np.uint64(len(table) - 1)
     for i in range(len(hashes)):
         table[hashes[i] & last] += weights[step * i]
@@ -68,8 +68,8 @@ def _key(hashed, code):
 
 
 @njit(**COMPILE)
-def keys_of(hashes, codes):
-    """Return numbers that stand for the contents and the classes of rows, shape (n,)."""
+def class_keys(hashes, codes):
+    """Return hashes of the contents and the classes of rows, shape (n,)."""
     keys = np.empty_like(hashes)
     for i in range(len(hashes)):
         keys[i] = _key(hashes[i], codes[i])
@@ -77,20 +77,20 @@ def keys_of(hashes, codes):
 
 
 @njit(**COMPILE)
-def _drawn(key, seed):
+def _uniform(key, seed):
     return (np.float64(_scrambled(key ^ seed) >> _MANTISSA) + 0.5) * _UNIT
 
 
 @njit(**COMPILE)
-def draw_numbers(keys, seed, numbers):
-    """Write a number between 0 and 1 for each key, as if it were random."""
+def write_uniforms(keys, seed, numbers):
+    """Write a pseudo-random number between 0 and 1 for each key to ``numbers``, shape (n,)."""
     for i in range(len(keys)):
-        numbers[i] = _drawn(keys[i], seed)
+        numbers[i] = _uniform(keys[i], seed)
 
 
 @njit(**COMPILE)
-def enter(hashes, codes, weights, step, seed, table, limits, chosen, keys):
-    """Write which rows have a number below the limit of their class times their weight, and their keys.
+def select_rows(hashes, codes, weights, step, seed, table, limits, chosen, keys):
+    """Write which rows have a pseudo-random number below the limit of their class times their weight, and their keys.
 
     The weight is that in the table, or if this is empty, that of the row itself. Returns how many there are.
     """
@@ -99,7 +99,7 @@ def enter(hashes, codes, weights, step, seed, table, limits, chosen, keys):
     for i in range(len(hashes)):
         key = _key(hashes[i], codes[i])
         weight = table[hashes[i] & last] if len(table) else weights[step * i]
-        if _drawn(key, seed) < limits[codes[i]] * weight:
+        if _uniform(key, seed) < limits[codes[i]] * weight:
             chosen[n], keys[n] = i, key
             n += 1
     return n

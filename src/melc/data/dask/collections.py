@@ -1,4 +1,4 @@
-"""Detection of Dask collections, the import of Dask when one is found, and prediction on Dask collections."""
+"""Dask collections: how they are recognised, the import of Dask when one is found, and lazy prediction."""
 
 import copy
 import functools
@@ -17,8 +17,8 @@ def is_lazy(*collections: Any) -> bool:
     return any(hasattr(collection, "__dask_graph__") for collection in collections)
 
 
-def dask_room() -> Any:
-    """Return the module :mod:`melc.data.dask.rows`, which imports Dask."""
+def _dask_rows() -> Any:
+    """Import and return the module :mod:`melc.data.dask.rows`, which imports Dask."""
     try:
         from melc.data.dask import rows as dask_rows
     except ImportError as error:
@@ -29,12 +29,12 @@ def dask_room() -> Any:
 def collect(model: Any, X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Any:
     """Return :func:`melc.data.dask.rows.collect` of collections whose features fit the model."""
     check_features(model, X, reset=True)
-    return dask_room().collect(X, y, sample_weight, few)
+    return _dask_rows().collect(X, y, sample_weight, few)
 
 
 def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Return the collections in memory."""
-    X, y, sample_weight = dask_room().gather(X, y, sample_weight)
+    X, y, sample_weight = _dask_rows().gather(X, y, sample_weight)
     return X, y, sample_weight
 
 
@@ -47,14 +47,14 @@ def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a prediction method so that it accepts Dask collections, for which it returns a lazy Dask collection."""
 
     @functools.wraps(method)
-    def now_or_later(self: Any, X: Any) -> Any:
+    def method_or_lazy(self: Any, X: Any) -> Any:
         if not is_lazy(X):
             return method(self, X)
         check_is_fitted(self, "lines_")
         check_features(self, X, reset=False)
         return lazily(self, method.__name__, X)
 
-    return now_or_later
+    return method_or_lazy
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
