@@ -19,7 +19,7 @@ y = np.abs(X[:, 0] + 0.3 * X[:, 1] + 0.5 * rng.normal(size=120)) < 0.8
 weights = rng.integers(0, 4, size=(6, 120)).astype(float)
 kinds = {"MELC": MELC, "AdditiveMELC": AdditiveMELC}
 def bits(kind):
-    return [kind(random_state=0).fit(X, y, w).coef_.tobytes().hex() for w in weights]
+    return [kind(random_state=0).fit(X, y, w).directions_.tobytes().hex() for w in weights]
 
 coefs = {name: bits(kinds[name]) for name in sys.argv[1:]}
 print(sorted(coefs.items()))

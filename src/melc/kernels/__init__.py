@@ -16,7 +16,14 @@ from melc.kernels.bins import (
     weigh_points,
 )
 from melc.kernels.certified import bin_uniformly, measure, weigh_binned
-from melc.kernels.couplings import couple_bins, couple_nodes, couple_occupied, pair_errors
+from melc.kernels.couplings import (
+    couple_bins,
+    couple_nodes,
+    couple_occupied,
+    pair_errors,
+    put_charges,
+    read_slopes,
+)
 from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features
 from melc.kernels.flags import is_cached

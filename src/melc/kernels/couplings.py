@@ -16,6 +16,23 @@ from melc.kernels.pairs import exp_negative
 
 
 @njit(**COMPILE)
+def put_charges(columns, moments, lagrange, table):
+    """Write the charges Q_k = A M_k of bin k, and below them its mass, to column ``columns[k]`` of ``table``.
+
+    M_k is row k of ``moments``, shape (n_bins, P), and A is ``lagrange``, shape (P, P).
+    """
+    order = moments.shape[1]
+    for k in range(len(columns)):
+        column = columns[k]
+        for a in range(order):
+            charge = 0.0
+            for j in range(order):
+                charge += lagrange[a, j] * moments[k, j]
+            table[a, column] = charge
+        table[order, column] = moments[k, 0]
+
+
+@njit(**COMPILE)
 def couple_nodes(least, differences, width, variance, blocks, slopes):
     """Write the couplings of nodes to ``blocks`` and their derivatives by V to ``slopes``.
 
@@ -131,3 +148,21 @@ def couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors,
             error += upper[order, i] * lower[order, j] * errors[o]
             other += 1
     return value, slope, error
+
+
+@njit(**COMPILE)
+def read_slopes(columns, potential, lagrange, factor, polynomials):
+    """Write the derivative of the potential within each bin, as a polynomial in u, to ``polynomials``, shape (n, P).
+
+    The potential is the polynomial through its values at the nodes. Its derivative is multiplied by ``factor``; it has
+    degree P − 2, so the last column is zero.
+    """
+    order = polynomials.shape[1]
+    for k in range(len(columns)):
+        column = columns[k]
+        for j in range(1, order):
+            c = 0.0
+            for a in range(order):
+                c += potential[a, column] * lagrange[a, j]
+            polynomials[k, j - 1] = c * j * factor
+        polynomials[k, order - 1] = 0.0

@@ -129,12 +129,10 @@ class _Charges:
     def __init__(self, bins: Bins, first: int, span: int, lagrange: Floats) -> None:
         self.keys, self.lagrange = bins.keys, lagrange
         n, order = bins.moments.shape
-        self.columns = slice(None) if n == span or not span else bins.keys - first
-        self.table = np.zeros((order + 1, span or n))
-        self.table[:order, self.columns] = lagrange @ bins.moments.T
-        self.table[order, self.columns] = bins.moments[:, 0]
-        self.potential = np.zeros((order, span or n))
         self.whole = span > 0
+        self.columns = bins.keys - first if self.whole else np.arange(n)
+        self.table, self.potential = np.zeros((order + 1, span or n)), np.zeros((order, span or n))
+        kernels.put_charges(self.columns, bins.moments, lagrange, self.table)
 
     def couple(
         self, lower: "_Charges", least: int, blocks: Floats, slopes: Floats, errors: Floats
@@ -149,15 +147,9 @@ class _Charges:
         return value, slope, error
 
     def slopes(self, factor: float) -> Floats:
-        """Return ``factor`` times the derivative of the potential in each bin, as polynomials in u, (n_bins, P).
-
-        The potential is the polynomial through its values at the nodes. Its derivative has degree P − 2, so the last
-        column is zero.
-        """
-        coefficients = self.potential[:, self.columns].T @ self.lagrange
-        polynomials = np.zeros(coefficients.shape)
-        with np.errstate(over="ignore", invalid="ignore"):  # of sums that are nearly zero, whose error is infinite
-            polynomials[:, :-1] = coefficients[:, 1:] * (factor * np.arange(1, len(self.lagrange)))
+        """Return ``factor`` times the derivative of the potential in each bin, as polynomials in u, (n_bins, P)."""
+        polynomials = np.empty((len(self.columns), len(self.lagrange)))
+        kernels.read_slopes(self.columns, self.potential, self.lagrange, factor, polynomials)
         return polynomials
 
 
