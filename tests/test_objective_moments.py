@@ -523,7 +523,7 @@ def test_rows_that_coincide_have_no_divergence():
 @pytest.fixture(scope="module")
 def many_rows():
     rng = np.random.default_rng(8)
-    X = rng.normal(size=(200_000, 3))
+    X = rng.normal(size=(300_000, 3))
     codes = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(np.int8)
     return X, codes, rng.exponential(size=len(X)), np.array([1.0, -0.4, 0.2])
 

@@ -15,7 +15,7 @@ from melc.kernels.bins import (
     split_polynomials,
     weigh_points,
 )
-from melc.kernels.certified import bin_uniformly, measure, weigh_binned
+from melc.kernels.certified import bin_sums, measure, weigh_binned
 from melc.kernels.couplings import (
     couple_bins,
     couple_nodes,

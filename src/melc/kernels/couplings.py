@@ -166,3 +166,11 @@ def read_slopes(columns, potential, lagrange, factor, polynomials):
                 c += potential[a, column] * lagrange[a, j]
             polynomials[k, j - 1] = c * j * factor
         polynomials[k, order - 1] = 0.0
+
+
+@njit(**COMPILE)
+def blocks_within(distance, width, variance, exponents):
+    """Return the number of offsets, counted from ``distance`` bins, until the Gaussian is e^exponents times smaller."""
+    near, more = distance * width, 2 * variance * exponents
+    beyond = more / (near + np.sqrt(near * near + more))  # √(near² + more) − near, without cancellation
+    return int(np.ceil(beyond / width)) + (3 if distance > 0 else 2)

@@ -16,8 +16,7 @@ from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums
 from melc.objective.moments import MomentsDivergence
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
-from melc.sums.bins import Bins
-from melc.sums.moments import sum_across, sum_within
+from melc.sums.moments import node_tables
 
 # Largest number of bins that the points may spread over, and largest distance from the origin, in bins.
 _MOST_BINS, _FAR = 512, 2.0**40
@@ -51,24 +50,22 @@ class CertifiedDivergence:
         if bins is None:
             return self._general.evaluate(v)
         width, low, n_bins = bins
-        keys, moments = np.arange(n_bins), np.zeros((2 * n_bins, kernels.ORDER))
-        kernels.bin_uniformly(*points, origin, width, low, self._places, self._local, moments)
-        x, y = (Bins(keys, of_class, width) for of_class in (moments[:n_bins], moments[n_bins:]))
-        xx, yy = sum_within(x, 2 * vx, self.eps), sum_within(y, 2 * vy, self.eps)
-        xy = sum_across(x, y, vx + vy, self.eps)
-        error = xx.error + yy.error + 2 * xy.error
+        sums, polynomials = np.zeros((3, 3)), np.zeros((2 * n_bins, kernels.ORDER))
+        count = kernels.bin_sums(
+            *points, origin, width, low, (2 * vx, 2 * vy, vx + vy), self.eps, *node_tables(kernels.ORDER), self._places,
+            self._local, polynomials, sums,
+        )  # fmt: skip
+        error = _error(sums)
         if not error <= self.eps:
             return self._general.evaluate(v)
-        logs, slopes = zip(*((each.log_value, each.slope) for each in (xx, yy, xy)), strict=True)
-        combined = combine_sums(spread, shrunk, self.gamma, logs, slopes)
-        polynomials = np.concatenate([xx.polynomials[0], yy.polynomials[0]])
-        polynomials -= 2 * np.concatenate(xy.polynomials)
+        values, by_variance = sums[0].tolist(), sums[1].tolist()
+        slopes = [slope / value for slope, value in zip(by_variance, values, strict=True)]
+        combined = combine_sums(spread, shrunk, self.gamma, [math.log(value) for value in values], slopes)
         kernels.weigh_binned(*points, self._places, self._local, polynomials, combined.linear, self._w)
         # The bins move along with the centre, so the weights of D add up to zero only together with it.
         gradient = self.rows.pull_back(self._w) - float(self._w.sum()) * self._centre
         if self.shrinkage is not None:
             gradient += self.shrinkage.pull(v, combined.by_added)
-        count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         return Evaluation(combined.divergence, gradient, count, combined.floored, error)
 
     def _bins(self, variance: float, least: float, largest: float) -> tuple[float, float, int] | None:
@@ -83,3 +80,15 @@ class CertifiedDivergence:
             return None
         low = math.floor(least / width)
         return width, float(low), math.floor(largest / width) - low + 1
+
+
+def _error(sums: Floats) -> float:
+    """Return how far D may be off, from the values, slopes and errors of the three sums; infinite if they are unknown.
+
+    The columns of ``sums``, shape (3, 3), are those within class x, within class y and across, which counts twice.
+    """
+    values, _, errors = sums.tolist()
+    if not all(0 <= error < value for value, error in zip(values, errors, strict=True)):
+        return math.inf
+    within_x, within_y, across = (-math.log1p(-error / value) for value, error in zip(values, errors, strict=True))
+    return within_x + within_y + 2 * across
