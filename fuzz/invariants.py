@@ -396,7 +396,8 @@ def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats,
             continue
         before = _divergence(case.features(), each, v, case.weights, case)
         after = _divergence(other.features(), each, v / factors, other.weights, case)
-        allowed = (accepted + 100 * error) * (1 + abs(divergence)) + 2 * _CERTIFIED * (len(case.y) > 700)
+        allowed = (accepted + 100 * error) * (1 + abs(divergence))
+        allowed += 2 * _CERTIFIED * (case.settings["method"] == "moments")
         _require(abs(after - before) <= allowed, f"D = {before} became {after}, allowed {allowed}")
 
 

@@ -250,10 +250,9 @@ def test_callbacks_hear_of_every_run_or_line(unfitted):
 
 
 @pytest.mark.usefixtures("callback")
-def test_callbacks_hear_of_the_runs_of_classes_solved_together(monkeypatch):
+def test_callbacks_hear_of_the_runs_of_all_classes():
     X, y = load_iris(return_X_y=True)
     alone = settle().fit(X, y)
-    monkeypatch.setattr("melc.fit.projection._WORTH_TOGETHER", 0)
     recorder = Recorder()
     model = settle().set_callbacks(recorder).fit(X, y)
     assert recorder.heard.count("end run") == 6

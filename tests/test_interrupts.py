@@ -155,7 +155,7 @@ def test_no_thread_is_left_after_a_fit_that_failed(monkeypatch):
         raise MemoryError
 
     fitted_direction(X, y)
-    monkeypatch.setattr(memory.kernels, "weigh_and_pull", fails)
+    monkeypatch.setattr(memory.kernels, "weigh_points", fails)
     with pytest.raises(MemoryError):
         fitted_direction(X, y)
     assert threading.active_count() == before
