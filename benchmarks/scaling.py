@@ -93,7 +93,7 @@ def overhead(profile: Profile) -> Iterator[Row]:
     v = two_classes(1000, 10)[2]
     with tempfile.TemporaryDirectory() as folder, cluster(2) as client:
         X, y = lazily(*rows_in_file(Path(folder), n), N_PARTITIONS)
-        rows = dask_rows.collect(X, y, None, few=lambda *_: False).rows
+        rows = dask_rows.collect_partitions(X, y, None, few=lambda *_: False).rows
         divergence, whole, empty = MomentsDivergence(rows, 1.0, EPS), [], []
         divergence.evaluate(v)
         client.run(note_durations)

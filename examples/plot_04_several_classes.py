@@ -2,16 +2,16 @@
 Several classes
 ===============
 
-With more than two classes, each class gets a direction of its own, along which it is separated from all others
-together. A row is assigned to the class with the best odds. So there are as many pictures to read as there are
-classes.
+With more than two classes, a direction is found for each class, along which it is separated from all others together.
+Along each direction every class has a curve, and the curves of a class add up to its log-odds. A row is assigned to the
+class with the largest.
 """
 
 from sklearn.datasets import load_wine
 from sklearn.model_selection import cross_val_score
 
 from melc import MELC
-from melc.plotting import ProjectionDisplay
+from melc.plotting import LinesDisplay, ProjectionDisplay
 
 X, y = load_wine(return_X_y=True, as_frame=True)
 y = "grower " + (y + 1).astype(str)
@@ -19,8 +19,13 @@ scores = cross_val_score(MELC(random_state=0), X, y, cv=5, scoring="balanced_acc
 print(f"balanced accuracy {scores.mean():.3f}")
 
 # %%
-# One plot for each class against the rest. The densities of the rest may have several humps: it consists of two
-# growers.
+# The densities of the classes along the direction found for each of them. Two growers may overlap along the direction
+# that was found for the third: another one tells them apart.
 
 model = MELC(random_state=0).fit(X, y)
 ProjectionDisplay.from_estimator(model, X, y)
+
+# %%
+# What each line adds to the log-odds of each class. The band along the top has the colour of the highest curve.
+
+LinesDisplay.from_estimator(model)

@@ -10,7 +10,7 @@ import numpy as np
 from fuzz.cases import FORMS, Case
 from melc import AdditiveMELC
 from melc.export import export_text, from_json, to_json, to_sql
-from melc.export.sql import MOST_KNOTS
+from melc.export.sql import MOST_POINTS
 from melc.model.line import Line
 
 # Settings that MELC has as well, and values of its own.
@@ -85,7 +85,7 @@ def _faults_of_exports(model: AdditiveMELC, case: Case) -> Iterator[str]:
             yield f"probabilities differ after {name}"
     if "nan" in export_text(model):
         yield f"a text with nan: {export_text(model)}"
-    if X.shape[1] > _SQLITE_COLUMNS or sum(len(line.curve.knots) for line in model.lines_) > MOST_KNOTS:
+    if X.shape[1] > _SQLITE_COLUMNS or sum(len(c.knots) for line in model.lines_ for c in line.curves) > MOST_POINTS:
         return
     predicted = np.array(_by_sqlite(model, X))
     # SQLite adds up a projection in another order, so only rows that no rounding can move are compared.

@@ -42,13 +42,13 @@ def fit_patients(folder, *options):
 
 
 def assert_tells_of_lines(summary, model):
-    """The summary of ``melc fit --json`` has all lines of a model of two classes, the most important first."""
+    """The summary of ``melc fit --json`` has all lines of a model of two classes; minor ones last."""
     assert sorted(line["number"] for line in summary["lines"]) == list(range(1, len(model.lines_) + 1))
-    told = [line["importance"] for line in summary["lines"]]
-    assert told == sorted(told, reverse=True)
+    told = [(line["minor"], -line["importance"]) for line in summary["lines"]]
+    assert told == sorted(told)
     for line in summary["lines"]:
         expected = model.lines_[line["number"] - 1]
-        assert (line["class"], line["against"], line["importance"]) == ("well", "ill", expected.importance)
+        assert (line["found_for"], line["minor"], line["importance"]) == (None, expected.minor, expected.importance)
         assert sorted(f["weight"] for f in line["features"]) == sorted(expected.direction[expected.features])
         effects = [abs(f["effect"]) for f in line["features"]]
         assert effects == sorted(effects, reverse=True)

@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 
 from melc import MELC
-from melc.data.dask.rows import collect
+from melc.data.dask.rows import collect_partitions
 
 N, D = 30_000, 8
 CHUNKS = {
@@ -46,7 +46,7 @@ def in_chunks(chunks, *arrays):
 
 def rows_of(X, y, weights=None):
     """The rows of collections, however few they are."""
-    return collect(X, y, weights, few=lambda *_: False).rows
+    return collect_partitions(X, y, weights, few=lambda *_: False).rows
 
 
 def learn(*data, **options):

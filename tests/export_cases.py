@@ -63,12 +63,13 @@ CASES = {
     "lines of all features": (lambda: rings(d=8), additive(features_per_line=None)),
     "one line": (rings, additive(max_lines=1, full_lines="never")),
     "one line, priors": (rings, additive(max_lines=1, priors=[0.6, 0.4])),
+    "minor lines": (rings, additive(max_lines=2, other_features=True)),
     "lines, priors": (rings, additive(priors=[0.9, 0.1])),
     "lines of three classes": (flowers, additive()),
     "lines of three classes, priors": (flowers, additive(priors=[0.6, 0.3, 0.1], features_per_line=None)),
-    "one line for each of three classes": (flowers, additive(max_lines=1, priors="empirical")),
+    "one line of three classes": (flowers, additive(max_lines=1, full_lines="never", priors="empirical")),
 }
-# One of each kind: two or more classes, one or several lines for each.
+# One of each kind: two or more classes, both classifiers.
 KINDS = ["two classes", "three classes, priors", "lines, priors", "lines of three classes"]
 
 
@@ -102,14 +103,14 @@ def on_thresholds(estimator, d=1):
     """Return a model of a single feature, and rows on its thresholds and knots, and on the floats next to them."""
     X, y = bands(300, d=d)
     model = estimator.fit(framed(X), y)
-    places = np.concatenate([[*line.curve.knots, *line.thresholds] for line in model.lines_])
+    places = np.concatenate([[*line.curves[0].knots, *line.thresholds] for line in model.lines_])
     return model, framed(np.concatenate([places, np.nextafter(places, -9), np.nextafter(places, 9)])[:, None])
 
 
 def with_curve(model, knots, log_odds, counts):
     """Return the document of a model of two classes with a single line that has another curve."""
     document = json.loads(to_json(model))
-    line = document["lines"][0] | {"knots": knots, "log_odds": log_odds, "counts": counts}
+    line = document["lines"][0] | {"knots": knots, "log_odds": [log_odds], "errors": [], "counts": counts}
     return document | {"lines": [line]}
 
 
@@ -128,7 +129,7 @@ def widened(model, n_features):
 
 
 def apply_text_rule(text, frame):
-    """Return the labels predicted by the printed rule of two classes, shape (n_rows,)."""
+    """Return the labels predicted by a printed rule, shape (n_rows,)."""
     weights_part, rule_part = text.split("class by the interval of z, with the training rows in it:\n")
     z = _text_projection(weights_part.splitlines()[1:], frame)
     labels = np.full(len(frame), None, dtype=object)
@@ -140,33 +141,37 @@ def apply_text_rule(text, frame):
 
 def apply_text_with_odds(text, frame):
     """Return labels, shape (n_rows,), and probabilities, shape (n_rows, n_classes), by a text with odds."""
-    *parts, closing = text.split("\n\n")
-    odds, labels = [], []
-    for part in parts:
-        heading = re.fullmatch(r"Log-odds of (.*) against .*: (\S+) \+ what \d+ lines? adds?", part)
-        rule = re.match(r"Class (.*) against the rest\n", part)
-        if heading or "class by the interval of z" in part:
-            labels.append(_unquote((heading or rule)[1]) if heading or rule else None)
-            odds.append(np.full(len(frame), float(heading[2]) if heading else 0.0))
-        if not heading:
-            odds[-1] += _text_curve(part, frame)
-    odds = np.array(odds)
+    *blocks, closing = text.split("\n\n")
+    labels, odds = None, np.zeros((1, len(frame)))
+    if heading := re.fullmatch(r"Log-odds of .* against .*: (\S+) \+ what \d+ lines? adds?", blocks[0]):
+        odds += float(heading[1])
+    elif blocks[0].startswith("Log-odds of each class: a constant + what "):
+        rows = [re.fullmatch(r"  (\S.*?)\s{2,}(\S+)", row).groups() for row in blocks[0].splitlines()[1:]]
+        labels = np.array([_unquote(label) for label, _ in rows])
+        odds = np.repeat([[float(constant)] for _, constant in rows], len(frame), axis=1)
+    for block in blocks:
+        if "at the points of" in block:
+            odds += _text_curves(block, frame)
     two = re.match(r"Where the log-odds are above 0, (.*) is predicted, elsewhere (.*)\.\nThe probability", closing)
-    shares = 1 / (1 + np.exp(np.clip(-odds, None, 700)))
     if two:
         labels = np.array([_unquote(two[2]), _unquote(two[1])])
-        return labels[(odds[0] > 0).astype(int)], np.column_stack([1 - shares[0], shares[0]])
+        second = 1 / (1 + np.exp(np.clip(-odds[0], None, 700)))
+        return labels[(odds[0] > 0).astype(int)], np.column_stack([1 - second, second])
     assert closing.startswith("The class with the largest log-odds is predicted, the first of equals.\n")
-    return np.array(labels)[np.argmax(odds, axis=0)], (shares / shares.sum(axis=0)).T
+    assert closing.endswith("The probabilities are exp(log-odds) of each class, divided by their sum.")
+    shares = np.exp(odds - odds.max(axis=0))
+    return labels[np.argmax(odds, axis=0)], (shares / shares.sum(axis=0)).T
 
 
-def _text_curve(block, frame):
-    """Return what a line adds by its weights and the points of its curve."""
-    rule, points = re.split(r"\n  z and .* at the points of the curve, .*:\n", block)
+def _text_curves(block, frame):
+    """Return what a line adds by its weights and the points of its curves, shape (n_curves, n_rows)."""
+    rule, points = re.split(r"\n  z and .* at the points of .*:\n", block)
     start = re.search(r"z is the sum of weight × feature:\n", rule).end()
     weights = [line for line in rule[start:].splitlines() if re.match(r" +-?[0-9.e+-]+  \S", line)]
-    places, values = np.array([[float(number) for number in line.split()] for line in points.splitlines()]).T
-    return np.interp(_text_projection(weights, frame), places, values)
+    table = [line for line in points.splitlines() if not line.startswith("    z ")]
+    places, *values = np.array([[float(number) for number in line.split()] for line in table]).T
+    z = _text_projection(weights, frame)
+    return np.array([np.interp(z, places, column) for column in values])
 
 
 def _text_projection(lines, frame):

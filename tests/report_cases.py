@@ -1,5 +1,6 @@
 """Models, rows and pages shared by the tests of melc.report, and a browser to open them in."""
 
+import copy
 import functools
 import shutil
 
@@ -9,6 +10,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from melc import MELC, AdditiveMELC
+from melc.model.curve import Curve
+from melc.model.line import Line
+from melc.report import report_html
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # No network requests of its own, and able to run as root.
@@ -45,10 +49,44 @@ def bands(n=600, seed=0, n_classes=2):
 
 
 def fitted(additive=False, n_classes=2, max_lines=4, **data):
-    """Return a fitted model with its rows and labels."""
+    """Return a fitted model with its rows and labels, for a test alone. Equal models are fitted once."""
+    return copy.deepcopy(_fitted(additive, n_classes, max_lines, **data))
+
+
+@functools.cache
+def _fitted(additive, n_classes, max_lines, **data):
     X, y = bands(n_classes=n_classes, **data)
     kind = AdditiveMELC(max_lines=max_lines, random_state=0) if additive else MELC(n_init=3, random_state=0)
     return kind.fit(X, y), X, y
+
+
+# Options of a page without intervals, and with as few folds as there can be.
+QUICK = {"n_resamples": 0, "cv": 2}
+
+
+def quick_page(additive=False, n_classes=2, max_lines=4):
+    """Return a quick page about the model that ``fitted`` returns. Equal pages are made once."""
+    return _quick_page(additive, n_classes, max_lines)
+
+
+@functools.cache
+def _quick_page(additive, n_classes, max_lines):
+    return report_html(*_fitted(additive, n_classes, max_lines), **QUICK)
+
+
+def one_line_of(n_classes):
+    """A model of one feature with a single line, along which the classes follow each other, and its rows."""
+    X = np.linspace(0, n_classes, 20 * n_classes, endpoint=False)[:, None] + 0.01
+    y = np.array([f"class {code:02}" for code in X[:, 0].astype(int)])
+    model = AdditiveMELC(max_lines=1, random_state=0).fit(X, X[:, 0] > 1)
+    middles = np.arange(n_classes) + 0.5
+    curves = tuple(Curve(middles, np.where(middles == middle, 1.0, -1.0)) for middle in middles)
+    places = np.linspace(-1, n_classes + 1, 101)
+    densities = np.array([np.exp(-4 * (places - middle) ** 2) for middle in middles])
+    counts = 20 * np.eye(n_classes)
+    line = Line(np.ones(1), curves, 1.0, np.ones(1), counts, places, densities, np.zeros(n_classes))
+    model.classes_, model.intercepts_, model.lines_ = np.unique(y), np.zeros(n_classes), [line]
+    return model, X, y
 
 
 def random_rows(X, n=1000, seed=1):

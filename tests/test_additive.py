@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -37,11 +37,21 @@ def assert_sound(model, X):
     np.testing.assert_allclose(np.linalg.norm(model.directions_, axis=1), 1)
     assert np.isfinite(model.importances_).all()
     assert model.importances_.min() >= 0
+    n_classes = len(model.classes_)
+    n_curves = 1 if n_classes == 2 else n_classes
     for line in model.lines_:
-        assert np.all(np.diff(line.curve.knots) > 0)
-        for values in (line.curve.log_odds, line.densities, line.counts, line.places, line.feature_importances):
+        assert len(line.curves) == len(line.errors) == len(line.offsets) == n_curves
+        for curve, errors in zip(line.curves, line.errors, strict=True):
+            assert np.all(np.diff(curve.knots) > 0)
+            assert errors.shape == curve.knots.shape
+            assert np.isfinite(errors).all()
+            assert errors.min() >= 0
+            assert np.isfinite(curve.log_odds).all()
+        for values in (line.densities, line.counts, line.places, line.feature_importances, line.offsets):
             assert np.isfinite(values).all()
-        assert len(line.curve.ranges()) == len(line.codes) == len(line.counts) == len(line.thresholds) + 1
+        assert line.densities.shape == (n_classes, len(line.places))
+        assert line.counts.shape == (len(line.thresholds) + 1, n_classes)
+        assert len(line.codes) == len(line.counts)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         proba, decision, labels = model.predict_proba(X), model.decision_function(X), model.predict(X)
@@ -61,9 +71,12 @@ def assert_same_model(one, other):
     np.testing.assert_array_equal(one.intercepts_, other.intercepts_)
     np.testing.assert_array_equal(one.importances_, other.importances_)
     for mine, others in zip(one.lines_, other.lines_, strict=True):
-        np.testing.assert_array_equal(mine.curve.knots, others.curve.knots)
-        np.testing.assert_array_equal(mine.curve.log_odds, others.curve.log_odds)
         np.testing.assert_array_equal(mine.counts, others.counts)
+        for curve, same in zip(mine.curves, others.curves, strict=True):
+            np.testing.assert_array_equal(curve.knots, same.knots)
+            np.testing.assert_array_equal(curve.log_odds, same.log_odds)
+        for errors, same in zip(mine.errors, others.errors, strict=True):
+            np.testing.assert_array_equal(errors, same)
 
 
 # ------------------------------------------------------------------------------------------------- what the lines say
@@ -75,17 +88,34 @@ def test_lines_add_up_to_the_decision(n_classes, priors):
     X, y = noisy(n_classes=n_classes, n=301)
     model = learn(X, y, priors=priors)
     adds = model.line_log_odds(X)
-    assert adds.shape == (len(X), len(model.lines_))
+    assert adds.shape == (len(X), len(model.lines_), *([n_classes] if n_classes > 2 else []))
+    adds = adds.reshape(len(X), len(model.lines_), -1)
     for k, line in enumerate(model.lines_):
-        np.testing.assert_allclose(adds[:, k], line.curve.at(X @ line.direction), atol=1e-12)
+        for c, curve in enumerate(line.curves):
+            np.testing.assert_allclose(adds[:, k, c], curve.at(X @ line.direction), atol=1e-12)
         np.testing.assert_array_equal(model.directions_[k], line.direction)
-    decision = model.decision_function(X)
-    shown = [1] if n_classes == 2 else range(n_classes)
-    for column, k in zip(np.atleast_2d(decision.T), shown, strict=True):
-        of_class = [each for each, line in enumerate(model.lines_) if line.class_index == k]
-        intercept = model.intercepts_[0 if n_classes == 2 else k]
-        np.testing.assert_allclose(column, adds[:, of_class].sum(axis=1) + intercept, atol=1e-12)
+    decision = model.decision_function(X).reshape(len(X), -1)
+    np.testing.assert_allclose(decision, adds.sum(axis=1) + model.intercepts_, atol=1e-12)
+    if n_classes > 2:
+        np.testing.assert_allclose(model.predict_proba(X), softmax(decision, axis=1), atol=1e-12)
     assert_sound(model, X)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_curves_have_mean_zero_and_those_of_several_classes_add_up_to_zero(n_classes):
+    X, y = noisy(n_classes=n_classes, n=400)
+    X[:, 1] += (y % 2) * 2
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    model = learn(X, y, weights)
+    assert len(model.lines_) > 1
+    targets = weights / np.bincount(y, weights)[y] / n_classes
+    for line in model.lines_:
+        added = np.stack([curve.at(X @ line.direction) for curve in line.curves])
+        np.testing.assert_allclose(added @ targets, 0, atol=0.002)  # but for knots that were left out
+        if n_classes > 2:
+            np.testing.assert_allclose(added.sum(axis=0), 0, atol=1e-9)
+    if n_classes > 2:
+        assert model.intercepts_.sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_importances_are_those_of_the_lines():
@@ -96,8 +126,8 @@ def test_importances_are_those_of_the_lines():
     assert np.argmax(model.importances_) == 0
     targets = np.where(y == 1, 0.5 / (y == 1).sum(), 0.5 / (y == 0).sum())
     for line in model.lines_:
-        adds = line.curve.at(X @ line.direction[:-1])
-        assert line.importance == pytest.approx(targets @ np.abs(adds - targets @ adds), rel=1e-9)
+        (curve,) = line.curves
+        assert line.importance == pytest.approx(targets @ np.abs(curve.at(X @ line.direction[:-1])), rel=1e-9)
         assert line.feature_importances.sum() == pytest.approx(line.importance, rel=1e-12)
 
 
@@ -165,14 +195,16 @@ def test_the_most_lines(max_lines):
     X = rng.normal(size=(600, 4))
     y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(int) + (X[:, 2] ** 2 > 2)
     model = learn(X, y, max_lines=max_lines)
-    numbers = np.bincount([line.class_index for line in model.lines_], minlength=3)
-    assert numbers.max() == model.n_iter_ <= max_lines
-    assert numbers.min() >= 1
-    longer = learn(X, y, max_lines=max_lines + 1)
-    if numbers[0] < len([line for line in longer.lines_ if line.class_index == 0]):
-        np.testing.assert_array_equal(
-            longer.directions_[: numbers[0]], model.directions_[: numbers[0]]
-        )  # the first are the same
+    assert 1 <= model.n_iter_ == len(model.lines_) <= max_lines
+
+
+def test_more_lines_begin_with_the_same_directions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(int)
+    few, more = (learn(X, y, max_lines=max_lines) for max_lines in (2, 4))
+    assert len(few.lines_) == 2 < len(more.lines_)
+    np.testing.assert_array_equal(more.directions_[:2], few.directions_)
 
 
 @pytest.mark.parametrize(
@@ -246,12 +278,11 @@ def test_priors_change_the_decision_and_not_the_lines():
     X, y = noisy(300)
     X, y = X[30:][(y[30:] == 0) | (np.arange(270) % 5 == 0)], y[30:][(y[30:] == 0) | (np.arange(270) % 5 == 0)]
     even, empirical, given = (learn(X, y, priors=priors) for priors in (None, "empirical", [0.9, 0.1]))
-    assert even.intercepts_ == 0
-    assert empirical.intercepts_ == pytest.approx(np.log((y == 1).sum() / (y == 0).sum()))
-    assert given.intercepts_ == pytest.approx(np.log(1 / 9))
-    for model in (empirical, given):
+    shares = {empirical: (y == 1).sum() / (y == 0).sum(), given: 1 / 9}
+    for model, ratio in shares.items():
+        assert model.intercepts_ - even.intercepts_ == pytest.approx(np.log(ratio))
         np.testing.assert_array_equal(model.directions_, even.directions_)
-        np.testing.assert_allclose(model.decision_function(X), even.decision_function(X) + model.intercepts_)
+        np.testing.assert_allclose(model.decision_function(X), even.decision_function(X) + np.log(ratio))
     np.testing.assert_allclose(given.predict_proba(X)[:, 1], expit(given.decision_function(X)))
 
 
@@ -299,7 +330,7 @@ def test_ten_classes():
     X, y = noisy(400, n_classes=10)
     model = learn(X, y, max_lines=2)
     assert model.decision_function(X).shape == (400, 10)
-    assert {line.class_index for line in model.lines_} == set(range(10))
+    assert len(model.lines_) <= 2
     assert_sound(model, X)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from melc import AdditiveMELC
+from melc import MELC, AdditiveMELC
 from test_additive import assert_same_model, assert_sound, learn, noisy
 
 pytestmark = pytest.mark.slow
@@ -102,24 +102,56 @@ DEGENERATE = {
     "log-normal": lambda X, y: np.exp(5 * X),
     "more features than rows": lambda X, y: np.random.default_rng(1).normal(size=(len(y), 300)),
     "far more features than rows": lambda X, y: np.random.default_rng(1).normal(size=(len(y), 1_500)),
-    **{f"{k:g} apart": lambda X, y, k=k: X + np.outer(y, [k, k, 0, 0]) for k in (1e3, 1e6, 1e9, 1e12)},
-    **{
-        f"{k:g} apart, the same twice": lambda X, y, k=k: (X + k * y[:, None])[:, [0, 0, 1, 1]] for k in (1e3, 1e6, 1e9)
-    },
+    **{f"{k:g} apart": lambda X, y, k=k: X + np.outer(y, [k, k, 0, 0]) for k in (1e3, 1e6, 1e12)},
+    **{f"{k:g} apart, the same twice": lambda X, y, k=k: (X + k * y[:, None])[:, [0, 0, 1, 1]] for k in (1e3, 1e9)},
 }
+OTHER_SETTINGS = [
+    {"features_per_line": 1, "full_lines": "never", "other_features": True},
+    {"features_per_line": None},
+    {"full_lines": "never", "other_features": True},
+]
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"features_per_line": 1}, {"features_per_line": None}, {"full_lines": "never"}]
-)
-@pytest.mark.parametrize("kind", DEGENERATE)
-def test_degenerate_data(kind, settings):
-    X, y = noisy()
+@pytest.mark.parametrize("number", range(len(DEGENERATE)), ids=list(DEGENERATE))
+def test_degenerate_data(number):
+    """With the default settings, and with one of the others by turns."""
+    kind = list(DEGENERATE)[number]
+    X, y = noisy(100)
     X = np.asarray(DEGENERATE[kind](X, y), dtype=float)
-    model = learn(X, y, max_lines=4, **settings)
+    for settings in ({}, OTHER_SETTINGS[number % 3]):
+        model = learn(X, y, max_lines=3, **settings)
+        assert_sound(model, anywhere(X))
+        if "apart" in kind or "class itself" in kind or kind == "both classes are points":
+            np.testing.assert_array_equal(model.predict(X), y)
+
+
+SEVERAL = [
+    "the same feature three times",
+    "binary",
+    "one cell of one feature",
+    "an outlier in extreme units",
+    "fifth powers of Cauchy",
+    "more features than rows",
+    "1e+12 apart",
+]
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_degenerate_data_of_four_classes(kind):
+    X, y = noisy(100, n_classes=4)
+    X = np.asarray(DEGENERATE[kind](X, y), dtype=float)
+    assert_sound(learn(X, y, max_lines=4), anywhere(X))
+    assert_sound_intervals(X, y)
+
+
+def assert_sound_intervals(X, y):
+    """MELC of several classes fits its curves together, too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*(stopped|does not vary)", category=UserWarning)
+        model = MELC(n_init=2, max_iter=20, random_state=0).fit(X, y)
+    assert model.coef_.shape == (len(model.classes_), X.shape[1])
     assert_sound(model, anywhere(X))
-    if "apart" in kind or "class itself" in kind or kind in ("both classes are points", "the class itself twice"):
-        np.testing.assert_array_equal(model.predict(X), y)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

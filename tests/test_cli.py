@@ -368,11 +368,8 @@ def iris(tmp_path_factory):
     done = call("fit", place / "iris.csv", "-t", "species", "--n-init", 1, "--no-cv", "--json", "-o", place / "m")
     assert done.exit_code == 0, done.output
     lines = json.loads(done.stdout)["lines"]
-    assert sorted((line["number"], line["class"], line["against"]) for line in lines) == [
-        (1, "a", "rest"),
-        (2, "b", "rest"),
-        (3, "c", "rest"),
-    ]
+    assert sorted((line["number"], line["found_for"]) for line in lines) == [(1, "a"), (2, "b"), (3, "c")]
+    assert all(np.array(line["counts"]).sum(axis=0).tolist() == [50, 50, 50] for line in lines)
     return place
 
 
@@ -387,15 +384,13 @@ class TestSeveralClasses:
     def test_plot_and_explain(self, iris):
         assert call("plot", iris / "m", iris / "iris.csv", "--class", "b", "-o", iris / "b.html").exit_code == 0
         assert call("plot", iris / "m", iris / "iris.csv", "-o", iris / "all.html").exit_code == 0
-        assert len(re.findall("<svg", (iris / "all.html").read_text())) == 3 + 3
-        assert call("explain", iris / "m").stdout.count("against the rest") == 3
-        assert "--odds" in call("explain", iris / "m").stdout
+        assert len(re.findall("<svg", (iris / "all.html").read_text())) == 1 + 3  # all lines, and the weights of each
+        assert call("explain", iris / "m").stdout.count("\nLine ") == 3
         full = call("explain", iris / "m", "--odds", "--digits", 17).stdout
         model = table_model_from_json((iris / "m").read_text()).model
-        points = re.findall(r"^ +(\S+)  (\S*\d)$", full, re.M)
-        curves = [line.decisive for line in model.lines_]
-        expected = {point for c in curves for point in zip(c.knots.tolist(), c.log_odds.tolist(), strict=True)}
-        assert {(float(z), float(value)) for z, value in points} == expected
+        points = re.findall(r"^    (\S+) +(\S+) +(\S+) +(\S*\d)$", full, re.M)
+        tables = [np.column_stack([line.curves[0].knots, *(c.log_odds for c in line.curves)]) for line in model.lines_]
+        assert {tuple(map(float, row)) for row in points} == {tuple(row) for table in tables for row in table.tolist()}
 
     def test_sql(self, iris):
         query = call("explain", iris / "m", "--format", "sql", "--odds", "--table", "flowers").stdout

@@ -4,6 +4,8 @@ import io
 import json
 import re
 import sqlite3
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from melc import MELC, AdditiveMELC
 from melc.cli.console import in_options
 from melc.cli.fitting import compared_models, n_steps, unfitted_model
 from melc.tables import Source, read_table, table_model_from_json
+from melc.tables.summary import fit_summary, fit_text
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +69,20 @@ class TestFit:
         assert "divergence" not in summary
         assert summary["intercepts"] == model.intercepts_.tolist()
         text = fit_patients(folder, *fit, "--no-cv").stdout
-        assert re.findall(r"^line \d", text, re.M) == [f"line {line['number']}" for line in summary["lines"]]
+        shown = [line["number"] for line in summary["lines"] if not line["minor"]]
+        assert re.findall(r"^line (\d+)", text, re.M) == [str(number) for number in shown]
         assert re.search(r"[+-]0\.\d+ dose [+-]0\.\d+ sex=", text)
+
+    def test_minor_lines_are_last_and_counted_in_the_text(self, folder):
+        fitted = read_model(folder / "model.json")
+        first = max(fitted.model.lines_, key=lambda line: line.importance)
+        fitted.model.lines_ = [replace(line, minor=line is first) for line in fitted.model.lines_]
+        problem = SimpleNamespace(class_counts={"ill": 3, "well": 4})
+        summary = fit_summary(fitted, problem, None)
+        assert [line["minor"] for line in summary["lines"]] == [False] * (len(summary["lines"]) - 1) + [True]
+        text = fit_text(summary)
+        assert len(re.findall(r"^line \d+, importance", text, re.M)) == len(summary["lines"]) - 1
+        assert "\nand 1 minor line, each of one feature\n" in text
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -131,7 +146,7 @@ class TestUse:
 
     def test_explained_as_text(self, folder):
         text = call("explain", folder / "model.json", "--digits", 3).stdout
-        assert text.startswith("Log-odds of well against ill: 0 + what 3 lines add")
+        assert re.match(r"Log-odds of well against ill: -?[\d.e-]+ \+ what \d lines add\n", text)
         assert re.search(r"importance [\d.]+: z = -?0\.\d+ dose [+-] 0\.\d+ sex=", text)
         assert "categories without a weight of their own" in text
         assert "points of the curve" not in text
@@ -181,16 +196,21 @@ def iris(tmp_path_factory):
     fit = ["fit", folder / "iris.csv", "-t", "target", "--lines", 2, "--no-cv", "-o", folder / "m"]
     done = call(*fit)
     assert done.exit_code == 0, done.output
-    assert set(re.findall(r"^line \d: (.) against rest, importance", done.stdout, re.M)) == set("012")
+    numbers = re.findall(r"^line (\d+), importance", done.stdout, re.M)
+    assert sorted(map(int, numbers)) == list(range(1, 1 + len(numbers)))
+    assert re.search(r"^  along z: [012] \|", done.stdout, re.M)
     return folder
 
 
 class TestSeveralClasses:
     def test_page_of_all_classes_or_one(self, iris, tmp_path):
-        for options, n_figures in ([], 3), (["--class", "1"], 1):
+        pages = []
+        for options in [], ["--class", "1"]:
             done = call("plot", iris / "m", iris / "iris.csv", "-f", "-o", tmp_path / "p.html", *options)
             assert done.exit_code == 0, done.output
-            assert (tmp_path / "p.html").read_text().count("<svg") == n_figures
+            pages.append((tmp_path / "p.html").read_text())
+            assert pages[-1].count("<svg") == 1
+        assert len(pages[1]) < len(pages[0])  # fewer curves
 
     def test_scores(self, iris):
         done = call("evaluate", "--model", iris / "m", iris / "iris.csv", "--json")

@@ -101,7 +101,7 @@ def test_the_rounds_of_an_evaluation(case, data, asked, monkeypatch):
         X[17] *= 1e7
     if "outliers" in case:
         monkeypatch.setattr("melc.sums.bins._MOST_BINS", 8)
-        monkeypatch.setattr("melc.data.memory._FEW_NUMBERS", 1)
+        monkeypatch.setattr("melc.data.memory._OUTLIER_NUMBERS", 1)
     if "wide" in case:
         X = np.tile(X, 20)
     v = np.random.default_rng(0).normal(size=X.shape[1])

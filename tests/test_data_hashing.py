@@ -150,8 +150,8 @@ def test_weights_of_many_orders_of_magnitude_end_the_draw():
 def test_hashes_need_not_be_kept(monkeypatch):
     X, codes, weights = make()
     expected = drawn(X, codes, weights)
-    monkeypatch.setattr(hashing, "_MAX_KEPT", 0)
-    monkeypatch.setattr(hashing, "_BLOCK_ROWS", 700)
+    monkeypatch.setattr(hashing, "_MAX_HASHES_KEPT", 0)
+    monkeypatch.setattr(hashing, "_ROWS_COMPARED", 700)
     assert_same(drawn(X, codes, weights), expected)
 
 

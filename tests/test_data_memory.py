@@ -18,7 +18,7 @@ from melc.data import hashing, memory
 from peaks import peak_of
 
 X, y = np.load(sys.argv[1] + "/X.npy", mmap_mode="r"), np.load(sys.argv[1] + "/y.npy", mmap_mode="r")
-memory._MAX_KEPT = hashing._MAX_KEPT = 1 << 17  # as if there were hundreds of millions
+memory._MAX_PROJECTIONS_KEPT = hashing._MAX_HASHES_KEPT = 1 << 17  # as if there were hundreds of millions
 
 def fit():
     return MELC(random_state=0, n_init=2, n_jobs=2).fit(X, y)

@@ -27,14 +27,14 @@ def in_memory(X, codes, weights):
 
 def in_dask(X, codes, weights):
     da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'melc[dask]'")
-    from melc.data.dask.rows import collect
+    from melc.data.dask.rows import collect_partitions
 
     chunks = (1, 999, 0, 1200, 800)
     blocks = da.from_array(X.toarray() if sparse.issparse(X) else X, chunks=(chunks, 4))
     if sparse.issparse(X):
         blocks = blocks.map_blocks(sparse.csr_array)
     y, w = (None if each is None else da.from_array(each, chunks=(chunks,)) for each in (codes, weights))
-    return collect(blocks, y, w, few=lambda *_: False).rows
+    return collect_partitions(blocks, y, w, few=lambda *_: False).rows
 
 
 KINDS = [in_memory, pytest.param(in_dask, marks=pytest.mark.dask)]

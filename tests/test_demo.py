@@ -30,7 +30,7 @@ def test_the_table_shows_the_figures_measured(outcome):
 
 
 def test_the_picture_is_a_png_with_one_panel_a_data_set(outcome, tmp_path):
-    demo.draw([outcome, outcome], tmp_path / "picture.png")
+    demo.save_picture([outcome, outcome], tmp_path / "picture.png")
     content = (tmp_path / "picture.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) > 20_000

@@ -49,6 +49,7 @@ def test_the_parts_add_up(model):
     reference = model.decision_function(pd.DataFrame(found.reference[None], columns=X.columns))
     np.testing.assert_allclose(found.base, two_dimensional(reference)[0], rtol=0, atol=1e-12)
     np.testing.assert_array_equal(found.labels, model.predict(X))
+    np.testing.assert_array_equal(found.line_log_odds, model.line_log_odds(X))
     assert found.feature_names == list(X.columns)
 
 

@@ -1,5 +1,7 @@
 """The nearest change of class: exact for one line, never a change that is none, and near the best for several lines."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import naive
 from melc import MELC, AdditiveMELC
 from melc.explain import nearest_change
+from melc.explain.search import ChangeSpace
+from melc.model.curve import Curve
 
 
 def rows(n=300, seed=0):
@@ -163,6 +167,38 @@ def test_pipelines_frames_and_sparse_rows(band):
         assert found.feature_names == ["a", "b"]
 
 
+def one_line_of_three_classes():
+    """A model with a single line, along which the classes follow each other as 0, 1, 0, 2."""
+    model = AdditiveMELC(max_lines=1, features_per_line=None, random_state=0).fit(*rows())
+    knots = np.array([-2.0, 0.0, 2.0, 4.0])
+    values = ([1.0, -1.0, 1.0, -1.0], [-1.0, 1.0, -1.0, -1.0], [-1.0, -1.0, -1.0, 1.0])
+    curves = tuple(Curve(knots, np.array(each)) for each in values)
+    model.classes_, model.intercepts_ = np.arange(3), np.zeros(3)
+    model.lines_ = [replace(model.lines_[0], direction=np.array([0.6, 0.8, 0.0]), curves=curves, offsets=np.zeros(3))]
+    return model
+
+
+@pytest.mark.parametrize("wanted", [None, 0, 1, 2])
+def test_one_line_leads_to_the_nearest_interval_of_the_class(wanted):
+    model = one_line_of_three_classes()
+    (line,) = model.lines_
+    assert line.thresholds.tolist() == [-1, 1, 3]
+    assert line.codes.tolist() == [0, 1, 0, 2]
+    X = np.column_stack([np.linspace(-3, 6, 91), np.zeros(91), np.zeros(91)]) / 0.6
+    found = nearest_change(model, X, to=wanted)
+    assert found.exact
+    assert found.found.all()
+    before = model.predict(X)
+    np.testing.assert_array_equal(model.predict(found.rows), found.labels)
+    z, dense = X @ line.direction, np.linspace(-4, 8, 240_001)
+    classes = line.codes[np.searchsorted(line.thresholds, dense, side="right")]
+    for i, place in enumerate(z):
+        there = classes != before[i] if wanted is None else classes == wanted
+        expected = 0.0 if before[i] == wanted else np.abs(dense[there] - place).min()
+        moved = abs(found.rows[i] @ line.direction - place)
+        assert moved == pytest.approx(expected, abs=1e-4)
+
+
 def several_classes(n=240):
     rng = np.random.default_rng(1)
     y = rng.integers(3, size=n)
@@ -202,6 +238,21 @@ def test_a_search_comes_close_to_brute_force(case):
         assert found.distance[i] > radius - 4 / 800 - 1e-9
         ratios.append(found.distance[i] / radius)
     assert np.max(ratios) < 1.001
+
+
+@pytest.mark.parametrize("case", SEARCHED)
+def test_the_search_computes_the_log_odds_of_the_model(case):
+    model, X, y = SEARCHED[case]()
+    model.fit(X, y)
+    space, z = ChangeSpace(model, model.feature_spread_), X @ model.directions_.T
+    expected = model.decision_function(X)
+    expected = np.column_stack([np.zeros(len(X)), expected]) if expected.ndim == 1 else expected
+    np.testing.assert_allclose(space.odds(z), expected, atol=1e-9)
+    codes, step = np.arange(len(X)) % expected.shape[1], 1e-7
+    for k, slopes in enumerate(space.slopes(z, codes).T):
+        ahead = space.odds(z + step * np.eye(z.shape[1])[k])
+        numeric = np.take_along_axis((ahead - space.odds(z)) / step, codes[:, None], axis=1)[:, 0]
+        np.testing.assert_allclose(slopes, numeric, atol=1e-4)
 
 
 def test_a_search_for_a_class():

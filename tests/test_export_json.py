@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import joblib
@@ -45,12 +46,11 @@ class TestRoundTrips:
             np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
             assert type(getattr(again, name)) is type(getattr(model, name))
         for ours, theirs in zip(again.lines_, model.lines_, strict=True):
-            for name, value in vars(theirs).items():
-                found = getattr(ours, name)
-                if name != "curve":
-                    np.testing.assert_array_equal(found, value)
-            np.testing.assert_array_equal(ours.curve.knots, theirs.curve.knots)
-            np.testing.assert_array_equal(ours.curve.log_odds, theirs.curve.log_odds)
+            for name in (field.name for field in fields(theirs) if field.name != "curves"):
+                np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+            for mine, curve in zip(ours.curves, theirs.curves, strict=True):
+                np.testing.assert_array_equal(mine.knots, curve.knots)
+                np.testing.assert_array_equal(mine.log_odds, curve.log_odds)
         assert to_json(again) == to_json(model)
         assert export_text(again, odds=True) == export_text(model, odds=True)
 
@@ -221,7 +221,7 @@ FAULTS = {
         change(["intercepts"], [99.0]),
         "counts: expected 1 items, found",
     ),
-    "no lines": (change(["lines"], []), r"lines: expected lines with every class_index from 1 to 1, found \[\]"),
+    "no lines": (change(["lines"], []), r"lines: expected one or more lines, found \[\]"),
     "lines object": (change(["lines"], {}), "lines: expected a list"),
     "line number": (change([*LINE], 5), r"lines\[0\]: expected an object"),
     "line without knots": (change([*LINE, "knots"], DELETE), r"lines\[0\]: the key 'knots' is missing"),
@@ -237,16 +237,19 @@ FAULTS = {
     "weight huge": (change([*LINE, "weights", 0], -1e308), "weights: .* whose squares add up to one"),
     "weight huge integer": (change([*LINE, "weights", 0], 10**400), "expected a finite number"),
     "weight as text": (change([*LINE, "weights", 0], "1"), r"weights\[0\]: expected a finite number"),
-    "class of two": (change([*LINE, "class_index"], 0), "class_index: expected an integer from 1 to 1, found 0"),
-    "class as text": (change([*LINE, "class_index"], "outside"), "class_index: expected an integer"),
+    "minor as number": (change([*LINE, "minor"], 0), "minor: expected true or false, found 0"),
     "knots descend": (change([*LINE, "knots", 0], 1e9), "knots: expected one or more ascending"),
     "no knots": (change([*LINE, "knots"], []), "knots: expected one or more ascending"),
-    "a knot less": (change([*LINE, "knots", 0], DELETE), "log_odds: expected [0-9]+ items, found"),
-    "knots far apart": (update(knots=[-1.7e308, 1.7e308], log_odds=[-1, 1]), "knots: .* neither tiny nor huge"),
-    "knots close together": (update(knots=[0, 5e-324], log_odds=[-1, 1]), "knots: .* neither tiny nor huge"),
-    "slope infinite": (update(knots=[0, 1.2e-305], log_odds=[-1500, 1500]), "knots: .* neither tiny nor huge"),
-    "log-odds null": (change([*LINE, "log_odds", 0], None), r"log_odds\[0\]: expected a finite number"),
-    "log-odds of a giant": (change([*LINE, "log_odds", 0], 1e300), "log_odds: expected numbers from -1500 to 1500"),
+    "a knot less": (change([*LINE, "knots", 0], DELETE), r"log_odds\[0\]: expected [0-9]+ items, found"),
+    "knots far apart": (update(knots=[-1.7e308, 1.7e308], log_odds=[[-1, 1]]), "knots: .* neither tiny nor huge"),
+    "knots close together": (update(knots=[0, 5e-324], log_odds=[[-1, 1]]), "knots: .* neither tiny nor huge"),
+    "slope infinite": (update(knots=[0, 1.2e-305], log_odds=[[-1500, 1500]]), "knots: .* neither tiny nor huge"),
+    "log-odds null": (change([*LINE, "log_odds", 0, 0], None), r"log_odds\[0\]\[0\]: expected a finite number"),
+    "log-odds of a giant": (change([*LINE, "log_odds", 0, 0], 1e300), "log_odds: expected numbers from -1500 to 1500"),
+    "two curves": (change([*LINE, "log_odds"], [[1], [2]]), "log_odds: expected 1 items, found 2"),
+    "errors of two curves": (change([*LINE, "errors"], [[1], [2]]), "errors: expected 1 items, found 2"),
+    "errors too few": (change([*LINE, "errors"], [[1]]), r"errors\[0\]: expected [0-9]+ items, found 1"),
+    "errors null": (change([*LINE, "errors"], None), "errors: expected a list"),
     "counts negative": (change([*LINE, "counts", 0, 0], -1), r"counts\[0\]\[0\]: expected a number that is not neg"),
     "counts too few": (change([*LINE, "counts"], [[1, 2]]), "counts: expected [0-9]+ items, found 1"),
     "counts of one class": (change([*LINE, "counts", 0], [1]), r"counts\[0\]: expected 2 items, found 1"),
@@ -307,17 +310,34 @@ class TestFaultyFiles:
             from_json(json.dumps(document))
         assert "\n" not in str(caught.value)
 
-    def test_a_class_without_lines(self):
+    def test_a_standard_error_is_not_negative(self):
         document = json.loads(to_json(fitted_case("lines of three classes")[0]))
-        document["lines"] = [line for line in document["lines"] if line["class_index"] != 1]
-        with pytest.raises(ValueError, match="lines: expected lines with every class_index from 0 to 2"):
+        document["lines"][0]["errors"][2][1] = -0.1
+        with pytest.raises(ValueError, match=r"errors\[2\]\[1\]: expected a number that is not negative, found -0.1"):
             from_json(json.dumps(document))
 
-    def test_a_melc_has_one_line_for_each_class_in_their_order(self):
-        document = json.loads(to_json(fitted_case("three classes")[0]))
+    def test_each_class_has_a_curve_counts_and_a_density(self):
+        document = json.loads(to_json(fitted_case("lines of three classes")[0]))
+        for key in ("log_odds", "errors", "densities"):
+            changed = json.loads(json.dumps(document))
+            del changed["lines"][1][key][-1]
+            with pytest.raises(ValueError, match=rf"lines\[1\].{key}: expected 3 items, found 2"):
+                from_json(json.dumps(changed))
+        document["lines"][1]["counts"][0] = [1, 2]
+        with pytest.raises(ValueError, match=r"lines\[1\].counts\[0\]: expected 3 items, found 2"):
+            from_json(json.dumps(document))
+
+    @pytest.mark.parametrize(
+        ("name", "wanted"), [("two classes", "a single line"), ("three classes", "3 lines, one for each class")]
+    )
+    def test_the_number_of_lines_of_a_melc(self, name, wanted):
+        document = json.loads(to_json(fitted_case(name)[0]))
         lines = document["lines"]
-        for wrong in ([lines[1], lines[0], lines[2]], [*lines, lines[0]]):
-            with pytest.raises(ValueError, match="lines: expected one line for each class, in their order"):
+        for line in lines:
+            line["knots"], line["errors"], line["counts"] = [0.5], [], [[1] * len(document["classes"]["values"])]
+            line["log_odds"] = [[1.0] for _ in line["log_odds"]]
+        for wrong in ([*lines, lines[0]], lines[1:]):
+            with pytest.raises(ValueError, match=f"lines: expected {wanted if wrong else 'one or more lines'}"):
                 from_json(json.dumps(document | {"lines": wrong}))
 
     def test_counts_belong_to_the_thresholds_of_the_curve_plus_the_intercept(self):

@@ -83,9 +83,9 @@ def test_ten_classes_in_few_nodes_and_little_time():
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_number_of_nodes_depends_on_the_knots_of_the_longest_curve_only(name):
+def test_the_number_of_nodes_depends_on_the_largest_number_of_knots_only(name):
     model, _ = fitted_case(name)
-    steps = max(len(line.curve.knots) for line in model.lines_).bit_length()
+    steps = max(len(line.curves[0].knots) for line in model.lines_).bit_length()
     assert len(to_onnx(model).graph.node) <= 25 + 4 * steps
 
 

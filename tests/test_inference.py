@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.special import softmax
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
@@ -18,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from melc import MELC, AdditiveMELC
 from melc.inference import bootstrap, permutation_test
-from melc.inference.alignment import Lines, divergences_of
+from melc.inference.alignment import Lines, divergences_of, log_odds_of_classes
 from melc.inference.intervals import accuracy_interval, accuracy_of, folds_of, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
 from melc.model.curve import Curve
@@ -28,6 +29,12 @@ def band(n=150, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, np.where(np.abs(X @ [0.8, 0.6, 0.0] + 0.2 * rng.normal(size=n)) > 0.7, "outside", "inside")
+
+
+def ring(n=150):
+    """Rows of which one class is around the other, so that an additive model has several lines."""
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    return X, np.where(X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4, "outside", "inside")
 
 
 def several(n=180):
@@ -122,8 +129,8 @@ def test_alignment_undoes_a_mirror():
     X, y = band()
     model = short().fit(X, y)
     mirrored, (line,) = copy.copy(model), model.lines_
-    curve = Curve(-line.curve.knots[::-1], line.curve.log_odds[::-1])
-    mirrored.lines_ = [replace(line, direction=-line.direction, curve=curve)]
+    curve = Curve(-line.curves[0].knots[::-1], line.curves[0].log_odds[::-1])
+    mirrored.lines_ = [replace(line, direction=-line.direction, curves=(curve,))]
     (aligned,) = Lines.of(model, X, np.ones(len(X))).aligned(mirrored)
     np.testing.assert_allclose(aligned.coef, model.coef_[0], atol=1e-12)
     np.testing.assert_allclose(aligned.thresholds, model.thresholds_, atol=1e-12)
@@ -142,6 +149,40 @@ def test_thresholds_match_by_the_class_above_them():
     assert np.isnan(aligned.thresholds).tolist() == [True, False]
 
 
+def test_thresholds_of_several_classes_match_by_both_classes_beside_them():
+    X, y = several()
+    model = short(n_init=1).fit(X, y)
+    line = model.lines_[0]
+    middles = np.array([-2.0, 0.0, 2.0, 4.0])
+
+    def with_classes(codes, sign=1.0):
+        """The first line with thresholds at -1, 1 and 3 and these classes between them, perhaps mirrored."""
+        curves = [np.where(np.array(codes) == code, 1.0, -1.0) for code in range(3)]
+        places = sign * middles[:: int(sign)]
+        changed = tuple(Curve(places, values[:: int(sign)]) for values in curves)
+        other = copy.copy(model)
+        other.lines_ = [replace(line, direction=sign * line.direction, curves=changed), *model.lines_[1:]]
+        return other
+
+    lines = Lines.of(with_classes([0, 1, 0, 2]), X, np.ones(len(X)))
+    for codes, expected in {
+        (0, 1, 0, 2): [-1, 1, 3],
+        (0, 1, 2, 0): [-1, np.nan, np.nan],  # the other changes are from 1 to 2 and from 2 to 0
+        (1, 0, 2, 1): [np.nan, -1, 1],  # the change from 1 to 0 is elsewhere
+    }.items():
+        for sign in (1.0, -1.0):
+            aligned = lines.aligned(with_classes(codes, sign))
+            np.testing.assert_allclose(aligned[0].thresholds, expected, atol=1e-9)
+    assert [each.correlation for each in aligned] == pytest.approx([1, 1, 1])
+
+
+def test_the_log_odds_of_classes_are_those_of_their_probabilities():
+    scores = np.random.default_rng(0).normal(size=(50, 4)) * 5
+    p = softmax(scores, axis=1)
+    np.testing.assert_allclose(log_odds_of_classes(scores), np.log(p / (1 - p)), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(log_odds_of_classes(scores[:, :1]), scores[:, :1])
+
+
 def test_several_classes():
     X, y = several()
     model = short().fit(X, y)
@@ -150,19 +191,22 @@ def test_several_classes():
     assert found.divergence.low.shape == (3,)
     assert len(found.thresholds) == 3
     assert 0.7 < found.accuracy.estimate < 1
-    assert "class 2 against the rest" in found.summary()
+    assert found.line_names == [f"line {k + 1} (found for {k})" for k in range(3)]
+    assert "\nline 3 (found for 2)\n" in found.summary()
+    assert found.line_shares.tolist() == [1, 1, 1]
     test = permutation_test(model, X, y, n=9, random_state=0)
     assert test.divergence == pytest.approx(np.mean(model.divergence_), rel=0.05)
     assert test.p_value == 0.1
 
 
 def test_additive_models():
-    X, y = band()
-    model = AdditiveMELC(random_state=0).fit(X, y)
+    X, y = ring()
+    model = AdditiveMELC(full_lines="never", random_state=0).fit(X, y)
+    assert len(model.lines_) > 1
     found = bootstrap(model, X, y, n=20, random_state=0)
     assert found.coef.low.shape == model.directions_.shape
     assert found.line_shares.shape == (len(model.lines_),)
-    assert found.line_shares.max() == 1
+    assert found.line_shares.max() >= 0.9
     known = found.line_shares >= 0.25
     assert np.isfinite(found.coef.low[known]).all()
     assert np.isinf(found.coef.low[found.line_shares < 0.25]).all()
@@ -175,9 +219,10 @@ def test_additive_models():
 
 
 def test_only_a_single_line_may_change_its_features():
-    X, y = band()
+    X, y = ring()
     one = AdditiveMELC(max_lines=1, features_per_line=1, full_lines="never", random_state=0).fit(X, y)
-    several = AdditiveMELC(random_state=0).fit(X, y)
+    several = AdditiveMELC(full_lines="never", random_state=0).fit(X, y)
+    assert len(several.lines_) > 1
     alike = np.abs(np.corrcoef((X @ one.directions_.T).T, (X @ several.directions_.T).T)[0, 1:])
     (aligned,) = Lines.of(one, X, np.ones(len(X))).aligned(several)
     assert aligned.correlation == pytest.approx(alike.max())
@@ -192,7 +237,7 @@ def test_only_a_single_line_may_change_its_features():
 def test_log_odds_that_are_all_the_same_have_no_divergence():
     X, y = band()
     model = AdditiveMELC(random_state=0).fit(X, y)
-    model.lines_ = [replace(model.lines_[0], curve=Curve(np.zeros(1), np.zeros(1)))]
+    model.lines_ = [replace(model.lines_[0], curves=(Curve(np.zeros(1), np.zeros(1)),), errors=())]
     codes = (y == "outside").astype(int)
     assert divergences_of(model, X, codes, np.ones(len(y))).tolist() == [0.0]
 

@@ -219,7 +219,7 @@ def test_moments_of_features(form, n_features):
     layout, order = Layout(0.0, (0.25, 0.5), (-4, -3), (8, 6)), kernels.ORDER
     for weights, step in ((np.array([1.5]), 0), (rng.uniform(1, 2, n - start), 1)):
         features = np.ones((layout.n_bins, n_features, order - 1))
-        kernels.add_features(X, centre, start, z, codes, weights, step, *layout.arguments, features)
+        kernels.add_features(X, centre, start, *layout.located(z, codes), weights, step, features)
         expected = np.ones_like(features)
         for c in (0, 1):
             mine = codes == c

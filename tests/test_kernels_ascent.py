@@ -29,8 +29,8 @@ def run(f, start, tol=1e-7, progress=0.0, max_iter=200, before=None):
     """An ascent by calls of ``advance``, and the points that it went through."""
     climbing, path = Ascent(start, max_iter, before), []
     while climbing.status == ascent.RUNNING:
-        value, gradient = f(climbing.vectors[ascent.TRIAL].copy())
-        kernels.advance(value, gradient.copy(), *climbing.arguments, tol, progress)
+        value, gradient = f(climbing.table[ascent.TRIAL].copy())
+        kernels.advance(value, gradient.copy(), climbing.state, tol, progress)
         if len(path) <= climbing.n_iter and climbing.status != ascent.STALLED:
             path.append(climbing.point.copy())
     return climbing, path
@@ -69,7 +69,7 @@ def test_a_step_of_the_wrong_curvature_leaves_the_oldest_pair_as_it_is():
     before, climbing = (run(f, start, max_iter=n)[0] for n in (13, 14))
     assert climbing.counts[ascent.KEPT] == ascent.PAIRS
     assert climbing.counts[ascent.NEXT] == before.counts[ascent.NEXT], "this step was to be rejected"
-    np.testing.assert_array_equal(climbing.pairs, before.pairs)
+    np.testing.assert_array_equal(climbing.table[ascent.STEPS :], before.table[ascent.STEPS :])
     expected, *_ = naive.sphere_ascent(f, start, 1e-7, 0.0, 18)
     np.testing.assert_allclose(run(f, start, max_iter=18)[1], expected, rtol=0, atol=1e-6)
 
@@ -139,14 +139,14 @@ def test_values_never_fall(seed):
 def test_an_ascent_goes_on_with_what_the_one_before_knows():
     f, _ = quadratic(np.geomspace(1e-2, 1, 30))
     first, _ = run(f, start_of(30), max_iter=15)
-    kept = first.pairs.copy()
+    kept = first.table.copy()
     on, path = run(f, first.point, before=first)
     anew, _ = run(f, first.point)
     _, _, _, pairs = naive.sphere_ascent(f, start_of(30), 1e-7, 0.0, 15)
     expected, *_ = naive.sphere_ascent(f, first.point, 1e-7, 0.0, 200, pairs)
     np.testing.assert_allclose(path[:8], expected[:8], rtol=0, atol=1e-8)
     assert on.n_evaluations < anew.n_evaluations
-    np.testing.assert_array_equal(first.pairs, kept)  # a copy, not the same memory
+    np.testing.assert_array_equal(first.table, kept)  # a copy, not the same memory
 
 
 # ------------------------------------------------------------------------------------------------- in one call
@@ -167,9 +167,9 @@ def test_one_call_climbs_as_calls_of_its_parts_do(d):
     rows.climb(alone, 1.0, 1e-3, 1e-7)
     rows.climb_together([together], np.eye(d), 1.0, 1e-3, 1e-7)
     while stepped.status == ascent.RUNNING:
-        value, gradient = rows.evaluate(stepped.vectors[ascent.TRIAL], 1.0)
+        value, gradient = rows.evaluate(stepped.table[ascent.TRIAL], 1.0)
         tol = 1e-3 * min(1.0, max(value, 1e-4))
-        kernels.advance(value, gradient, *stepped.arguments, tol, 1e-7)
+        kernels.advance(value, gradient, stepped.state, tol, 1e-7)
     for other in (together, stepped):
         assert other.value == pytest.approx(alone.value, abs=2e-6)
         assert abs(other.point @ alone.point) == pytest.approx(1, abs=1e-5)

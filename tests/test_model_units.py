@@ -1,5 +1,7 @@
 """A pipeline of scalers and a model is a model in other units; a search is its best estimator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from export_cases import apply_text_rule, apply_text_with_odds, onnx_session, run_sql
 from melc import MELC, AdditiveMELC
 from melc.export import export_text, from_json, to_json, to_sql
-from melc.model.units import fitted_model
+from melc.model.curve import Curve
+from melc.model.units import fitted_model, in_units_of
 
 SCALERS = {
     "standard": [StandardScaler()],
@@ -67,8 +70,9 @@ def test_scalers_are_folded_into_lines(name, n_classes):
     for line, original in zip(model.lines_, pipeline[-1].lines_, strict=True):
         masses = [np.trapezoid(each.densities, each.places, axis=1) for each in (line, original)]
         np.testing.assert_allclose(*masses, rtol=1e-6)
-        places = [(each.places - each.curve.knots[0]) / np.ptp(each.places) for each in (line, original)]
+        places = [(each.places - each.curves[0].knots[0]) / np.ptp(each.places) for each in (line, original)]
         np.testing.assert_allclose(*places, atol=1e-6)
+        assert [len(errors) for errors in line.errors] == [len(curve.knots) for curve in line.curves]
     assert to_json(pipeline[-1]) == before
 
 
@@ -109,6 +113,17 @@ def test_units_at_the_ends_of_the_range(scale):
     X, y = rows()
     pipeline = make_pipeline(MaxAbsScaler(), short()).fit(X * scale, y)
     np.testing.assert_array_equal(fitted_model(pipeline).predict(X * scale), pipeline.predict(X * scale))
+
+
+def test_knots_that_become_equal_keep_the_largest_error():
+    X, y = rows()
+    model = AdditiveMELC(max_lines=1, random_state=0).fit(X, y)
+    (line,) = model.lines_
+    near = Curve(np.array([0.0, 1e-9, 1.0]), np.array([-1.0, -0.5, 1.0]))
+    model.lines_ = [replace(line, curves=(near,), errors=(np.array([0.1, 0.3, 0.2]),))]
+    (moved,) = in_units_of(model, np.full(4, 1e9), np.ones(4)).lines_
+    assert len(moved.curves[0].knots) == 2
+    assert moved.errors[0].tolist() == [0.3, 0.2]
 
 
 @pytest.mark.parametrize(

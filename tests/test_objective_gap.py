@@ -77,7 +77,7 @@ def test_points_at_the_rims_give_the_whole_sum_to_the_certificate(seed, bandwidt
     for c in (0, 1):
         mask[sides[c].keys[chosen[c]] - layout.low[c] + layout.offset[c]] = True
     rims = rims_of(layout, mask, float(np.abs(z).max()), variance, gap, exponents, EPS)
-    slots = layout.slots(z, codes)
+    slots = layout.located(z, codes)[0]
     near = mask[slots]
     found = RimBins()
     found.add(rims, z[near], codes[near], weights[near])

@@ -334,7 +334,7 @@ def test_many_rows_that_count_by_themselves_ask_for_a_second_pass(character, mon
     size = max(np.abs(expected.gradient).max(), 1.0)
     passes.clear()
     for few, n_passes in ((1 << 20, 1 if character == "separated" else 0), (100, 1)):
-        monkeypatch.setattr("melc.data.memory._FEW_NUMBERS", few)
+        monkeypatch.setattr("melc.data.memory._OUTLIER_NUMBERS", few)
         passes.clear()
         found = MomentsDivergence(_WithFeatures(X, codes, weights), 1.0, 1e-6).evaluate(v)
         assert found.divergence == expected.divergence

@@ -8,7 +8,7 @@ import pytest
 
 from melc.paper import figures, protocol
 from melc.paper.pipeline import reproduce
-from melc.paper.results import gather
+from melc.paper.results import results_of
 from paper_cases import made_record, tiny_with
 
 pytestmark = pytest.mark.slow
@@ -89,7 +89,7 @@ def test_figure_1_takes_the_ink_of_the_page():
 
 def test_figure_2_has_twenty_panels_for_ten_data_sets():
     profile = tiny_with(data_sets=protocol.DATA_SETS)
-    results = gather(profile, [made_record(cell) for cell in protocol.cells(profile)], {})
+    results = results_of(profile, [made_record(cell) for cell in protocol.cells(profile)], {})
     drawn = figures.draw_losses(results)
     titles = [axis.get_title() for axis in drawn.axes if axis.get_title()]
     assert len(titles) == 20

@@ -12,7 +12,7 @@ import pytest
 from melc.paper import protocol, records, runner
 from melc.paper.pipeline import reproduce
 from melc.paper.protocol import BaselineCell, MelcCell
-from melc.paper.results import gather
+from melc.paper.results import results_of
 from melc.paper.tables import all_tables
 from paper_cases import TINY, made_record, made_run, tiny_with
 
@@ -24,12 +24,12 @@ PROFILE = tiny_with(gammas=(1.0,), folds=(0,), n_starts=4)
 
 def tables(folder: Path) -> dict[str, str]:
     """Return the tables that do not contain times, as CSV."""
-    gathered = gather(PROFILE, records.read_all(protocol.cells(PROFILE), folder), {})
+    gathered = results_of(PROFILE, records.read_all(protocol.cells(PROFILE), folder), {})
     return {table.name: table.csv() for table in all_tables(gathered) if not table.timed}
 
 
 def run_here(folder: Path) -> int:
-    return runner.run(protocol.cells(PROFILE), folder, n_jobs=1, show_progress=False)
+    return runner.run_cells(protocol.cells(PROFILE), folder, n_jobs=1, show_progress=False)
 
 
 def run_elsewhere(folder: Path) -> subprocess.Popen:
@@ -38,7 +38,7 @@ def run_elsewhere(folder: Path) -> subprocess.Popen:
         "from pathlib import Path\n"
         "from melc.paper import protocol, runner\n"
         "from test_paper_runner import PROFILE\n"
-        f"runner.run(protocol.cells(PROFILE), Path({str(folder)!r}), n_jobs=2, show_progress=False)"
+        f"runner.run_cells(protocol.cells(PROFILE), Path({str(folder)!r}), n_jobs=2, show_progress=False)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
@@ -81,13 +81,13 @@ def wait_until_gone(pids: list[int]) -> None:
     ids=["melc", "baseline"],
 )
 def test_a_record_is_read_as_it_was_written(record, tmp_path):
-    path = records.write(record, tmp_path)
+    path = records.write_record(record, tmp_path)
     assert records.read(path) == record
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_damaged_record_is_an_error_that_names_the_file(tmp_path):
-    path = records.write(made_record(MELC_CELL), tmp_path)
+    path = records.write_record(made_record(MELC_CELL), tmp_path)
     path.write_text(path.read_text()[:-40])
     with pytest.raises(ValueError, match=rf"{path.name} is not a valid record.*delete it and run again"):
         records.read(path)
@@ -99,14 +99,14 @@ def test_a_failed_write_leaves_no_record(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="disk full"):
-        records.write(made_record(MELC_CELL), tmp_path)
+        records.write_record(made_record(MELC_CELL), tmp_path)
     assert records.pending([MELC_CELL], tmp_path) == [MELC_CELL]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_drafts_of_a_killed_run_are_removed(tmp_path):
     (tmp_path / ".melc-abc.json").write_text("{")
-    runner.run([], tmp_path, show_progress=False)
+    runner.run_cells([], tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,10 +118,10 @@ def test_only_cells_without_a_record_are_solved(tmp_path):
         solved.append(cell)
         return made_record(cell)
 
-    assert runner.run(cells[:5], tmp_path, solve=solve, show_progress=False) == 5
-    assert runner.run(cells, tmp_path, solve=solve, show_progress=False) == len(cells) - 5
+    assert runner.run_cells(cells[:5], tmp_path, solve=solve, show_progress=False) == 5
+    assert runner.run_cells(cells, tmp_path, solve=solve, show_progress=False) == len(cells) - 5
     assert solved == cells
-    assert runner.run(cells, tmp_path, solve=solve, show_progress=False) == 0
+    assert runner.run_cells(cells, tmp_path, solve=solve, show_progress=False) == 0
 
 
 def test_an_error_in_one_cell_keeps_the_finished_ones(tmp_path):
@@ -133,7 +133,7 @@ def test_an_error_in_one_cell_keeps_the_finished_ones(tmp_path):
         return made_record(cell)
 
     with pytest.raises(RuntimeError, match="this cell fails"):
-        runner.run(cells, tmp_path, solve=solve, show_progress=False)
+        runner.run_cells(cells, tmp_path, solve=solve, show_progress=False)
     assert set(cells[:3]).isdisjoint(records.pending(cells, tmp_path))
 
 

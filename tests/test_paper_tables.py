@@ -6,8 +6,8 @@ import pytest
 
 from melc.paper import protocol, tables, verdicts
 from melc.paper.protocol import BaselineCell, MelcCell
-from melc.paper.results import accuracy_losses, gather, iterations, paper_table, ratios
-from melc.paper.tables import MeanAndSpread, Table, format_value
+from melc.paper.results import accuracy_losses, iterations, paper_table, ratios, results_of
+from melc.paper.tables import MeanAndSpread, ReportTable, format_value
 from paper_cases import made_record, made_run, tiny_with
 
 PROFILE = tiny_with(data_sets=("sonar", "heart"), gammas=(0.1, 1.0), norm_gammas=(0.1, 1.0))
@@ -17,7 +17,7 @@ def made_results(record_of=made_record, profile=PROFILE, missing=None):
     """Return results with the record `record_of(cell)` for every cell."""
     missing = missing or {}
     cells = [cell for cell in protocol.cells(profile) if cell.data_set not in missing]
-    return gather(profile, [record_of(cell) for cell in cells], missing)
+    return results_of(profile, [record_of(cell) for cell in cells], missing)
 
 
 def with_paper_ratios(cell):
@@ -29,7 +29,7 @@ def with_paper_ratios(cell):
     return made_record(cell, 0.81, made_run(ratio, n_iter=int(n_iter)))
 
 
-def column(table: Table, title: str) -> dict[object, object]:
+def column(table: ReportTable, title: str) -> dict[object, object]:
     index = table.header.index(title)
     return {row[0]: row[index] for row in table.rows}
 
@@ -59,7 +59,7 @@ def test_endings_are_shares_of_runs_and_set_against_the_exact_run_of_the_same_st
         stalled = made_run(converged=False, reason="stalled: no better point", exact_divergence=1.0)
         return made_record(cell, 0.8, stalled, made_run(exact_divergence=3.25))
 
-    table = tables.endings(made_results(record_of))
+    table = tables.endings_table(made_results(record_of))
     by_place = {row[:2]: row[2:] for row in table.rows}
     assert by_place["CG", "exact"] == pytest.approx((100, 0, 0, 10, 20, 0))
     assert by_place["CG", "bin"] == pytest.approx((50, 50, 0, 10, 20, (0.5 - 0.25) / 2))
@@ -149,7 +149,7 @@ def test_other_numbers_of_folds_are_kept_apart():
 
 
 def test_values_are_printed_for_people_and_written_in_full():
-    table = Table("t", "T", "", ("a", "b"), (("x", 1 / 3), ("y", MeanAndSpread(0.5, 0.25))), (0, 2))
+    table = ReportTable("t", "T", "", ("a", "b"), (("x", 1 / 3), ("y", MeanAndSpread(0.5, 0.25))), (0, 2))
     assert table.markdown() == "| a | b |\n|---|---:|\n| x | 0.33 |\n| y | 0.50 ± 0.25 |\n"
     assert table.csv() == "a,b\nx,0.3333333333333333\ny,0.5 ± 0.25\n"
     assert format_value(None, 2) == "—"

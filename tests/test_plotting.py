@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import matplotlib
 
@@ -60,14 +61,25 @@ def pixels(figure):
 
 
 class TestProjectionDisplay:
-    def test_very_many_classes_are_plotted_one_at_a_time(self):
-        X, y = np.arange(306.0)[:, None], np.repeat(np.arange(51), 6)
-        many = MELC(n_init=1, random_state=0, max_iter=1).fit(X, y)
+    def test_very_many_lines_are_plotted_one_at_a_time(self):
+        many = _fitted_like(*[_line([k + 0.5]) for k in range(51)])
         with pytest.raises(
             ValueError, match=r"51 lines, and at most 50 .* set line to the number of one, from 1 to 51"
         ):
             ProjectionDisplay.from_estimator(many)
-        assert ProjectionDisplay.from_estimator(many, class_label=7).labels == ("rest", "7")
+        assert ProjectionDisplay.from_estimator(many, line=7).thresholds.tolist() == [6.5]
+
+    def test_very_many_classes_are_counted_in_the_legend(self):
+        line = _line_of_classes([0.5, 1.5, 2.5], 30)
+        rows, labels = np.linspace(-1, 4, 90)[:, None], np.repeat(np.arange(30), 3)
+        display = ProjectionDisplay.from_estimator(_fitted_like(line, classes=range(30)), rows, labels)
+        assert len(display.lines_) == 30
+        assert legend_of(display)[:13] == [*map(str, range(12)), "and 18 more classes"]
+        styles = {(each.get_color(), each.get_linestyle(), each._unscaled_dash_pattern) for each in display.lines_}
+        assert len(styles) == 30  # all can be told apart
+        display.figure_.canvas.draw()
+        legend, figure = display.ax_.get_legend().get_window_extent(), display.figure_.bbox
+        assert figure.y0 <= legend.y0 < legend.y1 <= figure.y1
 
     def test_legend_with_long_names_stays_inside_the_figure(self, data):
         X, y = data
@@ -184,30 +196,46 @@ class TestProjectionDisplay:
         assert first == pytest.approx(second, rel=0.05)
         assert display.ax_.get_ylabel() == "prior × density"
 
-    def test_one_line_a_class(self):
-        lines = [_line([0.5], 0), _line([1.5], 1), _line([2.5], 2)]
+    def test_one_line_of_several_classes(self):
+        lines = [_line_of_classes([shift, shift + 1]) for shift in (0.5, 1.5, 2.5)]
         model = _fitted_like(*lines, classes=["a", "b", "c"])
-        for choice in ({"class_label": "b"}, {"line": 2}, {"class_label": "b", "line": 2}):
-            display = ProjectionDisplay.from_estimator(model, **choice)
-            assert display.labels == ("rest", "b")
-            assert display.thresholds == lines[1].thresholds
-        with pytest.raises(ValueError, match=r"class_label='z' is not a class of the model; choose one of \['a', 'b'"):
-            ProjectionDisplay.from_estimator(model, class_label="z")
+        display = ProjectionDisplay.from_estimator(model, line=2)
+        assert display.labels == ["a", "b", "c"]
+        assert display.thresholds.tolist() == pytest.approx([1.5, 2.5])
+        assert display.codes.tolist() == [0, 1, 2]
         for choice in ({"line": 0}, {"line": 4}):
             with pytest.raises(ValueError, match=f"line={choice['line']}, but there are the lines 1 to 3"):
                 WeightsDisplay.from_estimator(model, **choice)
-        with pytest.raises(ValueError, match="line=1, but there are the lines 2 to 2"):
-            ProjectionDisplay.from_estimator(model, class_label="b", line=1)
+
+    @pytest.mark.parametrize("style", ["rug", "histogram"])
+    def test_rows_of_several_classes_are_compared_with_the_class_of_their_interval(self, style):
+        rows, labels = np.array([[0.0], [1.0], [1.2], [2.0], [9.0]]), np.array(["a", "b", "a", "c", "b"])
+        alone = _fitted_like(_line_of_classes([0.5, 1.5]), classes=["a", "b", "c"])
+        display = ProjectionDisplay.from_estimator(alone, rows, labels, data=style)
+        assert legend_of(display)[-1] == "misclassified (2 of 5)"
+        assert np.sum(alone.predict(rows) != labels) == 2
+        several = _fitted_like(*[_line_of_classes([0.5, 1.5])] * 2, classes=["a", "b", "c"])
+        display = ProjectionDisplay.from_estimator(several, rows, labels, line=2, data=style)
+        assert legend_of(display)[-1] == "in an interval of another class (2 of 5)"
+
+    def test_minor_lines_are_left_out_unless_chosen(self):
+        lines = [_line([0.5]), replace(_line([1.5]), minor=True), _line([2.5])]
+        model = _fitted_like(*lines)
+        for display in (ProjectionDisplay, WeightsDisplay):
+            assert len(display.from_estimator(model).displays) == 2
+        assert ProjectionDisplay.from_estimator(model, line=2).thresholds.tolist() == [1.5]
+        only = _fitted_like(*[replace(line, minor=True) for line in lines])
+        assert len(WeightsDisplay.from_estimator(only).displays) == 3
 
     def test_all_lines_of_several_classes(self):
-        lines = [_line([0.5], 0), _line([1.5], 1), _line([2.5], 2)]
+        lines = [_line_of_classes([shift, shift + 1]) for shift in (0.5, 1.5, 2.5)]
         model = _fitted_like(*lines, classes=["a", "b", "c"])
         shown = ProjectionDisplay.from_estimator(model, np.array([[0.0], [3.0]]), ["a", "c"], title="Everything")
-        assert [display.labels for display in shown.displays] == [("rest", "a"), ("rest", "b"), ("rest", "c")]
         for display, ax, line in zip(shown.displays, shown.axes_, lines, strict=True):
             assert display.ax_ is ax
-            assert display.threshold_lines_[0].get_xdata()[0] == line.thresholds[0]
-        names = [f"line {k} ({label} against the rest)" for k, label in enumerate("abc", 1)]
+            assert display.labels == ["a", "b", "c"]
+            assert [each.get_xdata()[0] for each in display.threshold_lines_] == line.thresholds.tolist()
+        names = [f"line {k} (found for {label})" for k, label in enumerate("abc", 1)]
         for name, ax in zip(names, shown.axes_, strict=True):
             assert ax.get_title() == f"z = 1 x0\n{name}, importance 1"
         assert [ax.get_title() for ax in WeightsDisplay.from_estimator(model).axes_] == names
@@ -219,14 +247,14 @@ class TestProjectionDisplay:
         with pytest.raises(ValueError, match=r"3 lines are shown, but ax has 1 axes: .* or show fewer"):
             ProjectionDisplay.from_estimator(model, ax=axes[0])
 
-    def test_rows_on_the_other_side_of_one_of_several_lines_are_not_called_misclassified(self, lines, data):
+    def test_rows_in_other_intervals_of_one_of_several_lines_are_not_called_misclassified(self, lines, data):
         X, y = data
         shown = ProjectionDisplay.from_estimator(lines, X, y)
         assert isinstance(shown, LinePanels)
         assert len(shown.displays) == len(lines.lines_) > 1
         for display, line in zip(shown.displays, lines.lines_, strict=True):
-            wrong = np.sum((line.curve.at(X @ line.direction) > 0) != (y == "outside"))
-            assert legend_of(display)[-1] == f"on the other side ({wrong} of 300)"
+            wrong = np.sum((line.curves[0].at(X @ line.direction) > 0) != (y == "outside"))
+            assert legend_of(display)[-1] == f"in an interval of another class ({wrong} of 300)"
 
     def test_narrow_bands_keep_their_label(self):
         line = _line([0.0, 0.05, 1.0], places=np.linspace(-5, 5, 81))
@@ -284,15 +312,15 @@ class TestProjectionDisplay:
 def test_several_classes_as_fitted():
     X, y = load_iris(return_X_y=True)
     fitted = MELC(n_init=2, tol=1e-3, random_state=0).fit(X, y)
-    display = ProjectionDisplay.from_estimator(fitted, X, y, class_label=1)
+    display = ProjectionDisplay.from_estimator(fitted, X, y, line=2)
     z = X @ fitted.coef_[1]
-    wrong = np.sum((fitted.lines_[1].curve.at(z) > 0) != (y == 1))
-    assert legend_of(display)[-1] == f"misclassified ({wrong} of 150)"
+    wrong = np.sum(np.argmax([curve.at(z) for curve in fitted.lines_[1].curves], axis=0) != y)
+    assert legend_of(display)[-1] == f"in an interval of another class ({wrong} of 150)"
     np.testing.assert_allclose(
-        np.abs(WeightsDisplay.from_estimator(fitted, class_label=1).weights),
+        np.abs(WeightsDisplay.from_estimator(fitted, line=2).weights),
         np.sort(np.abs(fitted.coef_[1] * X.std(axis=0)))[::-1],
     )
-    lines = ConvergenceDisplay.from_estimator(fitted, class_label=1).lines_
+    lines = ConvergenceDisplay.from_estimator(fitted, line=2).lines_
     assert [line.get_ydata()[-1] for line in lines] == [run.history[-1] for run in fitted.results_[1]]
 
 
@@ -340,6 +368,10 @@ class TestWeightsDisplay:
         assert one.ax_.get_xlabel() == "← low     weight × standard deviation     high →"
         other = WeightsDisplay.from_estimator(_fitted_like(_line([0.5], first=1), classes=["low", "high"]))
         assert other.ax_.get_xlabel() == "← high     weight × standard deviation     low →"
+        classes = ["low", "never", "high"]
+        between = WeightsDisplay.from_estimator(_fitted_like(_line_of_classes([0.5], 3, codes=[2, 0]), classes=classes))
+        assert between.ax_.get_xlabel() == "← high     weight × standard deviation     low →"
+        assert between.bars_[0].get_facecolor() == matplotlib.colors.to_rgba(CLASS_COLOURS[0])
 
     def test_bars_have_colours_of_classes_only_if_one_threshold_decides(self, model):
         grey = {bar.get_facecolor() for bar in WeightsDisplay.from_estimator(model).bars_}
@@ -348,7 +380,7 @@ class TestWeightsDisplay:
         turned = WeightsDisplay(["down", "up"], np.array([-1.0, 1.0]), labels=("high", "low"), sides=(1, 0)).plot()
         colours = [[bar.get_facecolor() for bar in display.bars_] for display in (one, turned)]
         assert colours[0] == colours[1][::-1]
-        assert [bar.get_facecolor() for bar in one.bars_] == [matplotlib.colors.to_rgba(c) for c in CLASS_COLOURS]
+        assert [bar.get_facecolor() for bar in one.bars_] == [matplotlib.colors.to_rgba(c) for c in CLASS_COLOURS[:2]]
 
     def test_long_names_are_told_apart_below_their_bars(self, model):
         names = ["mean of the measurements of the " + end for end in ("first year", "second year", "third year")]
@@ -479,8 +511,8 @@ def test_matplotlib_is_imported_only_when_something_is_drawn():
     assert done.stdout.strip() == "False"
 
 
-def _line(thresholds, class_index=1, *, places=None, first=0):
-    """Return a line along the only feature with given thresholds, of which the lowest interval has code ``first``."""
+def _line(thresholds, *, places=None, first=0):
+    """Return a line of two classes along the only feature; the interval below the thresholds has code ``first``."""
     ends = np.concatenate([[thresholds[0] - 1], thresholds, [thresholds[-1] + 1]])
     middles = (ends[:-1] + ends[1:]) / 2
     signs = np.where((np.arange(len(middles)) + first) % 2, 1.0, -1.0)
@@ -491,13 +523,35 @@ def _line(thresholds, class_index=1, *, places=None, first=0):
     bells = [np.exp(-0.5 * (places - thresholds[0] - shift) ** 2) / np.sqrt(2 * np.pi) for shift in (-1, 1)]
     return Line(
         direction=np.ones(1),
-        curve=Curve(knots[order], np.append(signs, np.zeros(len(zeros)))[order]),
-        class_index=class_index,
+        curves=(Curve(knots[order], np.append(signs, np.zeros(len(zeros)))[order]),),
         importance=1.0,
         feature_importances=np.ones(1),
         counts=np.ones((len(middles), 2)),
         places=places,
         densities=np.array(bells),
+        offsets=np.zeros(1),
+    )
+
+
+def _line_of_classes(thresholds, n_classes=3, *, codes=None):
+    """Return a line of several classes along the only feature, each of which leads in at most one interval."""
+    codes = list(range(len(thresholds) + 1)) if codes is None else codes
+    ends = np.concatenate([[thresholds[0] - 1], thresholds, [thresholds[-1] + 1]])
+    middles = (ends[:-1] + ends[1:]) / 2
+    curves = [Curve(middles, np.full(len(middles), -1.0)) for _ in range(n_classes)]
+    for k, code in enumerate(codes):  # from one in the middle of an interval to minus one in those of its neighbours
+        curves[code] = Curve(middles, np.where(np.arange(len(middles)) == k, 1.0, -1.0))
+    places = np.linspace(ends[0] - 3, ends[-1] + 3, 81)
+    bells = [np.exp(-0.5 * (places - middles[k % len(middles)]) ** 2) for k in range(n_classes)]
+    return Line(
+        direction=np.ones(1),
+        curves=tuple(curves),
+        importance=1.0,
+        feature_importances=np.ones(1),
+        counts=np.ones((len(middles), n_classes)),
+        places=places,
+        densities=np.array(bells) / np.sqrt(2 * np.pi),
+        offsets=np.zeros(n_classes),
     )
 
 
@@ -505,7 +559,7 @@ def _fitted_like(*lines, classes=(0, 1)):
     """Return a model with given lines, for cases that are hard to reach with data."""
     model = MELC()
     model.classes_, model.lines_ = np.array(classes), list(lines)
-    model.intercepts_ = np.zeros(len(lines))
+    model.intercepts_ = np.zeros(1 if len(classes) == 2 else len(classes))
     model.feature_mean_, model.feature_spread_, model.n_features_in_ = np.zeros(1), np.ones(1), 1
     return model
 

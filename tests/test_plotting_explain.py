@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.sparse
+from matplotlib.colors import to_hex
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -20,6 +21,7 @@ from melc import MELC, AdditiveMELC
 from melc.explain import explain, nearest_change
 from melc.inference import bootstrap
 from melc.plotting import ChangeDisplay, ExplanationDisplay, IntervalsDisplay
+from melc.plotting.common import CLASS_COLOURS
 
 X, SPECIES = load_iris(return_X_y=True, as_frame=True)
 TWO = np.where(SPECIES == 1, "$versicolor$", "other")
@@ -39,6 +41,11 @@ def model():
 @pytest.fixture(scope="module")
 def lines():
     return AdditiveMELC(random_state=0).fit(X, SPECIES)
+
+
+@pytest.fixture(scope="module")
+def resampled_lines(lines):
+    return bootstrap(lines, X, SPECIES, n=20, random_state=0)
 
 
 def names_of(display):
@@ -71,10 +78,13 @@ class TestExplanation:
 
     def test_of_several_classes_the_predicted_one_is_shown(self, lines):
         display = ExplanationDisplay.from_estimator(lines, X, row=0)
-        assert display.labels == ("rest", "0")
+        assert display.labels == ("", "0")
+        assert display.ax_.get_xlabel() == "log-odds of 0"
         assert display.log_odds == pytest.approx(lines.decision_function(X)[0, 0])
         other = ExplanationDisplay.from_estimator(lines, X, row=0, class_label=2)
         assert other.log_odds == pytest.approx(lines.decision_function(X)[0, 2])
+        colours = {part >= 0: to_hex(bar.get_facecolor()) for part, bar in zip(other.parts, other.bars_, strict=True)}
+        assert colours == {True: CLASS_COLOURS[2].lower(), False: "#6e6e6e"}
 
     def test_other_holders_of_models_and_rows(self, model):
         pipeline = make_pipeline(StandardScaler(), MELC(n_init=2, random_state=0)).fit(X, TWO)
@@ -144,8 +154,8 @@ class TestIntervals:
         assert [len(bars.get_segments()) for bars in display.bars_] == [surely.sum(), (~surely).sum()]
         display.figure_.canvas.draw()
 
-    def test_lines_that_were_found_too_rarely(self, lines):
-        found = bootstrap(lines, X, SPECIES, n=20, random_state=0)
+    def test_lines_that_were_found_too_rarely(self, lines, resampled_lines):
+        found = resampled_lines
         unknown = np.full(lines.directions_.shape, np.inf)
         rare = replace(found, coef=replace(found.coef, low=-unknown, high=unknown))
         for k, result in itertools.product(range(len(lines.lines_)), (found, rare)):
@@ -156,20 +166,31 @@ class TestIntervals:
                 ends = [line[:, 0].tolist() for line in display.bars_[1].get_segments()]
                 assert ends == [list(display.ax_.get_xlim())] * len(display.names)
 
-    def test_without_a_choice_all_lines_are_panels(self, lines):
-        found = bootstrap(lines, X, SPECIES, n=20, random_state=0)
+    def test_without_a_choice_all_lines_are_panels(self, lines, resampled_lines):
+        found = resampled_lines
         shown = IntervalsDisplay.from_bootstrap(found, title="all lines")
-        owners = [line.class_index for line in lines.lines_]
-        headings = [f"line {k} ({owner} against the rest)" for k, owner in enumerate(owners, start=1)]
+        headings = [f"line {k}" for k in range(1, 1 + len(lines.lines_))]
         assert [ax.get_title() for ax in shown.axes_] == headings
         heads = [text for text in found.summary().splitlines() if text.startswith("line ")]
-        assert [head.rpartition(",")[0] for head in heads] == [each.replace("(", "(class ") for each in headings]
+        assert [head.rpartition(",")[0] for head in heads] == headings
         for k, display in enumerate(shown.displays):
             np.testing.assert_array_equal(display.weights, IntervalsDisplay.from_bootstrap(found, line=k + 1).weights)
             plt.close()
         single = bootstrap(MELC(n_init=1, tol=1e-3, random_state=0).fit(X, SPECIES), X, SPECIES, n=20, random_state=0)
         titles = [ax.get_title() for ax in IntervalsDisplay.from_bootstrap(single).axes_]
-        assert titles == [f"line {k + 1} ({k} against the rest)" for k in range(3)]
+        assert titles == [f"line {k + 1} (found for {k})" for k in range(3)]
+        assert all(f"\n{title}\n" in single.summary() for title in titles)
+
+    def test_minor_lines_are_left_out_unless_chosen(self, lines, resampled_lines):
+        found = resampled_lines
+        minor = np.arange(len(lines.lines_)) > 0
+        shown = IntervalsDisplay.from_bootstrap(replace(found, minor=minor))
+        np.testing.assert_array_equal(shown.weights, IntervalsDisplay.from_bootstrap(found, line=1).weights)
+        text = replace(found, minor=minor).summary()
+        assert "line 2" not in text
+        assert text.endswith(
+            f"and {minor.sum()} minor line{'s' if minor.sum() > 1 else ''}, each of a feature of its own"
+        )
 
     def test_an_infinite_limit_of_a_constant_feature_is_no_matter(self):
         rows = np.column_stack([X.to_numpy(), np.full(len(X), 3.0)])

@@ -1,5 +1,8 @@
 """Displays of lines show those of the model: artists are compared with the model, not with stored images."""
 
+import copy
+from dataclasses import replace
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -9,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from matplotlib.colors import to_rgba
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -19,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from melc import MELC, AdditiveMELC
 from melc.model.units import fitted_model
 from melc.plotting import LinesDisplay, PlaneDisplay
+from melc.plotting.common import CLASS_COLOURS
 
 
 @pytest.fixture(autouse=True)
@@ -71,10 +76,30 @@ class TestLinesDisplay:
     def test_curves_are_those_of_the_lines_by_importance(self, model):
         display = LinesDisplay.from_estimator(model)
         assert len(display.curves_) == len(model.lines_) > 2
-        for curve, line in zip(display.curves_, by_importance(model), strict=True):
+        for (curve,), line in zip(display.curves_, by_importance(model), strict=True):
             z, values = curve.get_data()
-            np.testing.assert_allclose(values, line.curve.at(z))
-            assert set(line.curve.knots) <= set(z)
+            np.testing.assert_allclose(values, line.curves[0].at(z))
+            assert set(line.curves[0].knots) <= set(z)
+
+    def test_bands_are_standard_errors_around_the_curves(self, model, iris):
+        for fitted in (model, iris[0]):
+            display = LinesDisplay.from_estimator(fitted, max_lines=1)
+            line, low, high = by_importance(fitted)[0], *display._limits()
+            assert len(display.bands_[0]) == len(line.curves)
+            for band, curve, errors in zip(display.bands_[0], line.curves, line.errors, strict=True):
+                upper = np.clip(curve.log_odds + 1.96 * errors, low, high)
+                drawn = band.get_paths()[0].vertices
+                points = np.column_stack([curve.knots, upper])
+                inside = (curve.knots >= drawn[:, 0].min()) & (curve.knots <= drawn[:, 0].max())
+                apart = np.abs(points[inside][:, None] - drawn).max(axis=2).min(axis=1)
+                assert apart.max() < 1e-9
+            assert "± 1.96 standard errors" in [text.get_text() for text in display.figure_.legends[0].get_texts()]
+
+    def test_without_standard_errors_there_are_no_bands(self, melc):
+        display = LinesDisplay.from_estimator(melc)
+        assert melc.lines_[0].errors == ()
+        assert display.bands_ == [[]]
+        assert len(display.figure_.legends[0].get_texts()) == 4
 
     def test_thresholds_stand_where_the_lines_have_them(self, model):
         display = LinesDisplay.from_estimator(model)
@@ -123,8 +148,8 @@ class TestLinesDisplay:
         limits = {ax.get_ylim() for ax in LinesDisplay.from_estimator(model).axes_}
         assert len(limits) == 1
         low, high = limits.pop()
-        assert low < min(line.curve.log_odds.min() for line in model.lines_)
-        assert high > max(line.curve.log_odds.max() for line in model.lines_)
+        assert low < min(line.curves[0].log_odds.min() for line in model.lines_)
+        assert high > max(line.curves[0].log_odds.max() for line in model.lines_)
 
     def test_less_important_lines_are_counted(self, model):
         display = LinesDisplay.from_estimator(model, max_lines=1)
@@ -134,13 +159,42 @@ class TestLinesDisplay:
     def test_several_classes(self, iris):
         model, X, y = iris
         everything = LinesDisplay.from_estimator(model, X, y, max_lines=99)
-        assert len(everything.panels) == len(model.lines_)
+        for panel, curves, line in zip(everything.panels, everything.curves_, by_importance(model), strict=True):
+            assert panel.line is line
+            assert len(panel.heights) == 3
+            assert [curve.get_color() for curve in curves] == list(CLASS_COLOURS[:3])
+            for drawn, curve in zip(curves, line.curves, strict=True):
+                z, values = drawn.get_data()
+                np.testing.assert_allclose(values, curve.at(z))
         names = [text.get_text() for text in everything.figure_.legends[0].get_texts()]
-        assert names[:2] == ["speaks for the rest", "speaks for the class"]
-        one = LinesDisplay.from_estimator(model, class_label=2)
-        assert [panel.line.class_index for panel in one.panels] == [2] * sum(k.class_index == 2 for k in model.lines_)
-        assert one.panels[0].sides == ("rest", "2")
-        assert "(2 against the rest)" in one.axes_[0].get_title()
+        assert names[:3] == ["0", "1", "2"]
+        z, colours = X.to_numpy() @ everything.panels[0].line.direction, [to_rgba(c) for c in CLASS_COLOURS[:3]]
+        best = np.argmax([curve.at(z) for curve in everything.panels[0].line.curves], axis=0)
+        for place, code in zip(z, best, strict=True):
+            over = [patch for patch in everything.axes_[0].patches if patch.get_x() <= place]
+            assert over[-1].get_facecolor() == colours[code]
+
+    def test_the_curves_of_one_of_several_classes(self, iris):
+        model, _, _ = iris
+        display = LinesDisplay.from_estimator(model, class_label=2, max_lines=1)
+        ((drawn,),), line = display.curves_, by_importance(model)[0]
+        np.testing.assert_allclose(drawn.get_ydata(), line.curves[2].at(drawn.get_xdata()))
+        assert drawn.get_color() == CLASS_COLOURS[2]
+        with pytest.raises(ValueError, match="class_label=7 is not a class of the model"):
+            LinesDisplay.from_estimator(model, class_label=7)
+
+    def test_minor_lines_are_counted_and_shown_only_if_asked_for(self, model):
+        minor, other = copy.copy(model), model.lines_[0]
+        minor.lines_ = [replace(line, minor=line is not other) for line in model.lines_]
+        display = LinesDisplay.from_estimator(minor)
+        assert (len(display.panels), display.n_minor) == (1, len(model.lines_) - 1)
+        assert display.figure_.legends[0].get_title().get_text() == f"{display.n_minor} minor lines not shown"
+        both = LinesDisplay.from_estimator(minor, minor=True)
+        assert [panel.line.minor for panel in both.panels] == [False] + [True] * display.n_minor
+        chosen = LinesDisplay.from_estimator(minor, line=2)
+        assert [panel.line for panel in chosen.panels] == [minor.lines_[1]]
+        with pytest.raises(ValueError, match="line=0, but there are the lines 1 to"):
+            LinesDisplay.from_estimator(minor, line=0)
 
     def test_axes_may_be_given(self, model):
         figure, axes = plt.subplots(2, 1)
@@ -159,26 +213,29 @@ class TestLinesDisplay:
         search = GridSearchCV(pipeline, {"additivemelc__gamma": [1.0]}, cv=2).fit(scaled, y)
         for estimator in (pipeline, search):
             display = LinesDisplay.from_estimator(estimator, scaled, y)
-            np.testing.assert_array_equal(display.panels[0].line.curve.knots, by_importance(folded)[0].curve.knots)
+            shown, expected = display.panels[0].line, by_importance(folded)[0]
+            np.testing.assert_array_equal(shown.curves[0].knots, expected.curves[0].knots)
         other = make_pipeline(PCA(2), AdditiveMELC(max_lines=1, random_state=0)).fit(X, y)
         assert "pca" in LinesDisplay.from_estimator(other, X, y).axes_[0].get_title()
 
     def test_a_line_that_decides_alone_has_its_intercept(self, melc, data):
         X, y = data
         display = LinesDisplay.from_estimator(melc, X[:, :2], y)
-        z, values = display.curves_[0].get_data()
-        np.testing.assert_allclose(values, melc.lines_[0].curve.at(z) + np.log(1.5), atol=1e-12)
+        z, values = display.curves_[0][0].get_data()
+        np.testing.assert_allclose(values, melc.lines_[0].curves[0].at(z) + np.log(1.5), atol=1e-12)
         assert [mark.get_xdata()[0] for mark in display.threshold_lines_[0]] == melc.thresholds_.tolist()
         assert len(melc.thresholds_) > 0
         assert display.axes_[0].get_ylabel() == "log-odds"
         assert PlaneDisplay.from_estimator(melc).line.thresholds.tolist() == melc.thresholds_.tolist()
 
-    def test_one_line_a_class(self):
+    def test_lines_that_were_found_for_classes_say_so(self):
         X, y = load_iris(return_X_y=True)
         fitted = MELC(n_init=1, random_state=0).fit(X, y)
         display = LinesDisplay.from_estimator(fitted, X, y)
         assert [panel.line for panel in display.panels] == by_importance(fitted)
-        assert [panel.line for panel in LinesDisplay.from_estimator(fitted, class_label=1).panels] == [fitted.lines_[1]]
+        for panel in display.panels:
+            k = next(k for k, line in enumerate(fitted.lines_) if line is panel.line)
+            assert f"line {k + 1} (found for {k}), importance" in panel.title
 
     def test_legend_of_a_single_line_stays_inside_the_figure(self, melc):
         figure = LinesDisplay.from_estimator(melc).figure_
@@ -206,7 +263,7 @@ class TestPlaneDisplay:
         for row, column in [(0, 0), (10, 200), (299, 299), (150, 7)]:
             x = np.zeros(X.shape[1])
             x[line.features] = left + (right - left) * column / 299, low + (high - low) * row / 299
-            assert heights[row, column] == pytest.approx(line.decisive.at(np.array([x @ line.direction]))[0])
+            assert heights[row, column] == pytest.approx(line.decisive[0].at(np.array([x @ line.direction]))[0])
         assert display.ax_.get_xlabel() == f"x{line.features[0]}"
         assert display.ax_.get_ylabel() == f"x{line.features[1]}"
         assert f"line {number}, importance" in display.ax_.get_title()
@@ -215,9 +272,33 @@ class TestPlaneDisplay:
     def test_by_default_the_most_important_line_of_two_features(self, data, iris):
         model, X, y = iris
         line = PlaneDisplay.from_estimator(model, X, y).line
-        assert line.importance == max(line.importance for line in model.lines_)
-        of_class = PlaneDisplay.from_estimator(model, class_label=1).line
-        assert of_class.importance == max(line.importance for line in model.lines_ if line.class_index == 1)
+        assert line.importance == max(line.importance for line in model.lines_ if len(line.features) == 2)
+
+    def test_of_several_classes_the_colour_is_that_of_the_highest_curve(self, iris):
+        model, X, _ = iris
+        display = PlaneDisplay.from_estimator(model, X)
+        image, (left, right), (low, high) = display.image_.get_array(), *display.limits
+        colours = np.array([to_rgba(colour)[:3] for colour in CLASS_COLOURS[:3]])
+        for row, column in [(0, 0), (10, 200), (299, 299), (150, 7), (120, 180)]:
+            place = left + (right - left) * column / 299, low + (high - low) * row / 299
+            z = np.array([place @ display.line.direction[display.line.features]])
+            first, second = np.sort([curve.at(z)[0] for curve in display.line.curves])[[-1, -2]]
+            best = np.argmax([curve.at(z)[0] for curve in display.line.curves])
+            paleness = (1 - image[row, column]) / (1 - colours[best])
+            np.testing.assert_allclose(paleness, paleness[0])
+            assert (paleness[0] > 1e-9) == (first - second > 1e-9)
+        names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert set(names) == {f"speaks for {code}" for code in display.line.codes}
+
+    def test_the_background_of_one_of_several_classes(self, iris):
+        model, X, y = iris
+        display = PlaneDisplay.from_estimator(model, X, y, class_label=1)
+        corner = np.array([display.limits[0][0], display.limits[1][0]])
+        z = corner @ display.line.direction[display.line.features]
+        expected = display.line.curves[1].at(np.array([z]))[0]
+        assert display.image_.get_array()[0, 0] == pytest.approx(expected)
+        assert display.figure_.axes[-1].get_ylabel() == "adds to the log-odds of 1"
+        assert [points.get_label() for points in display.ax_.collections[-3:]] == ["0", "1", "2"]
 
     def test_points_are_the_rows(self, model, data):
         X, y = data
@@ -243,7 +324,8 @@ class TestPlaneDisplay:
         corners = [
             np.dot(display.line.direction[features], (a, b)) for a in display.limits[0] for b in display.limits[1]
         ]
-        assert min(corners) <= display.line.curve.knots[0] < display.line.curve.knots[-1] <= max(corners)
+        places = display.line.places
+        assert min(corners) <= places[0] < places[-1] <= max(corners)
         np.testing.assert_allclose(np.mean(display.limits, axis=1), model.feature_mean_[features])
         np.testing.assert_allclose(
             np.ptp(display.limits[0]) / np.ptp(display.limits[1]), np.divide(*model.feature_spread_[features])

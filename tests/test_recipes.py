@@ -127,8 +127,9 @@ def apply_csv(text, frame):
     for number in sorted({line for _, _, line, _, _ in rows if line}, key=int):
         own = [row for row in rows if row[2] == number]
         z = sum(frame[name].to_numpy() * float(weight) for part, _, _, name, weight in own if part == "weight")
-        points = [(float(at), float(value)) for part, _, _, at, value in own if part == "log-odds"]
-        odds[own[0][1]] += np.interp(z, *np.transpose(points))
+        for label, total in odds.items():
+            points = [(float(at), float(value)) for part, of, _, at, value in own if (part, of) == ("log-odds", label)]
+            total += np.interp(z, *np.transpose(points))
     found = np.column_stack(list(odds.values()))
     codes = (found[:, 0] > 0).astype(int) if len(classes) == 2 else np.argmax(found, axis=1)
     return classes[codes], found

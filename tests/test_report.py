@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,15 +22,14 @@ from melc.model.curve import Curve
 from melc.report import Report, report_html, show_report, write_report
 from melc.report.contents import answers_of
 from melc.report.counts import axes_of, counted, on_axes
-from melc.report.features import lines_of
+from melc.report.features import line_pictures
 from melc.report.fields import MOST_FIELDS
 from melc.report.scores import scores_of
 from melc.report.stability import stability_of
 from melc.report.storage import page_json, visible, with_arrays
 from melc.report.subject import subject_of
-from report_cases import ATTACKS, bands, fitted, little_boosting  # noqa: F401
+from report_cases import ATTACKS, QUICK, bands, fitted, little_boosting, one_line_of  # noqa: F401
 
-QUICK = {"n_resamples": 0, "cv": 2}
 MOST_BYTES = 300_000
 
 
@@ -57,7 +57,7 @@ def test_a_page_is_complete_small_and_refers_to_nothing(additive, n_classes, tmp
     assert "default-src 'none'" in text
     assert not re.search(r'(?:src|href)="(?!#)|url\(|@import|https?://(?!www\.w3\.org)', text)
     data = data_of(text)
-    assert len(data["axes"]) == (1 if n_classes == 2 else 3)
+    assert len(data["axes"]) == (1 if n_classes == 2 or len(model.lines_) == 1 else 3)
     assert len(data["answers"]["lines"]) == len(model.lines_)
     assert len(data["lines"]) == len(model.lines_)
     assert [model["name"] for model in data["scores"]["models"]][1:] == ["logistic regression", "gradient boosting"]
@@ -73,8 +73,8 @@ def test_a_page_with_little_room_leaves_parts_out_and_says_so(additive, monkeypa
     model, X, y = fitted(additive, 3, n=200)
     full = report_html(model, X, y, **QUICK)
     sizes = [len(full.encode())]
-    for most in (90_000, 75_000):
-        monkeypatch.setattr("melc.report.page.MOST_BYTES", most)
+    for most in (90_000, 78_000):
+        monkeypatch.setattr("melc.report.page.MOST_PAGE_BYTES", most)
         text = report_html(model, X, y, **QUICK)
         sizes.append(len(text.encode()))
         assert sizes[-1] <= most
@@ -129,9 +129,10 @@ def test_intervals_come_from_resamples_and_the_page_says_so(additive):
     assert row["low"] < row["value"] < row["high"]
     assert "20 resamples" in data["weights"]["text"]
     assert len(data["stability"]["table"]["rows"]) == sum(len(line.thresholds) for line in model.lines_)
-    words = "a line of the same features" if additive else "same optimum"
+    several = len(model.lines_) > 1
+    words = "a line of the same features" if several else "same optimum"
     assert any(words in text for text in data["stability"]["text"])
-    assert all((line["share"] is None) == (not additive) for line in data["lines"])
+    assert all((line["share"] is None) == (not several) for line in data["lines"])
 
 
 # -------------------------------------------------------------------------------------------------------------- counts
@@ -144,19 +145,40 @@ def test_the_counts_are_those_of_numpy(additive, n_classes):
     z = on_axes(about.model, about.X)
     for axis, column in zip(counted(about), z.T, strict=True):
         edges, counts = axis["edges"], np.array(axis["counts"])
-        side = about.codes == (1 if n_classes == 2 else axis["class_index"])
+        named = [code for code in axis["sides"] if code is not None]
+        members = [~np.isin(about.codes, named) if code is None else about.codes == code for code in axis["sides"]]
         assert np.all(np.diff(edges) > 0)
         assert set(axis["thresholds"]) <= set(edges)
         for k in range(0, len(edges), 17):
             below = counts[:, : k + 1].sum(axis=1).tolist()
-            assert below == [np.sum(column[~side] < edges[k]), np.sum(column[side] < edges[k])]
+            assert below == [np.sum(column[own] < edges[k]) for own in members]
+
+
+@pytest.mark.parametrize("n_classes", [3, 20])
+def test_the_only_line_of_several_classes_is_one_axis_of_all_of_them(n_classes):
+    model, X, y = one_line_of(n_classes)
+    assert (model.predict(X) == y).all()
+    (axis,) = counted(subject_of(model, X, y, max_rows=1000, seed=0))
+    shown = min(n_classes, 12)
+    assert axis["sides"] == [*([None] if n_classes > 12 else []), *range(shown)]
+    thresholds, codes = axis["thresholds"], np.array(axis["codes"])
+    assert len(thresholds) == n_classes - 1
+    sides = [None if side is None else model.classes_[side] for side in axis["sides"]]
+    for x, label in zip(X[:, 0], y, strict=True):
+        side = sides[codes[np.searchsorted(thresholds, x, side="right")]]
+        assert side == (label if label in sides else None)
+    leading = np.argmax(axis["log_odds"], axis=0)
+    middles = np.searchsorted(axis["edges"], np.arange(n_classes) + 0.5)
+    assert [sides[k] for k in leading[middles][:shown]] == model.classes_[:shown].tolist()
+    assert sum(axis["priors"]) == pytest.approx(1)
+    assert np.sum(axis["counts"]) == len(X)
 
 
 @pytest.mark.parametrize(("additive", "max_lines"), [(False, None), (True, 4), (True, 1)])
 def test_thresholds_of_an_axis_divide_the_rows_as_predict_does(additive, max_lines):
     about = subject(additive, max_lines=max_lines)
-    (axis,) = axes_of(about.model)
-    assert (axis.line is None) == (max_lines == 4)
+    (axis,) = axes_of(about.model, about.class_counts)
+    assert (axis.line is None) == (len(about.model.lines_) > 1)
     codes = np.array(axis.codes)[np.searchsorted(axis.thresholds, on_axes(about.model, about.X)[:, 0], side="right")]
     assert np.array_equal(about.model.classes_[codes], about.model.predict(about.X))
 
@@ -165,10 +187,12 @@ def test_thresholds_of_an_axis_divide_the_rows_as_predict_does(additive, max_lin
 @pytest.mark.parametrize("additive", [False, True])
 def test_an_axis_has_the_log_odds_at_its_edges(additive, n_classes):
     about = subject(additive, n_classes)
-    odds = about.model.decision_function(about.X).reshape(len(about.codes), -1)
-    for axis, z, expected in zip(counted(about), on_axes(about.model, about.X).T, odds.T, strict=True):
-        inside = (z >= axis["edges"][0]) & (z <= axis["edges"][-1])
-        between = np.interp(z[inside], axis["edges"], axis["log_odds"])
+    p = about.model.predict_proba(about.X)
+    for axis, z in zip(counted(about), on_axes(about.model, about.X).T, strict=True):
+        own, inside = axis["sides"][1], (z >= axis["edges"][0]) & (z <= axis["edges"][-1])
+        assert axis["log_odds"][0] is None  # of the others, zero
+        between = np.interp(z[inside], axis["edges"], axis["log_odds"][1])
+        expected = np.log(p[:, own]) - np.log1p(-p[:, own])
         np.testing.assert_allclose(between, expected[inside], atol=0.1)
         assert axis["heights"] != [[0] * len(axis["edges"])] * 2
 
@@ -184,26 +208,62 @@ def test_the_page_computes_with_the_formulas_of_the_model(additive, n_classes):
     weights = np.array([line["weights"] for line in answers["lines"]])
     z = about.X[:, answers["features"]] @ weights.T + [line["rest"] for line in answers["lines"]]
     for each, odds in zip(answers["log_odds"], np.atleast_2d(about.model.decision_function(about.X).T), strict=True):
-        adds = [Curve(**curve).at(z[:, k].copy()) for k, curve in zip(each["lines"], each["curves"], strict=True)]
+        adds = [Curve(**curve).at(z[:, k].copy()) for k, curve in enumerate(each["curves"])]
+        assert len(adds) == len(about.model.lines_)
         np.testing.assert_allclose(np.sum(adds, axis=0) + each["constant"], odds, rtol=1e-9, atol=1e-12)
 
 
 def test_curves_are_drawn_with_fewer_knots_but_never_computed_with():
     about = subject()
-    ((drawn,), (own,)) = lines_of(about, None), about.model.lines_
-    assert len(drawn["knots"]) < len(own.curve.knots) / 2
-    error = np.interp(own.curve.knots, drawn["knots"], drawn["log_odds"]) - own.curve.log_odds
-    assert np.abs(error).max() < 0.005 * np.abs(own.curve.log_odds).max()
-    assert answers_of(about)["log_odds"][0]["curves"][0]["knots"] is own.curve.knots
+    ((picture,), (line,)) = line_pictures(about, None), about.model.lines_
+    (drawn,), (own,) = picture["curves"], line.curves
+    assert len(drawn["knots"]) < len(own.knots) / 2
+    error = np.interp(own.knots, drawn["knots"], drawn["log_odds"]) - own.log_odds
+    assert np.abs(error).max() < 0.005 * np.abs(own.log_odds).max()
+    assert answers_of(about)["log_odds"][0]["curves"][0]["knots"] is own.knots
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_pictures_have_the_curves_of_all_classes_with_their_standard_errors(n_classes):
+    about = subject(additive=True, n_classes=n_classes)
+    for picture in line_pictures(about, None):
+        number = int(re.match(r"Line (\d+)", picture["title"])[1])
+        line = about.model.lines_[number - 1]
+        assert picture["classes"] == list(range(n_classes))
+        assert (len(picture["curves"]), len(picture["densities"])) == (len(line.curves), n_classes)
+        for drawn, curve, errors in zip(picture["curves"], line.decisive, line.errors, strict=True):
+            slack = 0.005 * np.abs(curve.log_odds).max()
+            for sign in (0, 1):
+                values = np.interp(curve.knots, drawn["knots"], drawn["log_odds"] + sign * drawn["errors"])
+                np.testing.assert_allclose(values, curve.log_odds + sign * errors, atol=slack)
+
+
+def test_many_classes_have_few_curves_in_a_picture_and_no_bands():
+    model, X, y = one_line_of(20)
+    model.lines_ = [replace(model.lines_[0], errors=tuple(np.ones(20) for _ in range(20)))]
+    (picture,) = line_pictures(subject_of(model, X, y, max_rows=1000, seed=0), None)
+    assert picture["classes"] == list(range(12))
+    assert [curve["errors"] for curve in picture["curves"]] == [None] * 12
+
+
+def test_minor_lines_come_last():
+    about = subject(additive=True, n_classes=3)
+    assert len(about.model.lines_) > 2
+    first = max(about.model.lines_, key=lambda line: line.importance)
+    about.model.lines_ = [replace(line, minor=line is first) for line in about.model.lines_]
+    shown = line_pictures(about, None)
+    assert [picture["minor"] for picture in shown] == [False] * (len(shown) - 1) + [True]
 
 
 def test_lines_are_numbered_from_one_and_the_most_important_is_first():
     about = subject(additive=True, n_classes=3)
-    shown = lines_of(about, None)
+    shown = line_pictures(about, None)
     assert [each["importance"] for each in shown] == sorted((each["importance"] for each in shown), reverse=True)
     lines = about.model.lines_
-    titles = {f"Line {k} for {about.labels[line.class_index]}:" for k, line in enumerate(lines, start=1)}
-    assert {each["title"] for each in shown} == titles
+    assert {each["title"] for each in shown} == {f"Line {k}:" for k in range(1, 1 + len(lines))}
+    directions = subject(n_classes=3)
+    titles = {f"Line {k} (found for {label}):" for k, label in enumerate(directions.labels, start=1)}
+    assert {each["title"] for each in line_pictures(directions, None)} == titles
 
 
 # -------------------------------------------------------------------------------------------------------------- scores
@@ -325,7 +385,7 @@ def test_priors_change_how_the_classes_count():
         model = MELC(n_init=1, random_state=0, priors=priors).fit(X, y)
         data = data_of(report_html(model, X, y, **QUICK))
         assert word in data["scores"]["text"]
-    assert data["axes"][0]["prior"] == pytest.approx(0.7)
+    assert data["axes"][0]["priors"] == pytest.approx([0.3, 0.7])
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals

@@ -1,22 +1,33 @@
 """The report in a browser: it answers as predict does, counts as NumPy does, and asks for nothing."""
 
+import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from cli_cases import call, patients
-from melc import MELC
+from melc import MELC, AdditiveMELC
 from melc.explain import nearest_change
 from melc.export import from_json
 from melc.report import report_html, show_report
 from melc.tables import table_model_from_json
-from report_cases import ATTACKS, bands, browser, fitted, little_boosting, open_page, random_rows  # noqa: F401
+from report_cases import (  # noqa: F401
+    ATTACKS,
+    QUICK,
+    bands,
+    browser,
+    fitted,
+    little_boosting,
+    one_line_of,
+    open_page,
+    quick_page,
+    random_rows,
+)
 
 pytestmark = pytest.mark.slow
-
-QUICK = {"n_resamples": 0, "cv": 2}
 
 # Enters rows into the fields of the form, one after the other, and reads what the page says. A field has the values of
 # the rows under its name; a category is entered as its text.
@@ -44,8 +55,8 @@ def asked(page, frame):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("additive", "max_lines"), [(False, None), (True, 4), (True, 1)])
 def test_the_form_answers_as_predict_does(open_page, additive, max_lines, n_classes):  # noqa: F811
-    model, X, y = fitted(additive, n_classes, max_lines)
-    page = open_page(report_html(model, X, y, **QUICK))
+    model, X, _ = fitted(additive, n_classes, max_lines)
+    page = open_page(quick_page(additive, n_classes, max_lines))
     rows = pd.DataFrame(random_rows(X), columns=X.columns)
     labels, proba = asked(page, rows)
     assert labels.tolist() == model.predict(rows).tolist()
@@ -80,27 +91,36 @@ def test_the_form_of_a_table_takes_its_raw_columns(open_page, tmp_path):  # noqa
     assert page.complaints == []
 
 
+def fitted_with_several_lines():
+    """A model of two classes with several lines, and its rows: a ring."""
+    X, _ = bands()
+    y = np.where(X["dose"] ** 2 + X["age"] ** 2 > 1.4, "outer", "inner")
+    model = AdditiveMELC(max_lines=4, full_lines="never", random_state=0).fit(X, y)
+    assert len(model.lines_) > 1
+    return model, X, y
+
+
 def axis_counts(page):
     """Return the thresholds and the matrix that a page shows on its first axis."""
     return page.evaluate(
         """() => { const { axis } = document.querySelector(".axis-panel");
         const number = (cell) => Number(cell.textContent.replaceAll("\\u202f", ""));
-        const cells = [...document.querySelectorAll(".axis-panel tbody tr")].map((row) =>
-          [...row.querySelectorAll("td")].slice(0, 2).map(number));
+        const cells = [...document.querySelector(".axis-panel").querySelectorAll("tbody tr")].map((row) =>
+          [...row.querySelectorAll("td")].slice(0, -2).map(number));
         return { thresholds: axis.chosen.map((i) => axis.edges[i]), codes: axis.shownCodes, cells }; }"""
     )
 
 
 def counted_by_numpy(z, side, thresholds, codes):
-    predicted = np.asarray(codes)[np.searchsorted(thresholds, z, side="right")]
-    return [[int(np.sum((side == a) & (predicted == b))) for b in (0, 1)] for a in (0, 1)]
+    predicted, sides = np.asarray(codes)[np.searchsorted(thresholds, z, side="right")], range(side.max() + 1)
+    return [[int(np.sum((side == a) & (predicted == b))) for b in sides] for a in sides]
 
 
 @pytest.mark.parametrize("additive", [False, True])
 def test_the_matrix_follows_thresholds_that_are_dragged_or_moved_by_keys(open_page, additive):  # noqa: F811
-    model, X, y = fitted(additive)
+    model, X, y = fitted_with_several_lines() if additive else fitted()
     z = model.decision_function(X) if additive else model.transform(X)[:, 0]
-    side = (y == "outer").astype(int)
+    side = (y == model.classes_[1]).astype(int)
     page = open_page(report_html(model, X, y, **QUICK))
     seen = [axis_counts(page)]
     assert seen[0]["cells"] == [
@@ -125,8 +145,7 @@ def test_the_matrix_follows_thresholds_that_are_dragged_or_moved_by_keys(open_pa
 
 
 def test_a_threshold_is_dragged_by_touch(open_page):  # noqa: F811
-    model, X, y = fitted()
-    page = open_page(report_html(model, X, y, **QUICK), has_touch=True, viewport={"width": 375, "height": 700})
+    page = open_page(quick_page(), has_touch=True, viewport={"width": 375, "height": 700})
     before = axis_counts(page)
     box = page.locator(".threshold circle").first.bounding_box()
     start = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
@@ -156,10 +175,55 @@ def test_the_prior_moves_the_thresholds_to_those_of_a_fit_with_it(open_page, own
 
 
 def test_the_prior_of_an_additive_model_moves_its_odds(open_page):  # noqa: F811
-    model, X, y = fitted(additive=True)
-    page = open_page(report_html(model, X, y, **QUICK))
+    page = open_page(report_html(*fitted_with_several_lines(), **QUICK))
     page.locator(".prior input").evaluate("(node) => { node.value = 1; node.dispatchEvent(new Event('input')); }")
     assert axis_counts(page)["thresholds"] == pytest.approx([-1], abs=0.2)
+
+
+def test_the_only_line_of_several_classes_has_a_threshold_between_each_two(open_page):  # noqa: F811
+    model, X, y = one_line_of(4)
+    page = open_page(report_html(model, X, y, **QUICK))
+    state, side = axis_counts(page), np.searchsorted(model.classes_, y)
+    assert state["codes"] == [0, 1, 2, 3]
+    assert state["cells"] == (20 * np.eye(4, dtype=int)).tolist()
+    page.locator(".threshold").nth(1).press("PageUp")
+    state = axis_counts(page)
+    assert state["cells"] == counted_by_numpy(X[:, 0], side, state["thresholds"], state["codes"])
+    assert state["cells"][2][1] > 0
+    page.locator(".prior select").select_option(label="class 01")
+    assert axis_counts(page)["cells"] == (20 * np.eye(4, dtype=int)).tolist()
+    page.locator(".prior input").evaluate("(node) => { node.value = 0; node.dispatchEvent(new Event('input')); }")
+    state, added = axis_counts(page), np.log(3)  # of the log-odds of a prior of one half, less those of one quarter
+    odds = model.decision_function(np.array(state["thresholds"])[:, None]) + added * np.eye(4)[1]
+    for k, (below, above) in enumerate(itertools.pairwise(state["codes"])):
+        assert odds[k, below] == pytest.approx(odds[k, above], abs=0.1)
+    assert state["cells"] == counted_by_numpy(X[:, 0], side, state["thresholds"], state["codes"])
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curves_of_all_classes_are_drawn_and_minor_lines_folded(open_page, n_classes):  # noqa: F811
+    model, X, y = fitted_with_several_lines() if n_classes == 2 else fitted(True, 3)
+    first = max(model.lines_, key=lambda line: line.importance)
+    model.lines_ = [replace(line, minor=line is not first) for line in model.lines_]
+    page = open_page(report_html(model, X, y, **QUICK))
+    assert page.locator("#curves .curve:visible").count() == 1
+    drawn = page.locator("#curves > .grid .curve")
+    assert drawn.locator(".curve-line").count() == len(first.curves)
+    assert drawn.locator("g:has(> .curve-line) > .area").count() == len(first.curves)  # with bands
+    assert drawn.locator(".density").count() == n_classes
+    assert drawn.locator(".band").count() == len(first.codes)
+    n_minor = len(model.lines_) - 1
+    summary = page.locator("#curves details.minor summary")
+    assert summary.text_content().startswith(f"{n_minor} minor line")
+    summary.click()
+    assert page.locator("#curves .curve:visible").count() == n_minor + 1
+    colours = {
+        page.evaluate("(node) => getComputedStyle(node).stroke", each.element_handle())
+        for each in drawn.locator(".curve-line").all()
+    }
+    assert len(colours) == len(first.curves)
+    assert page.complaints == []
 
 
 def nearest_changes(page, rows):
@@ -173,23 +237,23 @@ def nearest_changes(page, rows):
     )
 
 
-@pytest.mark.parametrize("additive", [False, True])
-def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, additive):  # noqa: F811
-    model, X, y = fitted(additive, max_lines=1)
+@pytest.mark.parametrize("kind", ["MELC", "AdditiveMELC", "of four classes"])
+def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind):  # noqa: F811
+    model, X, y = one_line_of(4) if kind == "of four classes" else fitted(kind == "AdditiveMELC", max_lines=1)
+    assert len(model.lines_) == 1
     page = open_page(report_html(model, X, y, **QUICK))
-    rows = random_rows(X, 50)[1::5]
+    rows = random_rows(pd.DataFrame(X), 50)[1::5]
     found = nearest_changes(page, rows)
-    exact = nearest_change(model, pd.DataFrame(rows, columns=X.columns))
+    exact = nearest_change(model, rows if kind == "of four classes" else pd.DataFrame(rows, columns=X.columns))
     np.testing.assert_allclose([each["distance"] for each in found], exact.distance, rtol=1e-6)
     np.testing.assert_allclose([each["row"] for each in found], exact.rows, rtol=1e-6, atol=1e-9)
-    changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
-    assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
+    assert exact.labels.tolist() == [model.classes_[each["code"]] for each in found]
 
 
 @pytest.mark.parametrize("additive", [False, True])
 def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  # noqa: F811
-    model, X, y = fitted(additive, 3)
-    page = open_page(report_html(model, X, y, **QUICK))
+    model, X, _ = fitted(additive, 3)
+    page = open_page(quick_page(additive, 3))
     found = nearest_changes(page, X.to_numpy()[:40])
     changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
     assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
@@ -197,8 +261,8 @@ def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  #
 
 
 def test_one_feature_alone_and_fields_left_empty(open_page):  # noqa: F811
-    model, X, y = fitted()
-    page = open_page(report_html(model, X, y, **QUICK))
+    model, X, _ = fitted()
+    page = open_page(quick_page())
     page.get_by_text("One feature alone").click()
     rows = page.locator(".change details tbody tr")
     rows.first.wait_for()
@@ -249,8 +313,8 @@ def test_very_long_names_of_many_features_and_classes_leave_less_on_the_page(ope
 
 @pytest.mark.parametrize(("additive", "n_classes"), [(False, 2), (False, 3), (True, 2)])
 def test_the_json_to_copy_is_the_model(open_page, additive, n_classes):  # noqa: F811
-    model, X, y = fitted(additive, n_classes)
-    page = open_page(report_html(model, X, y, **QUICK))
+    model, X, _ = fitted(additive, n_classes)
+    page = open_page(quick_page(additive, n_classes))
     text = page.locator("#rule details pre").last.text_content()
     again = from_json(text)
     rows = pd.DataFrame(random_rows(X, 200), columns=X.columns)
@@ -261,8 +325,7 @@ def test_the_json_to_copy_is_the_model(open_page, additive, n_classes):  # noqa:
 @pytest.mark.parametrize("width", [320, 375, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_screen_is_too_narrow(open_page, width, scheme):  # noqa: F811
-    model, X, y = fitted(n_classes=3)
-    page = open_page(report_html(model, X, y, **QUICK), viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = open_page(quick_page(n_classes=3), viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     ink, paper = page.evaluate(
         "(({ color, backgroundColor }) => [color, backgroundColor])(getComputedStyle(document.body))"
@@ -272,8 +335,7 @@ def test_no_screen_is_too_narrow(open_page, width, scheme):  # noqa: F811
 
 
 def test_the_keyboard_reaches_every_control_and_names_it(open_page):  # noqa: F811
-    model, X, y = fitted()
-    page = open_page(report_html(model, X, y, **QUICK))
+    page = open_page(quick_page())
     reached = set()
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -288,8 +350,7 @@ def test_the_keyboard_reaches_every_control_and_names_it(open_page):  # noqa: F8
 
 
 def test_a_printed_page_shows_all_classes(open_page):  # noqa: F811
-    model, X, y = fitted(n_classes=3)
-    page = open_page(report_html(model, X, y, **QUICK))
+    page = open_page(quick_page(n_classes=3))
     assert page.locator(".axis-panel:visible").count() == 1
     page.emulate_media(media="print")
     assert page.locator(".axis-panel:visible").count() == 3

@@ -1,17 +1,19 @@
 """The additive classifier: a few lines, each with a curve, whose values add up to the log-odds."""
 
+from contextlib import closing
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
-from melc.base import GAMMAS, N_JOBS, LineClassifier, parts_of, restored_on_error
+from melc._sklearn import Interval, StrOptions, check_weights, fit_context, with_callbacks
+from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, restored_on_error
+from melc.data.dask.collections import is_lazy
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
-from melc.fit.validation import log_prior_ratios
+from melc.fit.validation import in_numbers_of_rows, log_prior_ratios, monotone_signs
 
 
 class AdditiveMELC(LineClassifier):
@@ -19,35 +21,43 @@ class AdditiveMELC(LineClassifier):
 
     The log-odds of a row x are a sum of curves along directions,
 
-    ``log-odds(x) = g₁(x·v₁) + g₂(x·v₂) + … + log prior ratio``.
+    ``log-odds(x) = intercept + g₁(x·v₁) + g₂(x·v₂) + …``
 
-    Most directions use one or two features only, so that each line can be drawn and read; some may use all of them. A
-    curve is the log ratio of the two class densities along its direction, as in :class:`melc.MELC`, of what the lines
-    before it leave unexplained. It has thresholds of its own, where it changes from speaking for one class to speaking
-    for the other.
+    Most directions use one or two features only, so that each line can be drawn and read; some may use all of them.
+    Lines are added one after the other. After each, all curves are fitted anew together, as one penalised logistic
+    model in which every curve has its own smoothness, estimated from the data. A line stays if the likelihood, with
+    every row left out of the curves, rises by more than one row's worth. All classes count equally, however many rows
+    they have (see ``priors``).
 
-    Lines are added one after the other, each the one that raises the likelihood most when every row is left out of its
-    own curve. Directions of two features are found by trying angles in the plane of promising pairs; those of all
-    features are linear ones and, for the first line, those of largest divergence, which :class:`melc.MELC` finds. Both
-    classes count equally, however many rows they have (see ``priors``).
+    What is MELC's part: the first direction may be one of largest Cauchy-Schwarz divergence, as :class:`melc.MELC`
+    finds it, and all directions are compared by the densities of the classes along them. The curves themselves are
+    those of largest penalised likelihood, not ratios of densities.
 
-    With more than two classes, lines are learned for each class against the rest.
+    With more than two classes, each class has a curve along every line, and the probabilities are the softmax of the
+    sums. Each class proposes lines that tell it from the others.
 
     Parameters
     ----------
     max_lines : int, default=16
-        Most lines, for each class against the rest if there are more than two classes. Fewer are used when further
-        lines would not raise the likelihood by more than one row in the number of rows.
+        Most lines. Fewer are used when further lines would not raise the likelihood by more than one row's worth.
     features_per_line : {1, 2} or None, default=2
         Most features of a line. None means that every line uses all features.
     full_lines : {"auto", "first", "never"}, default="auto"
         Which lines may use all features instead, where that raises the likelihood by more than the number of weights
         would by chance.
+    other_features : bool, default=False
+        Whether each feature without a line of its own gets a curve as well, shrunk as the data demand: a minor line.
+        Texts, pictures and reports fold these away. At most 100 features get one, those that tell most.
+    monotone : dict, list or None, default=None
+        Features along which the log-odds of the second class must not fall ("increasing") or rise ("decreasing"): a
+        dict by name or number, or a list with an entry for each feature, None where any curve may be. Such a feature
+        has lines of its own only. For two classes.
     gamma : float, default=1.0
-        Factor on the bandwidth of the curves. Larger values make smoother curves.
+        Factor on the smoothness of the curves. Larger values make smoother curves: 2 smooths as doubling the bandwidth
+        of a density does.
     priors : None, "empirical" or array-like of shape (n_classes,), default=None
         Prior probabilities of the classes. None: all equal. "empirical": proportional to the class weights in the
-        training data. Priors change the decision, but not the lines.
+        training data. Priors change the intercepts, but not the lines.
     n_jobs : int, default=None
         Number of threads used for large data. None means the number OpenMP would use, -1 all cores. The result does not
         depend on it.
@@ -61,7 +71,8 @@ class AdditiveMELC(LineClassifier):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     lines_ : list of melc.model.line.Line
-        The lines, those of each class together, in the order in which they were found.
+        The lines, in the order in which they were found; minor ones last. ``errors`` of a line are the standard errors
+        of its curves.
     directions_ : ndarray of shape (n_lines, n_features)
         The directions of the lines, of length one, with a positive weight of the feature that contributes most. They
         are not named ``coef_``: the model is not linear.
@@ -69,13 +80,13 @@ class AdditiveMELC(LineClassifier):
         How much each feature moves the log-odds on the training data, and the same as parts of the sum. The importance
         of a line is divided among its features in proportion to weight times spread.
     intercepts_ : ndarray of shape (1,) or (n_classes,)
-        Log ratio of the priors, of each class against the rest.
+        Constant of the log-odds: what an average row has, and what the priors add.
     feature_mean_ : ndarray of shape (n_features,)
         Weighted means of the features, from up to 10,000 rows.
     feature_spread_ : ndarray of shape (n_features,)
         Standard deviations of the features, from the same rows; zero for a constant feature.
     n_iter_ : int
-        Number of lines; with more than two classes, the most of any class.
+        Number of lines.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -97,7 +108,9 @@ class AdditiveMELC(LineClassifier):
         "max_lines": [Interval(Integral, 1, None, closed="left")],
         "features_per_line": [Interval(Integral, 1, 2, closed="both"), None],
         "full_lines": [StrOptions({"auto", "first", "never"})],
-        "gamma": [Interval(Real, *GAMMAS, closed="both")],
+        "other_features": ["boolean"],
+        "monotone": [dict, "array-like", None],
+        "gamma": [Interval(Real, *GAMMA_RANGE, closed="both")],
         "priors": [None, StrOptions({"empirical"}), "array-like"],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
@@ -110,6 +123,8 @@ class AdditiveMELC(LineClassifier):
         max_lines: int = 16,
         features_per_line: int | None = 2,
         full_lines: str = "auto",
+        other_features: bool = False,
+        monotone: Any = None,
         gamma: float = 1.0,
         priors: Any = None,
         n_jobs: int | None = None,
@@ -119,6 +134,8 @@ class AdditiveMELC(LineClassifier):
         self.max_lines = max_lines
         self.features_per_line = features_per_line
         self.full_lines = full_lines
+        self.other_features = other_features
+        self.monotone = monotone
         self.gamma = gamma
         self.priors = priors
         self.n_jobs = n_jobs
@@ -133,12 +150,14 @@ class AdditiveMELC(LineClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data. May be a memory map. May also be a Dask array or dataframe, of which a sample of 200,000 rows
-            is brought into memory; y and sample_weight must then be Dask collections too.
+            Training data. May be a memory map. May also be a Dask array or dataframe: directions are then found on a
+            sample, and the curves fitted to all rows; y and sample_weight must be Dask collections too.
         y : array-like of shape (n_samples,)
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A row of weight k counts as k copies of it, a row of weight zero is ignored.
+            Weights of the rows. If all are whole multiples of one weight, a row counts as so many copies; otherwise
+            weights say how much rows matter. A common factor changes nothing (of Dask collections it does: there a
+            row of weight k counts as k rows). A row of weight zero is ignored.
 
         Returns
         -------
@@ -146,16 +165,31 @@ class AdditiveMELC(LineClassifier):
             Fitted estimator.
         """
         with restored_on_error(self):
-            rows, classes, totals = labelled_rows(self, X, y, sample_weight)
-            intercepts = np.asarray(log_prior_ratios(self.priors, classes, totals))
-            parts = parts_of(rows, len(classes))
-            progress = Progress(self, len(parts) * self.max_lines, self.verbose, X, y, sample_weight)
-            plan = Plan(self.max_lines, self.features_per_line, self.full_lines, float(self.gamma))
+            rows, classes, totals = labelled_rows(self, X, y, _in_numbers_of_rows(sample_weight))
+            log_priors = log_prior_ratios(self.priors, classes, totals)
+            signs = monotone_signs(self.monotone, rows.n_features, getattr(self, "feature_names_in_", None), classes)
+            plan = Plan(
+                self.max_lines,
+                self.features_per_line,
+                self.full_lines,
+                float(self.gamma),
+                self.other_features,
+                signs,
+            )
+            progress = Progress(self, self.max_lines, self.verbose, X, y, sample_weight)
             rng = check_random_state(self.random_state)
-            found = pursue(parts, plan, intercepts, rng, progress.line_ended)
-            self.classes_, self.intercepts_ = classes, intercepts
-            self.lines_ = [line for lines in found.lines for line in lines]
-            self.n_iter_ = max(len(lines) for lines in found.lines)
+            with closing(rows):
+                found = pursue(rows, len(classes), plan, log_priors, rng, progress.line_ended)
+            self.classes_, self.lines_, self.intercepts_ = classes, found.lines, found.intercepts
+            self.n_iter_ = len(found.lines)
             self.feature_mean_, self.feature_spread_ = found.mean, found.spread
             progress.fit_ended()
         return self
+
+
+def _in_numbers_of_rows(sample_weight: Any) -> Any:
+    """Return weights in memory in their unit; others, and what is no array of weights, as they are."""
+    if sample_weight is None or is_lazy(sample_weight) or np.ndim(sample_weight) != 1:
+        return sample_weight
+    weights = check_weights(sample_weight, len(sample_weight))
+    return in_numbers_of_rows(weights)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,7 +27,7 @@ from melc.model.html import fitted_html
 from melc.model.line import Line, log_odds_of
 
 # Least and largest gamma: beyond these, squares of bandwidths leave the range of floats.
-GAMMAS = 1e-15, 1e15
+GAMMA_RANGE = 1e-15, 1e15
 # What ``n_jobs`` may be: any integer but zero, or None.
 N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
@@ -39,9 +39,9 @@ class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixi
 
     ``log-odds(x) = intercept + Σ g(x·v)``
 
-    of the second of two classes, or of each of more classes against the rest. A fit leaves ``classes_``, ``lines_``,
-    ``intercepts_`` (the log ratios of the priors), and the means and standard deviations of the features; all else
-    follows from these.
+    of the second of two classes, or of each of more classes, whose probabilities are then the softmax. A fit leaves
+    ``classes_``, ``lines_``, ``intercepts_``, and the means and standard deviations of the features; all else follows
+    from these.
     """
 
     classes_: NDArray[Any]
@@ -79,8 +79,8 @@ class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixi
     def decision_function(self, X: Any) -> Floats:
         """Return the log-odds of each row.
 
-        With two classes, those of the second, shape (n_samples,). With more, those of each class against the rest,
-        shape (n_samples, n_classes).
+        With two classes, those of the second, shape (n_samples,). With more, those of each class, up to a constant
+        of the row, shape (n_samples, n_classes): the probabilities are their softmax.
         """
         odds = self._log_odds(X)
         return odds[:, 0] if len(self.classes_) == 2 else odds
@@ -96,16 +96,20 @@ class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixi
         odds = self._log_odds(X)
         if len(self.classes_) == 2:
             return np.column_stack([log_expit(-odds[:, 0]), log_expit(odds[:, 0])])
-        return np.asarray(log_softmax(log_expit(odds), axis=1))
+        return np.asarray(log_softmax(odds, axis=1))
 
     @lazy_on_dask
     def line_log_odds(self, X: Any) -> Floats:
-        """Return what each line adds to the log-odds of each row, shape (n_samples, n_lines)."""
+        """Return what each line adds to the log-odds of each row.
+
+        The shape is (n_samples, n_lines); with more than two classes (n_samples, n_lines, n_classes).
+        """
         z = checked_projections(self, X)
-        return np.column_stack([line.curve.at(z[:, k]) for k, line in enumerate(self.lines_)])
+        added = np.stack([[curve.at(z[:, k]) for curve in line.curves] for k, line in enumerate(self.lines_)]).T
+        return added[:, 0, :] if len(self.classes_) == 2 else added.transpose(0, 2, 1)
 
     def _log_odds(self, X: Any) -> Floats:
-        """The log-odds of each class against the rest, shape (n_samples, n_classes); of two classes, of the second."""
+        """The log-odds of each class, shape (n_samples, n_classes); of two classes, of the second alone."""
         z = checked_projections(self, X)
         return np.column_stack([each.at(z) for each in log_odds_of(self)])
 
@@ -118,12 +122,9 @@ class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixi
         return tags
 
 
-def parts_of(rows: Rows, n_classes: int) -> list[tuple[int, Rows]]:
-    """Return what lines are learned for: the second of two classes, or each of more against the rest.
-
-    Each part is the index of the class, and the rows with code 1 for it.
-    """
-    return [(k, rows.against_rest(k)) for k in range(n_classes)] if n_classes > 2 else [(1, rows)]
+def parts_of(rows: Rows, n_classes: int) -> list[Rows]:
+    """Return the rows that directions are searched for: as they are, or with each of more than two classes coded 1."""
+    return [rows.against_rest(k) for k in range(n_classes)] if n_classes > 2 else [rows]
 
 
 def checked_projections(model: Any, X: Any) -> Floats:
@@ -144,14 +145,14 @@ def checked_projections(model: Any, X: Any) -> Floats:
 def probabilities(odds: Floats) -> Floats:
     """Return the probabilities of the classes, shape (n_rows, n_classes), from their log-odds.
 
-    Of two classes ``odds`` has those of the second, shape (n_rows, 1); of more those of each against the rest, shape
-    (n_rows, n_classes). The largest probability is that of the largest odds, also where rounding makes two equal.
+    Of two classes ``odds`` has those of the second, shape (n_rows, 1); of more those of each, shape (n_rows,
+    n_classes), and the probabilities are their softmax. The largest probability is that of the largest odds, also where
+    rounding makes two equal.
     """
     if odds.shape[1] == 1:
         second = np.maximum(expit(odds[:, 0]), np.where(odds[:, 0] > 0, _ABOVE_HALF, 0.0))
         return np.column_stack([expit(-odds[:, 0]), second])
-    proba = expit(odds)
-    proba /= proba.sum(axis=1, keepdims=True)
+    proba = softmax(odds, axis=1)
     best, found = np.argmax(odds, axis=1), np.argmax(proba, axis=1)
     merged = np.flatnonzero(found != best)
     proba[merged, best[merged]] = np.nextafter(proba[merged, found[merged]], 1)

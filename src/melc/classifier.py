@@ -1,6 +1,7 @@
 """The classifier :class:`MELC`: checks the data, learns the directions, and stores the result."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
-from melc.base import GAMMAS, N_JOBS, LineClassifier, checked_projections, parts_of, restored_on_error
+from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, checked_projections, parts_of, restored_on_error
 from melc.data.dask.collections import lazy_on_dask
 from melc.fit.advice import warn_of
 from melc.fit.intake import labelled_rows
@@ -20,6 +21,7 @@ from melc.fit.problem import Settings
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, learn_projections
 from melc.fit.solvers import SOLVERS, Result
+from melc.fit.together import lines_along
 from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
 from melc.objective import METHODS
@@ -163,7 +165,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "gamma": [Interval(Real, *GAMMAS, closed="both"), StrOptions({"auto"})],
+        "gamma": [Interval(Real, *GAMMA_RANGE, closed="both"), StrOptions({"auto"})],
         "method": [StrOptions(set(METHODS))],
         "eps": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions(set(SOLVERS))],
@@ -244,9 +246,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         with restored_on_error(self):
             given = X, y, sample_weight
             rows, classes, totals = labelled_rows(self, *given)
-            intercepts = np.asarray(log_prior_ratios(self.priors, classes, totals))
+            log_priors = log_prior_ratios(self.priors, classes, totals)
             known = self._known_directions(classes, rows.n_features)
-            n_runs = len(intercepts) * (self.n_init if known is None else 1)
+            n_runs = len(log_priors) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
             parts, rng = parts_of(rows, len(classes)), check_random_state(self.random_state)
             settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
@@ -256,12 +258,19 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
 
             def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
                 def so_far() -> dict[str, Any]:
-                    return _fitted_attributes(classes, intercepts, settings, [projection()])
+                    best = projection()
+                    return _fitted_attributes(classes, [best.line], log_priors, settings, [best])
 
                 return progress.run_ended(run, None if several else so_far)
 
-            found = learn_projections(parts, settings, intercepts, rng, known, run_ended)
-            self.__dict__.update(_fitted_attributes(classes, intercepts, settings, found))
+            intercept = None if several else float(log_priors[0])
+            found = learn_projections(parts, settings, intercept, rng, known, run_ended)
+            lines, intercepts = [projection.line for projection in found], log_priors
+            if several:
+                directions = np.stack([projection.direction for projection in found])
+                with closing(rows):
+                    lines, intercepts = lines_along(rows, directions, found[0].spread, log_priors, rng)
+            self.__dict__.update(_fitted_attributes(classes, lines, intercepts, settings, found))
             for label, projection in zip(classes.tolist(), found, strict=False):
                 warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
             progress.fit_ended()
@@ -286,16 +295,18 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
 
     @property
     def thresholds_(self) -> Any:
-        """The projections at which the decision changes: an array, or a list with one for each class."""
+        """The projections at which the decision changes; of more than two classes, a list with those of each line.
+
+        A line of more than two classes changes sides where the curve of another class becomes the highest.
+        """
         found = [line.thresholds for line in self.lines_]
         return found if len(self.classes_) > 2 else found[0]
 
     @property
     def interval_classes_(self) -> Any:
-        """The label of each interval between thresholds; of more than two classes, whether it belongs to the class."""
-        if len(self.classes_) > 2:
-            return [line.codes.astype(bool) for line in self.lines_]
-        return self.classes_[self.lines_[0].codes]
+        """The label of each interval between thresholds; of more than two classes, a list with those of each line."""
+        found = [self.classes_[line.codes] for line in self.lines_]
+        return found if len(self.classes_) > 2 else found[0]
 
     @property
     def _n_features_out(self) -> int:
@@ -308,13 +319,13 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
 
 
 def _fitted_attributes(
-    classes: NDArray[Any], intercepts: Floats, settings: Settings, projections: list[Projection]
+    classes: NDArray[Any], lines: list[Any], intercepts: Floats, settings: Settings, projections: list[Projection]
 ) -> dict[str, Any]:
     """Return the fitted attributes by name."""
     several, first = len(projections) > 1, projections[0]
     return {
         "classes_": classes,
-        "lines_": [p.line for p in projections],
+        "lines_": lines,
         "intercepts_": intercepts,
         "divergence_": np.array([p.best.divergence for p in projections]) if several else first.best.divergence,
         "result_": [p.best for p in projections] if several else first.best,

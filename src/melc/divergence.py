@@ -114,7 +114,7 @@ def cauchy_schwarz_divergence(
     rows = _centred(_labelled_rows(X, y, sample_weight))
     direction = _direction(v, rows.n_features)
     objective = Objective(
-        rows, gamma=gamma, method=method, eps=_accepted(method, eps), scale=_size(rows, direction, method)
+        rows, gamma=gamma, method=method, eps=_accepted(method, eps), scale=_scale_along(rows, direction, method)
     )
     with np.errstate(over="ignore", invalid="ignore"):  # found below
         evaluation = objective.evaluate(direction)
@@ -163,7 +163,7 @@ def information_potential(x: Any, y: Any, variance: float, *, method: str = "exa
             f"{_LARGEST_UNSCALED:.0e}."
         )
     chosen = SUMS[method](_accepted(method, eps))
-    sides = [_points(points, name) for points, name in ((x, "x"), (y, "y"))]
+    sides = [_checked_points(points, name) for points, name in ((x, "x"), (y, "y"))]
     first, second = (chosen.prepare(side, np.ones(len(side)), label) for label, side in enumerate(sides))
     log_sum = chosen.across(first, second, variance).log_value
     log_pairs = math.log(len(sides[0])) + math.log(len(sides[1]))
@@ -224,18 +224,18 @@ def _direction(v: Any, n_features: int) -> Floats:
 
 def _centred(rows: MemoryRows) -> MemoryRows:
     """Return the rows around a centre if they are so far from zero that products with them would lose digits."""
-    some = _some(rows)
+    some = _some_rows(rows)
     mean, deviation = mean_and_deviation(some, np.ones(len(some)))
     return rows.around(mean) if np.any(np.abs(mean) / FAR > deviation) else rows
 
 
-def _some(rows: MemoryRows) -> Floats:
+def _some_rows(rows: MemoryRows) -> Floats:
     """Return some of the rows, shape (n_some, n_features), without their centre."""
     some = rows.X[:: max(1, rows.n_rows // _ROWS_FOR_SIZE)].astype(np.float64)
     return np.asarray(some if rows.centre is None else some - rows.centre)
 
 
-def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
+def _scale_along(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     """Return the scale that the direction is divided by, shape (n_features,), or None for no scaling.
 
     It keeps the squares of projections from overflow and underflow. It is a power of two, so dividing by it is exact.
@@ -243,7 +243,7 @@ def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     """
     # Some rows tell it well enough: squares have room for a factor of 1e100 and more.
     with np.errstate(over="ignore", invalid="ignore"):
-        size = float(np.max(np.abs(_some(rows) @ direction)))
+        size = float(np.max(np.abs(_some_rows(rows) @ direction)))
     scaled = SUMS[method].scale_free
     largest = _LARGEST_SCALED if scaled else _LARGEST_UNSCALED
     if not (size == 0 or 1 / largest <= size <= largest):
@@ -254,7 +254,7 @@ def _size(rows: MemoryRows, direction: Floats, method: str) -> Floats | None:
     return np.full(rows.n_features, np.ldexp(1.0, np.frexp(size)[1])) if scaled else None
 
 
-def _points(points: Any, name: str) -> Floats:
+def _checked_points(points: Any, name: str) -> Floats:
     array = column_or_1d(check_array(points, ensure_2d=False, dtype=np.float64, input_name=name))
     largest = float(np.abs(array).max())
     if largest > _LARGEST_UNSCALED:

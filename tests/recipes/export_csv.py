@@ -19,9 +19,9 @@ def to_csv(model: Any) -> str:
     table.writerows(["class", label, "", "", ""] for label in labels)
     for label, formula in zip(labels[-len(model.intercepts_) :], log_odds_of(model), strict=True):
         table.writerow(["constant", label, "", "", formula.constant])
-        for k, curve in zip(formula.lines, formula.curves, strict=True):
-            line = model.lines_[k]
-            table.writerows(["weight", label, k + 1, names[j], line.direction[j]] for j in line.features)
+        for k, curve in enumerate(formula.curves, start=1):
             points = zip(curve.knots, curve.log_odds, strict=True)
-            table.writerows(["log-odds", label, k + 1, z, value] for z, value in points)
+            table.writerows(["log-odds", label, k, z, value] for z, value in points)
+    for k, line in enumerate(model.lines_, start=1):
+        table.writerows(["weight", "", k, names[j], line.direction[j]] for j in line.features)
     return text.getvalue()

@@ -31,14 +31,15 @@ from melc.cli.options import (
     STANDARD_OUTPUT,
     AsJson,
     CsvOptions,
-    Data,
     Debug,
     Force,
     ModelFile,
     ModelOptions,
+    Output,
     Quiet,
     RoleOptions,
     Seed,
+    TableFile,
     TableOptions,
     Target,
 )
@@ -76,7 +77,7 @@ def version(
 @guarded
 def fit(
     *,
-    data: Data,
+    data: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
     columns: RoleOptions,
     fitting: ModelOptions,
@@ -131,10 +132,8 @@ def fit(
 def predict(
     *,
     model: ModelFile,
-    data: Data,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
-    ] = STANDARD_OUTPUT,
+    data: TableFile,
+    output: Output = STANDARD_OUTPUT,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
     keep: Annotated[list[str] | None, typer.Option(help="Column of DATA to carry through; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON: a list with one object per row.")] = False,
@@ -179,9 +178,7 @@ def explain(
         ),
     ] = False,
     table: Annotated[str, typer.Option(help="Name of the table in the SQL query.")] = "data",
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write; - is standard output.")
-    ] = STANDARD_OUTPUT,
+    output: Output = STANDARD_OUTPUT,
     reading: CsvOptions,
     force: Force = False,
     debug: Debug = False,
@@ -258,7 +255,7 @@ def plot(
 def report(
     *,
     model: ModelFile,
-    data: Data,
+    data: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     target: Target = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
@@ -308,7 +305,7 @@ def report(
 def evaluate(
     *,
     context: typer.Context,
-    data: Data,
+    data: TableFile,
     fitted: Annotated[
         Path | None, typer.Option("--model", help="Score this fitted model on the table instead of cross-validating.")
     ] = None,
@@ -366,10 +363,10 @@ def demo(
 
     Example: [bold]melc demo[/bold]
     """
-    from melc.cli.demo import run
+    from melc.cli.demo import run_demo
 
     with Reporter(quiet).progress("demonstration"):
-        run(output, say=(lambda text: None) if quiet else typer.echo)
+        run_demo(output, say=(lambda text: None) if quiet else typer.echo)
 
 
 @app.command()

@@ -36,7 +36,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Comparison:
     """Scores of both models on the test rows, and the fitted pipeline and test rows ``(X, y)`` for the picture."""
 
     example: Example
@@ -74,7 +74,7 @@ def healthy_range(n_rows: int = 2000, n_features: int = 8, seed: int = 0) -> Exa
     return Example("healthy range", X, y, "well in the middle, ill at both ends")
 
 
-def compare(example: Example, seed: int = 0) -> Outcome:
+def compare(example: Example, seed: int = 0) -> Comparison:
     """Fit MELC and logistic regression on half of the rows and score them on the other half."""
     X_train, X_test, y_train, y_test = train_test_split(
         example.X, example.y, test_size=0.5, stratify=example.y, random_state=seed
@@ -83,7 +83,7 @@ def compare(example: Example, seed: int = 0) -> Outcome:
     logistic = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
     times = [_timed_fit(model, X_train, y_train) for model in (melc, logistic)]
     scores = [balanced_accuracy_score(y_test, model.predict(X_test)) for model in (melc, logistic)]
-    return Outcome(example, scores[0], scores[1], times[0], times[1], melc, (X_test, y_test))
+    return Comparison(example, scores[0], scores[1], times[0], times[1], melc, (X_test, y_test))
 
 
 def _timed_fit(model: BaseEstimator, X: Any, y: Any) -> float:
@@ -96,7 +96,7 @@ def _timed_fit(model: BaseEstimator, X: Any, y: Any) -> float:
     return time.perf_counter() - start
 
 
-def table(outcomes: list[Outcome]) -> str:
+def table(outcomes: list[Comparison]) -> str:
     """Return the comparison as a plain-text table."""
     lines = [
         f"{'':<16}{'balanced accuracy':>26}{'fit time':>22}",
@@ -111,7 +111,7 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def draw(outcomes: list[Outcome], path: Path) -> None:
+def save_picture(outcomes: list[Comparison], path: Path) -> None:
     """Save one panel per data set: the class densities of MELC along its line, with the test rows."""
     figure = new_figure(7, 4 * len(outcomes))
     for ax, outcome in zip(figure.subplots(len(outcomes), squeeze=False)[:, 0], outcomes, strict=True):
@@ -121,13 +121,13 @@ def draw(outcomes: list[Outcome], path: Path) -> None:
         figure.savefig(draft, dpi=150)
 
 
-def run(output: Path, say: Callable[[str], Any] = print) -> list[Outcome]:
+def run_demo(output: Path, say: Callable[[str], Any] = print) -> list[Comparison]:
     """Run the demonstration: fit, print the table with ``say``, save the picture in the folder ``output``."""
     output.mkdir(parents=True, exist_ok=True)
     say("Compiling, then fitting two data sets: training on half of the rows, testing on the other half.")
     compare(healthy_range(n_rows=60))  # so that the times shown do not include compilation
     outcomes = [compare(example) for example in (healthy_range(), breast_cancer())]
     say("\n" + table(outcomes) + "\n")
-    draw(outcomes, output / PICTURE)
+    save_picture(outcomes, output / PICTURE)
     say(f"Picture written to {output / PICTURE}")
     return outcomes

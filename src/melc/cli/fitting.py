@@ -10,8 +10,8 @@ import typer
 from melc.cli.console import Reporter
 from melc.cli.options import ModelOptions
 
-# Large files are cross-validated on a sample of this many rows.
-_MAX_ROWS_CROSS_VALIDATED = 100_000
+# Folds of the cross-validation after a fit, and the rows of a large file that it uses, a random sample.
+_FOLDS_AFTER_FIT, _MAX_ROWS_CROSS_VALIDATED = 5, 100_000
 
 # Parameters of `melc evaluate` that have no effect on a model that is fitted already.
 _FOR_FITTING = {"cv", "compare", "drop", "positive", "impute", *(field.name for field in fields(ModelOptions))}
@@ -42,7 +42,7 @@ def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
         raise ValueError(f"{without_effect[0]} has no effect with --lines; leave out one of them.")
     if given.get("gamma") == "auto":
         raise ValueError("--gamma auto does not work with --lines; give a number, or leave out one of them.")
-    n_lines = _checked("lines", lines)
+    n_lines = _number_or_word("lines", lines)
     if n_lines != "auto":
         given["max_lines"] = int(n_lines)
     return AdditiveMELC(random_state=seed, **given)
@@ -86,13 +86,13 @@ def _value(name: str, given: Any) -> Any:
     if name == "method" and given not in METHODS:
         raise typer.BadParameter(f"{given!r} is not one of {', '.join(METHODS)}.", param_hint="--method")
     if name == "priors":
-        return _priors(given)
+        return _parsed_priors(given)
     if name == "selection":
         return str(given)
-    return _checked(name, given) if name in _NUMBERS else given
+    return _number_or_word(name, given) if name in _NUMBERS else given
 
 
-def _checked(option: str, given: str) -> float | str:
+def _number_or_word(option: str, given: str) -> float | str:
     """Return the value of an option that is a number or one of a few words."""
     words, what, is_right = _NUMBERS[option]
     if given in words:
@@ -106,7 +106,7 @@ def _checked(option: str, given: str) -> float | str:
     return number
 
 
-def _priors(given: str) -> str | list[float]:
+def _parsed_priors(given: str) -> str | list[float]:
     """Return the value of ``--priors`` as ``MELC`` takes it."""
     if given == "empirical":
         return given
@@ -122,7 +122,7 @@ def cross_validated_accuracy(problem: Any, model: Any, seed: int, report: Report
     """Return (mean, standard deviation, number of folds) of the balanced accuracy; None if a class has one row."""
     from melc.tables.assess import possible_folds, summarise
 
-    n_folds = possible_folds(problem, 5)
+    n_folds = possible_folds(problem, _FOLDS_AFTER_FIT)
     if n_folds < 2:
         report.note("no cross-validation: a class has only one row")
         return None

@@ -36,7 +36,10 @@ class SelectionRule(StrEnum):
 
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="Column with the classes; not needed for libSVM.")]
-Data = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")]
+TableFile = Annotated[
+    str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")
+]
+Output = Annotated[Path, typer.Option("--output", "-o", help="File to write; - is standard output.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `melc fit`.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -24,13 +24,13 @@ from melc.arrays import Floats
 Hashes = NDArray[np.uint64]
 
 # Hashes are kept for up to this many rows (256 MB), otherwise computed again for each sample.
-_MAX_KEPT = 1 << 25
+_MAX_HASHES_KEPT = 1 << 25
 # Numbers that are hashed in one call, and rows that are compared: few enough for the cache, and for a prompt Ctrl-C.
-_MAX_HASHED_NUMBERS, _BLOCK_ROWS = 1 << 17, 65_536
+_MAX_HASHED_NUMBERS, _ROWS_COMPARED = 1 << 17, 65_536
 # The longest table (8 MB). Shorter ones have two to four rows for each element.
 _MAX_TABLE = 1 << 20
 
-_ONE = np.ones(1)
+_WEIGHT_ONE = np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class RowHashes:
         if self._table is None:
             table = np.zeros(min(_MAX_TABLE, 1 << max(0, n_rows.bit_length() - 2)))
             for block, hashes in self._blocks():
-                kernels.add_weights_by_hash(hashes, *self._weights_and_step(block), table)
+                kernels.add_weights_by_hash(hashes, *weights_and_step(self.weights, block), table)
             self._table = table  # only now that it is complete, because other threads may draw as well
         return self._table
 
@@ -109,7 +109,9 @@ class RowHashes:
         found = []
         for block, hashes in self._blocks():
             chosen, keys = np.empty(len(hashes), dtype=np.int64), np.empty(len(hashes), dtype=np.uint64)
-            n = kernels.select_rows(hashes, codes[block], *self._weights_and_step(block), *arguments, chosen, keys)
+            n = kernels.select_rows(
+                hashes, codes[block], *weights_and_step(self.weights, block), *arguments, chosen, keys
+            )
             rows = block.start + chosen[:n]
             weights = np.ones(n) if self.weights is None else self.weights[rows]
             part = DistinctRows(keys[:n].copy(), codes[rows], weights, first_row + rows)
@@ -118,19 +120,24 @@ class RowHashes:
         selected = DistinctRows.concatenated(found)
         return selected if self.distinct else selected.merged()
 
-    def _weights_and_step(self, block: slice) -> tuple[Floats, int]:
-        return (_ONE, 0) if self.weights is None else (self.weights[block], 1)
-
     def _blocks(self) -> Iterator[tuple[slice, Hashes]]:
         """Yield slices that cover the rows, and the hashes of their rows."""
         n_rows = self.X.shape[0]
         if self._hashes is None and self.canonical:
             self._hashes = np.arange(n_rows, dtype=np.uint64)
-        elif self._hashes is None and (n_rows <= _MAX_KEPT or sparse.issparse(self.X)):
+        elif self._hashes is None and (n_rows <= _MAX_HASHES_KEPT or sparse.issparse(self.X)):
             self._hashes = hashes_of(self.X)
-        for a in range(0, n_rows, _BLOCK_ROWS):
-            block = slice(a, min(a + _BLOCK_ROWS, n_rows))
+        for a in range(0, n_rows, _ROWS_COMPARED):
+            block = slice(a, min(a + _ROWS_COMPARED, n_rows))
             yield block, hashes_of(self.X[block]) if self._hashes is None else self._hashes[block]
+
+
+def weights_and_step(weights: Floats | None, block: slice) -> tuple[Floats, int]:
+    """Return the weights of a block of rows and step 1, or without weights a single one and step 0.
+
+    A kernel that reads element i × step then needs no array of ones.
+    """
+    return (_WEIGHT_ONE, 0) if weights is None else (weights[block], 1)
 
 
 def merge_equal_rows(

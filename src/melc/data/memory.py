@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,27 +11,27 @@ from scipy import sparse
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.data.hashing import DistinctRows, RowHashes, Selection
+from melc.data.hashing import DistinctRows, RowHashes, Selection, weights_and_step
+from melc.data.hats import CurveRequest, CurveSums
 from melc.data.points import Binned, Extra, Points
-from melc.data.products import SEGMENT_ROWS, Passes, add_up
+from melc.data.products import SEGMENT_ROWS, Passes, T, add_up
 from melc.data.source import Limits, Ranks
-from melc.data.summary import Gathered, Summary
+from melc.data.summary import ClassSummaries, Gathered
 from melc.sums.bins import Layout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
-T = TypeVar("T")
-
-# step(accumulator, z, start, stop): add the rows start … stop − 1, with projections z, to an accumulator.
+# step(accumulator, z, start, stop) adds the rows start … stop − 1, whose projections are z, to an accumulator.
 Step = Callable[[T, Floats, int, int], None]
 
 # Projections are kept between the passes of an evaluation for up to this many rows (256 MB).
-_MAX_KEPT = 1 << 25
-# Features of outliers are returned with them if a stretch has at most this many elements of X to return.
-_FEW_NUMBERS = 8192
+_MAX_PROJECTIONS_KEPT = 1 << 25
+# Points that lie in no bin are returned with their features if these are at most this many numbers for a stretch: then
+# the gradient needs no second pass over the rows.
+_OUTLIER_NUMBERS = 8192
+# Rows that are projected on all lines at once, when curves are fitted.
+_CURVE_ROWS = 4096
 # Selected rows are copied and multiplied in blocks of this many.
 _TAKEN_ROWS = 4096
-
-_ONE = np.ones(1)
 
 
 class MemoryRows:
@@ -68,7 +68,7 @@ class MemoryRows:
         self.first_row = first_row
         self._hashes = hashes
         self._passes = Passes(X, self.centre, n_threads)
-        self._keep = keep and self.n_rows <= _MAX_KEPT
+        self._keep = keep and self.n_rows <= _MAX_PROJECTIONS_KEPT
         self._v, self._z = np.empty(0), np.empty(0)
 
     @property
@@ -86,23 +86,24 @@ class MemoryRows:
         return self.hashes.canonical
 
     @functools.cached_property
-    def counts(self) -> tuple[int, int]:
-        second = int(np.count_nonzero(self.codes))
-        return self.n_rows - second, second
+    def counts(self) -> tuple[int, ...]:
+        n_classes = max(2, 1 + int(self.codes.max(initial=0)))
+        found = [np.bincount(self.codes[block], minlength=n_classes) for block in self._passes.blocks()]
+        return tuple(np.sum(found, axis=0).tolist())
 
     @functools.cached_property
-    def total_weights(self) -> tuple[float, float]:
+    def total_weights(self) -> tuple[float, ...]:
         if self.weights is None:
-            return float(self.counts[0]), float(self.counts[1])
-        first, second = (sum(float(w.sum()) for w in self._weights_by_block(c)) for c in (0, 1))
-        return first, second
+            return tuple(map(float, self.counts))
+        return tuple(sum(float(w.sum()) for w in self._weights_by_block(c)) for c in range(len(self.counts)))
 
     @functools.cached_property
-    def smallest_weights(self) -> tuple[float, float]:
+    def smallest_weights(self) -> tuple[float, ...]:
         if self.weights is None:
-            return 1.0, 1.0
-        first, second = (min(float(w.min(initial=np.inf)) for w in self._weights_by_block(c)) for c in (0, 1))
-        return first, second
+            return (1.0,) * len(self.counts)
+        return tuple(
+            min(float(w.min(initial=np.inf)) for w in self._weights_by_block(c)) for c in range(len(self.counts))
+        )
 
     def _weights_by_block(self, code: int) -> Iterator[Floats]:
         assert self.weights is not None
@@ -120,8 +121,8 @@ class MemoryRows:
         return np.ones(self.n_rows) if self.weights is None else self.weights
 
     def weights_and_step(self, start: int = 0, stop: int | None = None) -> tuple[Floats, int]:
-        """Return the weights of the rows from start to stop and step 1; or a single one and step 0 if all are one."""
-        return (_ONE, 0) if self.weights is None else (self.weights[start:stop], 1)
+        """Return the weights of the rows from start to stop and their step, as arguments for the kernels."""
+        return weights_and_step(self.weights, slice(start, stop))
 
     def project(self, v: Floats) -> Floats:
         """Return z = Xv, of shape (n,)."""
@@ -161,8 +162,8 @@ class MemoryRows:
         def bin_stretch(part: Binned, z: Floats, a: int, b: int) -> None:
             located = self._located(layout, z, a, b)
             if kernels.bin_points(*located, part.moments):  # some points lie in no bin
-                outside = np.flatnonzero(layout.slots(z, self.codes[a:b]) < 0)
-                found = self._points(outside, z, a, 0 if part.features is None else _FEW_NUMBERS)
+                outside = np.flatnonzero(located[0] < 0)
+                found = self._points(outside, z, a, 0 if part.features is None else _OUTLIER_NUMBERS)
                 part.outside = found if part.outside is None else part.outside + found
             if part.features is not None:
                 centre = np.zeros(self.n_features) if self.centre is None else self.centre
@@ -171,8 +172,8 @@ class MemoryRows:
         return add_up(self._along(v, begin, bin_stretch))
 
     def _located(self, layout: Layout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
-        """Return the points a … b − 1 and the layout as arguments for the kernels."""
-        return (z, self.codes[a:b], *self.weights_and_step(a, b), *layout.arguments)
+        """Return the places of the points a … b − 1 in the table and their weights, as arguments for the kernels."""
+        return (*layout.located(z, self.codes[a:b]), *self.weights_and_step(a, b))
 
     def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
         def add(found: RimBins, z: Floats, a: int, b: int) -> None:
@@ -213,7 +214,7 @@ class MemoryRows:
 
     # ------------------------------------------------------------------------------------- for densities and counts
 
-    def summarise(self, v: Floats) -> Summary:
+    def summarise(self, v: Floats) -> ClassSummaries:
         def add(found: Gathered, z: Floats, a: int, b: int) -> None:
             codes = self.codes[a:b]
             kernels.add_spread(z, codes, *self.weights_and_step(a, b), found.spread)
@@ -241,16 +242,31 @@ class MemoryRows:
         parts: list[list[Points]] = self._along(v, list, choose)
         return add_up(itertools.chain.from_iterable(parts))
 
-    def count(self, v: Floats, thresholds: Floats) -> Floats:
-        shape = len(thresholds) + 1, 2
+    def count(self, v: Floats, thresholds: Floats, n_classes: int = 2) -> Floats:
+        shape = len(thresholds) + 1, n_classes
 
         def count_stretch(counts: Floats, z: Floats, a: int, b: int) -> None:
-            interval = np.empty(b - a, dtype=np.int64)
-            kernels.count_not_above(z, thresholds, interval)
+            interval = np.searchsorted(thresholds, z, side="right")
             weights = None if self.weights is None else self.weights[a:b]
-            counts += np.bincount(2 * interval + self.codes[a:b], weights, counts.size).reshape(shape)
+            counts += np.bincount(n_classes * interval + self.codes[a:b], weights, counts.size).reshape(shape)
 
         return add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
+
+    def sum_curves(self, directions: Floats, request: CurveRequest) -> CurveSums:
+        def add_stretch(sums: CurveSums, a: int, b: int) -> None:
+            for start in range(a, b, _CURVE_ROWS):
+                rows = slice(start, min(start + _CURVE_ROWS, b))
+                z = np.empty((len(directions), rows.stop - start))
+                for v, along in zip(directions, z, strict=True):
+                    self._passes.project(v, start, rows.stop, along)
+                sums.add(z, self.codes[rows], self.weights_and_step(start, rows.stop), request)
+
+        if sparse.issparse(self.X):  # multiplied as a whole
+            z = np.ascontiguousarray((self.X @ directions.T).T)
+            sums = request.zeros()
+            sums.add(z, self.codes, self.weights_and_step(), request)
+            return sums
+        return add_up(self._passes.run(request.zeros, add_stretch))
 
     def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, most: int = 0) -> Points:
         """Return the chosen points of the stretch that begins with row a.

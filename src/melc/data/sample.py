@@ -11,8 +11,8 @@ from melc.data.hashing import DistinctRows
 from melc.data.memory import MemoryRows
 from melc.data.source import Ranks, Rows
 
-# How many times the expected number of rows to draw are selected first, and how many times more if these are too few.
-_MARGIN, _MORE = 1.1, 4.0
+# Rows that are selected for each row to be drawn: the first time, and how many times more if these were too few.
+_SELECTED_PER_DRAWN, _SELECTED_NEXT = 1.1, 4.0
 # Seed of samples that do not depend on the random state of a fit.
 _FIXED_SEED = 0
 
@@ -69,7 +69,7 @@ def _share(size: float, total: float, wanted: int) -> int:
 def _draw(rows: Rows, sizes: Floats, shares: NDArray[np.int64], seed: int) -> MemoryRows:
     """Return as many distinct rows of each class as its share, or all; ``sizes`` are those of the classes, in rows."""
     selected, quotients, limits = _select(rows, shares, seed)
-    drawn = [_smallest(selected, quotients, c, int(shares[c]), float(limits[c])) for c in (0, 1)]
+    drawn = [_smallest(selected, quotients, c, int(shares[c]), float(limits[c])) for c in range(len(shares))]
     for c, (chosen, weights) in enumerate(drawn):
         total = rows.total_weights[c] * min(1.0, shares[c] / sizes[c])
         selected.weights[chosen] = weights * (total / weights.sum())
@@ -81,16 +81,16 @@ def _draw(rows: Rows, sizes: Floats, shares: NDArray[np.int64], seed: int) -> Me
 def _select(rows: Rows, shares: NDArray[np.int64], seed: int) -> tuple[DistinctRows, Floats, Floats]:
     """Return distinct rows of each class, their u / W, and for each class a limit below which no u / W is missing.
 
-    More rows than are to be drawn have a smaller one, unless there are not so many.
+    More rows than are to be drawn are below the limit, unless the class has no more.
     """
-    limits = _MARGIN * (shares + 4 * np.sqrt(shares)) / rows.total_weights
-    more = _MORE
+    limits = _SELECTED_PER_DRAWN * (shares + 4 * np.sqrt(shares)) / rows.total_weights
+    more = _SELECTED_NEXT
     while True:
         selected = rows.select(seed, limits)
         quotients = np.empty(len(selected.keys))
         kernels.write_uniforms(selected.keys, np.uint64(seed), quotients)
         quotients /= selected.weights
-        n_below = np.bincount(selected.codes, quotients < limits[selected.codes], 2)
+        n_below = np.bincount(selected.codes, quotients < limits[selected.codes], len(shares))
         everything = limits * rows.smallest_weights >= 1
         if np.all(everything | (n_below > shares)):
             return selected, quotients, np.where(everything, np.inf, limits)
@@ -98,9 +98,10 @@ def _select(rows: Rows, shares: NDArray[np.int64], seed: int) -> tuple[DistinctR
 
 
 def _smallest(selected: DistinctRows, quotients: Floats, code: int, share: int, limit: float) -> tuple[Any, Floats]:
-    """Return the positions of the rows of a class with the smallest u / W, and their weights in the sample.
+    """Return the positions of the rows of a class with the smallest u / W, and their relative weights in the sample.
 
-    Each stands for 1 / the smallest u / W that was not drawn, or for its own weight if that is larger.
+    A drawn row stands for 1 / t rows, where t is the smallest u / W that was not drawn, or for its own weight if that
+    is larger. The weights are in units of 1 / t.
     """
     members = np.flatnonzero((selected.codes == code) & (quotients < limit))
     if len(members) <= share:

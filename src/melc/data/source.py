@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.data.hashing import DistinctRows
+from melc.data.hats import CurveRequest, CurveSums
 from melc.data.points import Binned, Extra, Points
-from melc.data.summary import Summary
+from melc.data.summary import ClassSummaries
 from melc.sums.bins import Layout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
@@ -39,17 +40,17 @@ class Rows(Protocol):
     def n_features(self) -> int: ...
 
     @property
-    def counts(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, ...]:
         """Number of rows of each class."""
         ...
 
     @property
-    def total_weights(self) -> tuple[float, float]:
+    def total_weights(self) -> tuple[float, ...]:
         """Total weight of each class."""
         ...
 
     @property
-    def smallest_weights(self) -> tuple[float, float]:
+    def smallest_weights(self) -> tuple[float, ...]:
         """Smallest weight of a row, for each class."""
         ...
 
@@ -80,7 +81,7 @@ class Rows(Protocol):
         """
         ...
 
-    def summarise(self, v: Floats) -> Summary:
+    def summarise(self, v: Floats) -> ClassSummaries:
         """Return the mean, variance and outermost projections of each class."""
         ...
 
@@ -92,8 +93,12 @@ class Rows(Protocol):
         """Return all rows of a class as points."""
         ...
 
-    def count(self, v: Floats, thresholds: Floats) -> Floats:
-        """Return the weight of each class in each interval between thresholds, shape (len(thresholds) + 1, 2)."""
+    def count(self, v: Floats, thresholds: Floats, n_classes: int = 2) -> Floats:
+        """Return the weight of each class in each interval between thresholds: (len(thresholds) + 1, n_classes)."""
+        ...
+
+    def sum_curves(self, directions: Floats, request: CurveRequest) -> CurveSums:
+        """Return the sums from which curves are fitted; ``directions`` has shape (n_lines, n_features)."""
         ...
 
     def take(self, ranks: Ranks) -> "MemoryRows":

@@ -1,6 +1,7 @@
-"""Summary of the projections of a class: its weight, mean, variance and outermost points.
+"""Summaries of the projections of each class: weight, mean, variance and outermost points.
 
-The densities along a direction are made from it. It is gathered in one pass that stores only the outermost points.
+They are gathered in one pass over the rows, and tell how wide the densities along a direction must be and how far they
+must reach.
 """
 
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ def joined(points: Floats, weights: Floats) -> Atoms:
 
 @dataclass(frozen=True)
 class Ends:
-    """The outermost points of a class: at each end, one more than ``KEPT_AT_EACH_END``."""
+    """The outermost points of a class: at each end ``KEPT_AT_EACH_END``, and the next, where the other points begin."""
 
     lowest: Atoms = field(default_factory=Atoms)
     highest: Atoms = field(default_factory=Atoms)
@@ -103,7 +104,7 @@ class ClassSummary:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The closed interval of the points that are not stored in ``ends``; empty (inf, −inf) if all are stored."""
+        """The closed interval of the points that are not in ``ends``; (inf, −inf), an empty one, if there are none."""
         if len(self.lowest) <= KEPT_AT_EACH_END:
             return np.inf, -np.inf
         low = float(self.lowest.points[-1])
@@ -118,13 +119,13 @@ class ClassSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ClassSummaries:
     """The summaries of both classes."""
 
     classes: tuple[ClassSummary, ClassSummary]
 
-    def __add__(self, other: "Summary") -> "Summary":
-        return Summary((self.classes[0] + other.classes[0], self.classes[1] + other.classes[1]))
+    def __add__(self, other: "ClassSummaries") -> "ClassSummaries":
+        return ClassSummaries((self.classes[0] + other.classes[0], self.classes[1] + other.classes[1]))
 
     @property
     def spread(self) -> Spread:
@@ -144,9 +145,9 @@ class Gathered:
         self.spread = np.zeros((2, 3))
         self.ends = [Ends(), Ends()]
 
-    def summary(self) -> Summary:
+    def summary(self) -> ClassSummaries:
         first, second = (
             ClassSummary(weight, mean, squares, ends.lowest, ends.highest)
             for (weight, mean, squares), ends in zip(self.spread.tolist(), self.ends, strict=True)
         )
-        return Summary((first, second))
+        return ClassSummaries((first, second))

@@ -93,9 +93,9 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     rows, are not changed. The changed rows are predicted differently indeed: a change goes beyond the threshold by a
     few units of rounding.
 
-    For a model of two classes with a single line, as every :class:`melc.MELC` of two classes is, the change is the
-    smallest one: to the nearest threshold, in the direction ``v_j s_j²``. For several lines it is found by a search. It
-    is a change of class in any case, but its length is only an upper bound for the smallest.
+    For a model with a single line, as every :class:`melc.MELC` of two classes is, the change is the smallest one: to
+    the nearest threshold, in the direction ``v_j s_j²``. For several lines it is found by a search. It is a change of
+    class in any case, but its length is only an upper bound for the smallest.
 
     Parameters
     ----------
@@ -128,17 +128,16 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     estimator, model = nameless(without_search(model)), fitted_model(model)
     rows = dense_rows(model, X)
     names, model, before = feature_names_of(model, feature_names), nameless(model), estimator.predict(rows)
-    spread = np.where(_chosen(names, features), model.feature_spread_, 0.0)
+    spread = np.where(_may_change(names, features), model.feature_spread_, 0.0)
     goal = None if to is None else class_index_of(model.classes_, to, "to")
     waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
     exact = len(model.lines_) == 1
     steps = np.zeros(rows.shape)
     if waiting.any():
-        z = checked_projections(model, rows[waiting])
+        z, codes = checked_projections(model, rows[waiting]), np.searchsorted(model.classes_, before[waiting])
         if exact:
-            steps[waiting] = _to_nearest_threshold(model.lines_[0], z[:, 0], spread)
+            steps[waiting] = _to_nearest_interval(model.lines_[0], z[:, 0], codes, spread, goal)
         else:
-            codes = np.searchsorted(model.classes_, before[waiting])
             steps[waiting] = shortest_changes(ChangeSpace(model, spread), z, codes, goal) * spread
     changed, labels, found = _over_the_threshold(estimator, model, rows, before, steps, goal)
     changes = changed - rows
@@ -147,7 +146,7 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     return Change(changed, changes, standardised, distance, labels, found, exact, names)
 
 
-def _chosen(names: list[str], features: Any) -> NDArray[np.bool_]:
+def _may_change(names: list[str], features: Any) -> NDArray[np.bool_]:
     """Whether each feature may change, shape (n_features,)."""
     if features is None:
         return np.ones(len(names), dtype=bool)
@@ -174,21 +173,43 @@ def _chosen(names: list[str], features: Any) -> NDArray[np.bool_]:
     return chosen
 
 
-def _to_nearest_threshold(line: Line, z: Floats, spread: Floats) -> Floats:
-    """The smallest changes to the nearest threshold, shape (n_rows, n_features); zero where there is none."""
-    thresholds, v = line.thresholds, line.direction
+def _to_nearest_interval(line: Line, z: Floats, codes: NDArray[np.int64], spread: Floats, goal: int | None) -> Floats:
+    """The smallest changes to an interval of another class, or of the class to reach, which rows are not yet of.
+
+    ``z`` and ``codes`` are the projections and classes of the rows. The shape is (n_rows, n_features). A change is zero
+    where there is no such interval.
+    """
+    v = line.direction
     # Squares of spreads may overflow; those of weight times spread, relative to the largest, cannot.
     pull = v * spread
     largest = np.abs(pull).max()
-    if not len(thresholds) or largest == 0:
+    if largest == 0:
         return np.zeros((len(z), len(v)))
-    edges = np.concatenate([[-np.inf], thresholds, [np.inf]])
-    above = np.searchsorted(thresholds, z, side="right")
-    # A threshold belongs to the interval above it: from there the way down is short, but not zero.
-    down, up = np.maximum(z - edges[above], np.spacing(np.abs(z))), edges[above + 1] - z
+    below, above = _nearest_edges(line, z, codes, goal)
+    # From a threshold, the way into the interval that it does not belong to is short, but not zero.
+    down, up = np.maximum(z - below, np.spacing(np.abs(z))), np.maximum(above - z, np.spacing(np.abs(z)))
     distance = np.where(up <= down, up, -down)
+    distance = np.where(np.isfinite(distance), distance, 0.0)
     unit = pull / largest
     return np.asarray(distance[:, None] * (unit * spread) / (largest * float(unit @ unit)))
+
+
+def _nearest_edges(line: Line, z: Floats, codes: NDArray[np.int64], goal: int | None) -> tuple[Floats, Floats]:
+    """The nearest edge below and above each projection beyond which the line has another class, or that to reach.
+
+    Both have shape (n_rows,), and are infinite where there is none.
+    """
+    own = np.searchsorted(line.thresholds, z, side="right")
+    own -= (line.codes[own] != codes) & (own > 0)  # on a threshold that belongs to the interval below
+    if goal is None:  # neighbouring intervals are of different classes
+        upper, lower = own + 1, own - 1
+    else:
+        wanted = np.concatenate([[-1], np.flatnonzero(line.codes == goal), [len(line.codes)]])
+        place = np.searchsorted(wanted, own)
+        upper, lower = wanted[place], wanted[place - 1]
+    # The lower edge of interval i is threshold i − 1, its upper edge threshold i.
+    edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
+    return edges[lower + 1], edges[upper]
 
 
 def _over_the_threshold(

@@ -14,7 +14,7 @@ from melc.model.names import column_width, feature_names_of, largest_first
 from melc.model.units import fitted_model
 
 # Two projections are the same if they differ by less than this fraction of the parts that add up to the difference.
-_SAME = 1e-11
+_SAME_PROJECTION = 1e-11
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Explanation:
     """The parts of the features in the projections and log-odds of some rows, relative to a reference row.
 
     A model has n_lines lines. Its log-odds have n_columns columns: of two classes one, that of the second class; of
-    more classes one for each of them against the rest.
+    more classes one for each, whose softmax are the probabilities. Of these only differences matter: a row is predicted
+    as one class and not as another because of the difference of their columns.
 
     Attributes
     ----------
@@ -42,8 +43,8 @@ class Explanation:
         The directions.
     projections : ndarray of shape (n_rows, n_lines)
         The projections of the rows.
-    line_log_odds : ndarray of shape (n_rows, n_lines)
-        What each line adds to the log-odds; the rest of them are the intercepts.
+    line_log_odds : ndarray of shape (n_rows, n_lines), or (n_rows, n_lines, n_classes)
+        What each line adds to the log-odds, as ``model.line_log_odds`` returns it; the rest of them are the intercepts.
     log_odds : ndarray of shape (n_rows, n_columns)
         The log-odds of the rows, as ``decision_function`` returns them.
     base : ndarray of shape (n_columns,)
@@ -100,13 +101,14 @@ class Explanation:
         return self.coef * self.deviations[:, None, :]
 
     def column_of(self, row: int) -> int:
-        """Return the column of the log-odds that decides a row: of two classes the only one, else its own class."""
+        """Return the column of the log-odds to explain a row by: of two classes the only one, else its class's own."""
         return 0 if len(self.base) == 1 else int(np.flatnonzero(self.classes == self.labels[row])[0])
 
     def summary(self, row: int = 0, *, most: int = 10) -> str:
         """Return the parts of the features in the log-odds of one row, counted from 0, as text.
 
-        The ``most`` largest parts are listed, the largest first, and then the sum of the others.
+        Of more than two classes they are the log-odds of the predicted class. The ``most`` largest parts are listed,
+        the largest first, and then the sum of the others.
         """
         column = self.column_of(row)
         parts = self.log_odds_parts[row, column]
@@ -132,7 +134,8 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     log-odds are a curve g of z, and the part of the feature in them is ``v_j (x_j − r_j) (g(z) − g(z_r)) / (z − z_r)``:
     the integral of the gradient along the straight path from r to x (*integrated gradients*). Those of several lines
     are added. So the parts add up to the difference from the reference, and none is larger than the deviation of its
-    feature times the steepest slope between the two.
+    feature times the steepest slope between the two. With more than two classes, each class has curves and parts of its
+    own.
 
     Parameters
     ----------
@@ -169,6 +172,7 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     z, centre = checked_projections(model, X), (directions @ known)[None]
     adds, adds_there = _adds(model.lines_, z), _adds(model.lines_, centre)
     slopes = _slopes(model.lines_, deviations, adds - adds_there, centre)
+    parts = np.einsum("ikc,kj,ij->icj", slopes, directions, deviations, optimize=True)
     intervals, distance = _places(model.lines_, z)
     return Explanation(
         labels=estimator.predict(X),
@@ -179,10 +183,10 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
         deviations=deviations,
         coef=directions,
         projections=z,
-        line_log_odds=adds,
-        log_odds=_log_odds(formulas, z),
-        base=_log_odds(formulas, centre)[0],
-        log_odds_parts=_log_odds_parts(formulas, directions, slopes, deviations),
+        line_log_odds=adds[:, :, 0] if len(formulas) == 1 else adds,
+        log_odds=_log_odds_of_rows(formulas, z),
+        base=_log_odds_of_rows(formulas, centre)[0],
+        log_odds_parts=parts,
         thresholds=[line.thresholds for line in model.lines_],
         intervals=intervals,
         distance=distance,
@@ -206,32 +210,28 @@ def _checked_reference(reference: Any, n_features: int) -> Floats:
 
 
 def _adds(lines: list[Line], z: Floats) -> Floats:
-    """What each line adds to the log-odds at projections z, of shape (n_rows, n_lines); the same shape."""
-    return np.column_stack([line.curve.at(z[:, k]) for k, line in enumerate(lines)])
+    """What each line adds at projections z, of shape (n_rows, n_lines); shape (n_rows, n_lines, n_columns)."""
+    return np.stack(
+        [np.column_stack([curve.at(z[:, k]) for curve in line.curves]) for k, line in enumerate(lines)], axis=1
+    )
 
 
-def _log_odds(formulas: list[LogOdds], z: Floats) -> Floats:
+def _log_odds_of_rows(formulas: list[LogOdds], z: Floats) -> Floats:
     """The log-odds at projections z on all lines, shape (n_rows, n_columns)."""
     return np.column_stack([each.at(z) for each in formulas])
 
 
 def _slopes(lines: list[Line], deviations: Floats, gains: Floats, centre: Floats) -> Floats:
-    """The mean slope of each curve from the reference to each row, shape (n_rows, n_lines).
+    """The mean slope of each curve from the reference to each row, shape (n_rows, n_lines, n_columns).
 
     ``gains``, of the same shape, is what each line adds more than at the reference, whose projections are ``centre``,
     of shape (1, n_lines).
     """
     directions = np.stack([line.direction for line in lines])
     steps = deviations @ directions.T
-    apart = np.abs(steps) > _SAME * (np.abs(deviations) @ np.abs(directions.T))
-    limit = np.column_stack([line.curve.slope(centre[:, k]) for k, line in enumerate(lines)])
-    return np.where(apart, gains / np.where(apart, steps, 1.0), limit)
-
-
-def _log_odds_parts(formulas: list[LogOdds], directions: Floats, slopes: Floats, deviations: Floats) -> Floats:
-    """The parts of the features, shape (n_rows, n_columns, n_features), from the mean slopes of the curves."""
-    weights = np.stack([slopes[:, each.lines] @ directions[each.lines] for each in formulas], axis=1)
-    return np.asarray(weights * deviations[:, None, :])
+    apart = np.abs(steps) > _SAME_PROJECTION * (np.abs(deviations) @ np.abs(directions.T))
+    limit = np.array([[float(curve.slope(centre[0, k])) for curve in line.curves] for k, line in enumerate(lines)])
+    return np.where(apart[:, :, None], gains / np.where(apart, steps, 1.0)[:, :, None], limit)
 
 
 def _places(lines: list[Line], z: Floats) -> tuple[NDArray[np.int64], Floats]:

@@ -34,50 +34,91 @@ _HALVINGS = 30
 _BLOCK = 4_000_000
 
 
+@dataclass(frozen=True)
+class CurveTable:
+    """The curves of all classes along a line: ``values + slopes · (z − anchors)`` on the pieces between their knots.
+
+    There is a row for each piece and a column for each class. One search for the piece serves all classes.
+    """
+
+    knots: Floats  # (m,)
+    anchors: Floats  # (m + 1,)
+    values: Floats  # (m + 1, n_classes)
+    slopes: Floats  # (m + 1, n_classes)
+
+    @classmethod
+    def of(cls, curves: list[Curve]) -> "CurveTable":
+        """Return the table of the curves of a line. Of two classes there is one; the log-odds of the first are zero."""
+        knots = np.unique(np.concatenate([curve.knots for curve in curves]))
+        first = [np.zeros(len(knots))] if len(curves) == 1 else []
+        values = np.column_stack(first + [curve.at(knots) for curve in curves])
+        flat = np.zeros((1, values.shape[1]))
+        slopes = np.concatenate([flat, np.diff(values, axis=0) / np.diff(knots)[:, None], flat])
+        return cls(knots, np.append(knots[:1], knots), np.concatenate([values[:1], values]), slopes)
+
+    def at(self, z: Floats) -> Floats:
+        """Return the log-odds at projections z, of shape (...); shape (..., n_classes)."""
+        piece = self._pieces(z)
+        return self.values[piece] + self.slopes[piece] * (z - self.anchors[piece])[..., None]
+
+    def slopes_of(self, z: Floats, codes: NDArray[np.int64]) -> Floats:
+        """Return the slopes of the curves of classes, given by their numbers, at projections z; all of one shape."""
+        return np.asarray(self.slopes[self._pieces(z), codes])
+
+    def best_places(self) -> Floats:
+        """Return the knot at which the line speaks most for each class, shape (n_classes,)."""
+        at_knots = self.values[1:]
+        others = [np.delete(at_knots, k, axis=1).max(axis=1) for k in range(at_knots.shape[1])]
+        return np.asarray(self.knots[np.argmax(at_knots - np.column_stack(others), axis=0)])
+
+    def _pieces(self, z: Floats) -> NDArray[np.int64]:
+        return np.searchsorted(self.knots, z, side="right")
+
+
 class ChangeSpace:
     """The log-odds of a model over the changes y of a row. ``spread`` is zero for features that may not change."""
 
     def __init__(self, model: Any, spread: Floats) -> None:
-        directions, formulas = model.directions_, log_odds_of(model)
+        directions = model.directions_
         left, sizes, right = np.linalg.svd(directions * spread, full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         self.moves = left[:, kept] * sizes[kept]  # (n_lines, n_dimensions)
         self.basis = right[kept].T  # (n_features, n_dimensions)
         self.known = _places_among_rows(model.feature_mean_, model.feature_spread_) @ directions.T  # (m, n_lines)
-        self.curves: list[Curve] = [line.curve for line in model.lines_]
+        formulas = log_odds_of(model)
+        self.tables = [CurveTable.of([each.curves[k] for each in formulas]) for k in range(len(directions))]
         # Of two classes, the log-odds of the first are zero.
-        first = len(model.classes_) - len(formulas)
-        self.intercepts = np.concatenate([np.zeros(first), model.intercepts_])  # (n_classes,)
-        self.membership = np.zeros((len(directions), len(self.intercepts)))  # one where a line adds to a class
-        for column, each in enumerate(formulas, first):
-            self.membership[each.lines, column] = 1.0
+        first = [0.0] * (len(model.classes_) - len(formulas))
+        self.constants = np.array(first + [each.constant for each in formulas])  # (n_classes,)
 
     def odds(self, z: Floats) -> Floats:
         """Return the log-odds at projections z, of shape (..., n_lines); shape (..., n_classes)."""
-        adds = [np.interp(z[..., k], curve.knots, curve.log_odds) for k, curve in enumerate(self.curves)]
-        return np.stack(adds, axis=-1) @ self.membership + self.intercepts
+        total = np.zeros((*z.shape[:-1], len(self.constants)))
+        for k, table in enumerate(self.tables):
+            total += table.at(z[..., k])
+        return total + self.constants
 
-    def slopes(self, z: Floats) -> Floats:
-        """Return the slopes of the curves at projections z, of shape (..., n_lines); the same shape."""
-        return np.stack([curve.slope(z[..., k]) for k, curve in enumerate(self.curves)], axis=-1)
+    def slopes(self, z: Floats, codes: NDArray[np.int64]) -> Floats:
+        """Return the slopes of the curves of classes at projections z, of shape (..., n_lines); the same shape.
+
+        ``codes``, of shape (...), are the numbers of the classes.
+        """
+        return np.stack([table.slopes_of(z[..., k], codes) for k, table in enumerate(self.tables)], axis=-1)
 
     def targets(self, z: Floats) -> Floats:
         """Return changes of each row to places where other classes may be, as nearly as the features can reach them.
 
-        These are, for each class, the place where all lines speak for it, and those among the training rows. Shape
-        (n_rows, n_classes + m, n_dimensions).
+        These are, for each class, the place where each line speaks most for it, and those among the training rows.
+        Shape (n_rows, n_classes + m, n_dimensions).
         """
-        highest = np.array([curve.knots[curve.log_odds.argmax()] for curve in self.curves])
-        lowest = np.array([curve.knots[curve.log_odds.argmin()] for curve in self.curves])
-        # Of two classes all lines are for the second.
-        wanted = np.where(self.membership.T > 0, highest, lowest)
+        wanted = np.column_stack([table.best_places() for table in self.tables])
         places = np.concatenate([wanted, self.known])
         return np.asarray((places - z[:, None]) @ np.linalg.pinv(self.moves).T)
 
     def reach(self, z: Floats) -> Floats:
         """Return a distance beyond which no curve changes, shape (n_rows,)."""
         lengths = np.linalg.norm(self.moves, axis=1)
-        far = [np.maximum(z[:, k] - curve.knots[0], curve.knots[-1] - z[:, k]) for k, curve in enumerate(self.curves)]
+        far = [np.maximum(z[:, k] - table.knots[0], table.knots[-1] - z[:, k]) for k, table in enumerate(self.tables)]
         moving = np.flatnonzero(lengths > _RANK * lengths.max())
         return np.asarray(np.max([far[k] / lengths[k] for k in moving], axis=0))
 
@@ -102,8 +143,8 @@ class RowsToChange:
         """Return the leads after changes y, and their gradients, of the shape of y."""
         z = self._projections(y)
         odds = self.space.odds(z)
-        reached, others, member = self._best(odds, True), self._best(odds, False), self.space.membership.T
-        slopes = self.space.slopes(z) * (member[reached.argmax(axis=2)] - member[others.argmax(axis=2)])
+        reached, others = self._best(odds, True), self._best(odds, False)
+        slopes = self.space.slopes(z, reached.argmax(axis=2)) - self.space.slopes(z, others.argmax(axis=2))
         return reached.max(axis=2) - others.max(axis=2), slopes @ self.space.moves
 
     def first_change(self, rays: Floats, ends: Floats) -> Floats:
@@ -138,13 +179,13 @@ def shortest_changes(space: ChangeSpace, z: Floats, codes: NDArray[np.int64], go
 
     ``z`` are the projections of the rows, ``codes`` their classes, and ``goal`` the class to reach, or None for any.
     """
-    classes = np.arange(len(space.intercepts))
+    classes = np.arange(len(space.constants))
     allowed = codes[:, None] != classes if goal is None else np.broadcast_to(classes == goal, (len(z), len(classes)))
     n_dimensions = space.moves.shape[1]
     changes = np.zeros((len(z), len(space.basis)))
     if n_dimensions:
         rng, shared = np.random.default_rng(0), _shared_rays(space)
-        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(space.curves))))
+        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(space.tables), len(classes))))
         for start in range(0, len(z), step):
             block = slice(start, start + step)
             changes[block] = _shortest(RowsToChange(space, z[block], allowed[block]), shared, rng) @ space.basis.T
@@ -172,7 +213,7 @@ def _shortest(rows: RowsToChange, shared: Floats, rng: np.random.Generator) -> F
     targets = rows.space.targets(rows.z)
     lengths, towards = np.linalg.norm(targets, axis=2), _unit(targets)
     ends = np.maximum(rows.space.reach(rows.z), lengths.max(axis=1))
-    of_classes = towards[:, : len(rows.space.intercepts)]
+    of_classes = towards[:, : len(rows.space.constants)]
     rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), of_classes], axis=1)
     # Between the places on a ray a class may be missed; at a target it is seen.
     seen = np.where(rows.leads(targets) > 0, rows.halved(towards, np.zeros_like(lengths), lengths), np.inf)

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from melc.additive import AdditiveMELC
-from melc.base import GAMMAS
+from melc.base import GAMMA_RANGE
 from melc.classifier import MELC
 from melc.export.fields import (
     LARGEST_LOG_ODDS,
+    class_labels,
     features_out,
-    labels_in,
     labels_out,
     line_out,
     lines_in,
@@ -22,7 +22,7 @@ from melc.export.fields import (
 from melc.export.reading import Reader, parse
 from melc.model.units import fitted_model
 
-FORMAT, VERSION = "melc-model", 1
+MODEL_FORMAT, MODEL_VERSION = "melc-model", 1
 
 # A model takes kilobytes, or a few megabytes with many features and classes. Larger texts are refused.
 MOST_BYTES = 256 * 2**20
@@ -122,8 +122,8 @@ def to_document(model: Any) -> dict[str, Any]:
     """Return the fitted model as dictionaries, lists, strings and numbers."""
     model = fitted_model(model)
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": MODEL_FORMAT,
+        "version": MODEL_VERSION,
         "classifier": next(name for name, kind in _CLASSIFIERS.items() if isinstance(model, kind)),
         "parameters": parameters_out(model),
         "classes": labels_out(model.classes_),
@@ -137,14 +137,14 @@ def to_document(model: Any) -> dict[str, Any]:
 def from_document(reader: Reader) -> Any:
     """Return the model in a parsed document, after checking every part of it."""
     format = format_of(reader)
-    if format != FORMAT:
+    if format != MODEL_FORMAT:
         remedy = " Read it with melc.tables.table_model_from_json." if format == "melc-table-model" else ""
-        raise ValueError(f"Not a melc model: its 'format' should be {FORMAT!r}, found {format!r:.60}.{remedy}")
-    check_version(reader, VERSION)
+        raise ValueError(f"Not a melc model: its 'format' should be {MODEL_FORMAT!r}, found {format!r:.60}.{remedy}")
+    check_version(reader, MODEL_VERSION)
     # Which fields there are depends on the classifier.
     kind = reader.fields(["classifier"], reader.value)["classifier"].choice(*_CLASSIFIERS)
     fields = reader.fields(_FIELDS + _SEARCH if kind == "MELC" else _FIELDS)
-    classes = labels_in(fields["classes"])
+    classes = class_labels(fields["classes"])
     model = with_parameters(_CLASSIFIERS[kind], fields["parameters"], classes)
     set_features(model, fields, max(1, _MOST_WEIGHTS // max(1, len(fields["lines"].items()))))
     model.classes_ = classes
@@ -178,16 +178,14 @@ def check_version(reader: Reader, newest: int) -> None:
 
 def _set_lines(model: Any, fields: dict[str, Reader]) -> None:
     """Give a model its intercepts and lines."""
-    # With two classes all lines are for the second.
-    class_indices = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
-    model.intercepts_ = fields["intercepts"].numbers(len(class_indices))
+    n_classes = len(model.classes_)
+    model.intercepts_ = fields["intercepts"].numbers(1 if n_classes == 2 else n_classes)
     if np.abs(model.intercepts_).max() > LARGEST_LOG_ODDS:
         fields["intercepts"].fail(f"numbers from {-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}")
-    model.lines_ = lines_in(fields["lines"], model.n_features_in_, class_indices, model.intercepts_)
-    owners = [line.class_index for line in model.lines_]
-    model.n_iter_ = max(np.bincount(owners).tolist())
-    if isinstance(model, MELC) and owners != list(class_indices):
-        fields["lines"].fail("one line for each class, in their order")
+    model.lines_ = lines_in(fields["lines"], model.n_features_in_, n_classes, model.intercepts_)
+    model.n_iter_ = len(model.lines_)
+    if isinstance(model, MELC) and len(model.lines_) != len(model.intercepts_):
+        fields["lines"].fail("a single line" if n_classes == 2 else f"{n_classes} lines, one for each class")
 
 
 def _search_out(model: MELC) -> dict[str, Any]:
@@ -201,5 +199,5 @@ def _set_search(model: MELC, fields: dict[str, Reader]) -> None:
     model.divergence_ = divergence if len(divergence) > 1 else float(divergence[0])
     model.n_iter_ = fields["n_iter"].integer(1, 2**31)
     model.gamma_ = fields["gamma"].number()
-    if not GAMMAS[0] <= model.gamma_ <= GAMMAS[1]:
-        fields["gamma"].fail(f"a number from {GAMMAS[0]:g} to {GAMMAS[1]:g}")
+    if not GAMMA_RANGE[0] <= model.gamma_ <= GAMMA_RANGE[1]:
+        fields["gamma"].fail(f"a number from {GAMMA_RANGE[0]:g} to {GAMMA_RANGE[1]:g}")

@@ -1,7 +1,7 @@
 """The fields of JSON documents: parameters, labels, means and spreads of the features, and lines."""
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,19 +24,20 @@ _LARGEST_SPREAD = 1e154
 # Curves and intercepts are logarithms of ratios of positive floating-point numbers, which are no larger than this.
 LARGEST_LOG_ODDS = 1500.0
 # How far from one the length of a direction may be by rounding.
-_ROUNDING = 1e-9
+_LENGTH_ROUNDING = 1e-9
 
 _LINE_FIELDS = (
-    "class_index",
     "features",
     "weights",
     "knots",
     "log_odds",
+    "errors",
     "counts",
     "importance",
     "feature_importances",
     "places",
     "densities",
+    "minor",
 )
 
 Model = TypeVar("Model", bound=BaseEstimator)
@@ -94,7 +95,7 @@ def labels_out(classes: NDArray[Any]) -> dict[str, Any]:
     return {"type": kind, "values": values}
 
 
-def labels_in(reader: Reader) -> NDArray[Any]:
+def class_labels(reader: Reader) -> NDArray[Any]:
     """Return the class labels, shape (n_classes,), sorted and with their original type."""
     fields = reader.fields(["type", "values"])
     kind = fields["type"].choice(*_LABEL_TYPES)
@@ -129,14 +130,14 @@ def set_features(model: Any, fields: dict[str, Reader], most: int) -> None:
     model.n_features_in_ = fields["n_features"].integer(1, most)
     names = fields["feature_names"].optional()
     if names is not None:
-        model.feature_names_in_ = np.array(_distinct(names, model.n_features_in_), dtype=object)
+        model.feature_names_in_ = np.array(_distinct_texts(names, model.n_features_in_), dtype=object)
     model.feature_mean_ = fields["feature_mean"].numbers(model.n_features_in_)
     model.feature_spread_ = fields["feature_spread"].numbers(model.n_features_in_)
     if not np.all((model.feature_spread_ >= 0) & (model.feature_spread_ <= _LARGEST_SPREAD)):
         fields["feature_spread"].fail(f"standard deviations from 0 to {_LARGEST_SPREAD:g}")
 
 
-def _distinct(reader: Reader, length: int) -> list[str]:
+def _distinct_texts(reader: Reader, length: int) -> list[str]:
     """Return ``length`` strings that all differ."""
     names = reader.texts(length)
     if len(set(names)) < len(names):
@@ -145,52 +146,62 @@ def _distinct(reader: Reader, length: int) -> list[str]:
 
 
 def line_out(line: Line) -> dict[str, Any]:
-    """Return a line as JSON values; of its weights only those that are not zero."""
+    """Return a line as JSON values; of its weights only those that are not zero.
+
+    The curves of a line have the same knots, so these are written once.
+    """
     return {
-        "class_index": int(line.class_index),
         "features": line.features.tolist(),
         "weights": line.direction[line.features].tolist(),
-        "knots": line.curve.knots.tolist(),
-        "log_odds": line.curve.log_odds.tolist(),
+        "knots": line.curves[0].knots.tolist(),
+        "log_odds": [curve.log_odds.tolist() for curve in line.curves],
+        "errors": [errors.tolist() for errors in line.errors],
         "counts": line.counts.tolist(),
         "importance": float(line.importance),
         "feature_importances": line.feature_importances[line.features].tolist(),
         "places": line.places.tolist(),
         "densities": line.densities.tolist(),
+        "minor": bool(line.minor),
     }
 
 
-def lines_in(reader: Reader, n_features: int, class_indices: range, intercepts: Floats) -> list[Line]:
-    """Return the lines in a document. All classes must have one.
+def lines_in(reader: Reader, n_features: int, n_classes: int, intercepts: Floats) -> list[Line]:
+    """Return the lines in a document, at least one.
 
-    ``intercepts`` has shape (len(class_indices),). That of a class with a single line is the offset of the line.
+    ``intercepts`` has shape (n_curves,): one for each curve that a line has. They are the offsets of a single line.
     """
     items = [item.fields(_LINE_FIELDS) for item in reader.items()]
-    owners = [item["class_index"].integer(class_indices[0], class_indices[-1]) for item in items]
-    if set(owners) != set(class_indices):
-        reader.fail(f"lines with every class_index from {class_indices[0]} to {class_indices[-1]}")
-    counted = Counter(owners)
-    offsets = {k: float(each) for k, each in zip(class_indices, intercepts, strict=True) if counted[k] == 1}
-    return [_line_in(item, n_features, k, offsets.get(k, 0.0)) for item, k in zip(items, owners, strict=True)]
+    if not items:
+        reader.fail("one or more lines")
+    offsets = intercepts if len(items) == 1 else np.zeros(len(intercepts))
+    return [_line_in(item, n_features, n_classes, offsets) for item in items]
 
 
-def _line_in(fields: dict[str, Reader], n_features: int, class_index: int, offset: float) -> Line:
+def _line_in(fields: dict[str, Reader], n_features: int, n_classes: int, offsets: Floats) -> Line:
     features = _features_in(fields["features"], n_features)
     weights = _weights_in(fields["weights"], len(features))
-    curve, places = _curve_in(fields["knots"], fields["log_odds"]), fields["places"].ascending()
-    n_intervals = len(curve.plus(offset).thresholds) + 1
+    places = fields["places"].ascending()
     shares = fields["feature_importances"].numbers(len(features), negative=False)
-    return Line(
+    curves = _curves_in(fields["knots"], fields["log_odds"], len(offsets))
+    line = Line(
         direction=_at(features, weights, n_features),
-        curve=curve,
-        class_index=class_index,
+        curves=curves,
         importance=fields["importance"].number(negative=False),
         feature_importances=_at(features, shares, n_features),
-        counts=np.array([row.numbers(2, negative=False) for row in fields["counts"].items(n_intervals)]),
+        counts=np.empty((0, n_classes)),
         places=places,
-        densities=np.array([row.numbers(len(places), negative=False) for row in fields["densities"].items(2)]),
-        offset=offset,
+        densities=_rows_in(fields["densities"], n_classes, len(places)),
+        offsets=offsets,
+        errors=_errors_in(fields["errors"], curves),
+        minor=fields["minor"].boolean(),
     )
+    # How many intervals are counted depends on the curves.
+    return replace(line, counts=_rows_in(fields["counts"], len(line.codes), n_classes))
+
+
+def _rows_in(reader: Reader, n_rows: int, n_columns: int) -> Floats:
+    """Return a table of numbers that are not negative, shape (n_rows, n_columns)."""
+    return np.array([row.numbers(n_columns, negative=False) for row in reader.items(n_rows)])
 
 
 def _features_in(reader: Reader, n_features: int) -> list[int]:
@@ -205,14 +216,15 @@ def _weights_in(reader: Reader, length: int) -> Floats:
     """Return the weights of a direction, of length one."""
     weights = reader.numbers(length)
     largest = np.abs(weights).max()  # squares of very large numbers are avoided
-    if not np.all(weights) or largest > 2 or abs(np.linalg.norm(weights) - 1) > _ROUNDING:
+    if not np.all(weights) or largest > 2 or abs(np.linalg.norm(weights) - 1) > _LENGTH_ROUNDING:
         reader.fail("weights other than zero whose squares add up to one")
     return weights
 
 
-def _curve_in(knots_in: Reader, log_odds_in: Reader) -> Curve:
+def _curves_in(knots_in: Reader, log_odds_in: Reader, n_curves: int) -> tuple[Curve, ...]:
+    """Return the curves of a line, which have the same knots."""
     knots = knots_in.ascending()
-    log_odds = log_odds_in.numbers(len(knots))
+    log_odds = [each.numbers(len(knots)) for each in log_odds_in.items(n_curves)]
     if np.abs(log_odds).max() > LARGEST_LOG_ODDS:
         log_odds_in.fail(f"numbers from {-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}")
     with np.errstate(over="ignore"):
@@ -220,7 +232,14 @@ def _curve_in(knots_in: Reader, log_odds_in: Reader) -> Curve:
         usable = np.isfinite(widths) & np.isfinite(2 * LARGEST_LOG_ODDS / widths)
     if not usable.all():
         knots_in.fail("knots whose distances are neither tiny nor huge")
-    return Curve(knots, log_odds)
+    return tuple(Curve(knots, each) for each in log_odds)
+
+
+def _errors_in(reader: Reader, curves: tuple[Curve, ...]) -> tuple[Floats, ...]:
+    """Return the standard errors of each curve at its knots, or none."""
+    if not reader.items():
+        return ()
+    return tuple(_rows_in(reader, len(curves), len(curves[0].knots)))
 
 
 def _at(features: list[int], values: Floats, n_features: int) -> Floats:

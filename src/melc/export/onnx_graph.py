@@ -52,17 +52,19 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     """
     model = fitted_model(model)
     builder, labels = _Builder(dtype), _labels_of(model.classes_)
-    odds = _log_odds(builder, model.directions_, log_odds_of(model))
+    odds = _log_odds_nodes(builder, model.directions_, log_odds_of(model))
     if len(labels) == 2:
         builder.node("Reshape", [odds, builder.constant([-1])], "decision")
         positive = builder.node("Greater", ["decision", builder.constant(0.0)])
         code = builder.node("Cast", [positive], to=builder.onnx.TensorProto.INT64)
         both = builder.node("Concat", [builder.node("Neg", [odds]), odds], axis=1)
-        builder.node("Identity", [_logistic(builder, both)], "probabilities")
+        _logistic(builder, both, "probabilities")
     else:
         builder.node("Identity", [odds], "decision")
         code = builder.node("ArgMax", [odds], axis=1, keepdims=0)
-        shares = _logistic(builder, odds)
+        # The largest is subtracted, so that no exponential overflows.
+        below = builder.node("Sub", [odds, builder.node("ReduceMax", [odds, builder.constant([1])], keepdims=1)])
+        shares = builder.node("Exp", [below])
         total = builder.node("ReduceSum", [shares, builder.constant([1])], keepdims=1)
         builder.node("Div", [shares, total], "probabilities")
     builder.node("Gather", [builder.constant(labels), code], "label", axis=0)
@@ -136,48 +138,54 @@ def _labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     return classes.astype({"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}[classes.dtype.kind])
 
 
-def _logistic(builder: _Builder, x: str) -> str:
+def _logistic(builder: _Builder, x: str, output: str) -> str:
     """Return 1 / (1 + exp(−x)), of the shape of x. The Sigmoid of the runtimes has fewer digits."""
     one = builder.constant(1.0)
-    return builder.node("Div", [one, builder.node("Add", [builder.node("Exp", [builder.node("Neg", [x])]), one])])
+    below = builder.node("Add", [builder.node("Exp", [builder.node("Neg", [x])]), one])
+    return builder.node("Div", [one, below], output)
 
 
-def _log_odds(builder: _Builder, directions: Floats, formulas: list[LogOdds]) -> str:
+def _log_odds_nodes(builder: _Builder, directions: Floats, formulas: list[LogOdds]) -> str:
     """Return the log-odds, shape (rows, n_formulas)."""
-    # The lines in the order of the formulas.
-    lines = np.concatenate([formula.lines for formula in formulas])
-    z = builder.node("MatMul", [builder.rows, builder.constant(np.ascontiguousarray(directions[lines].T))])
+    z = builder.node("MatMul", [builder.rows, builder.constant(np.ascontiguousarray(directions.T))])
     # 0 where numbers overflow to different infinities, as in ``predict``.
     z = builder.node("Where", [builder.node("IsNaN", [z]), builder.constant(0.0), z])
-    added = _curves(builder, z, [curve for formula in formulas for curve in formula.curves])
-    belongs = np.repeat(np.eye(len(formulas)), [len(formula.lines) for formula in formulas], axis=0)
-    sums = builder.node("MatMul", [added, builder.constant(belongs)])
+    lines = [[formula.curves[k] for formula in formulas] for k in range(len(directions))]
+    sums = builder.node("ReduceSum", [_curve_values(builder, z, lines), builder.constant([1])], keepdims=0)
     return builder.node("Add", [sums, builder.constant([[formula.constant for formula in formulas]])])
 
 
-def _curves(builder: _Builder, z: str, curves: list[Curve]) -> str:
-    """Return the values of curves at z, both of shape (rows, n_curves).
+def _curve_values(builder: _Builder, z: str, lines: list[list[Curve]]) -> str:
+    """Return the values of the curves at z, of shape (rows, n_lines); shape (rows, n_lines, n_curves).
 
-    The pieces of all curves are in one table, each curve padded to the same number, a power of two. A binary search,
-    for all curves at once, finds the piece in which each projection lies.
+    ``lines`` has the curves of each line, which have the same knots. The pieces of all lines are in one table, each
+    line padded to the same number, a power of two. A binary search, for all lines at once, finds the piece in which
+    each projection lies.
     """
-    padded = 1 << max(len(curve.knots) for curve in curves).bit_length()
-    starts = builder.constant(_table([np.append(-np.inf, curve.knots) for curve in curves], padded, np.inf))
-    piece = builder.constant(padded * np.arange(len(curves))[None, :])  # the first of each curve
+    knots = [curves[0].knots for curves in lines]
+    padded = 1 << max(len(each) for each in knots).bit_length()
+    starts = builder.constant(_table([np.append(-np.inf, each) for each in knots], padded, np.inf))
+    piece = builder.constant(padded * np.arange(len(lines))[None, :])  # the first of each line
     step = padded // 2
     while step:
         further = builder.node("Add", [piece, builder.constant(np.int64(step))])
         reached = builder.node("GreaterOrEqual", [z, builder.node("Gather", [starts, further], axis=0)])
         piece = builder.node("Where", [reached, further, piece])
         step //= 2
-    pieces = [curve.pieces for curve in curves]
-    tables = [[each.values for each in pieces], [each.slopes for each in pieces], [each.anchors for each in pieces]]
     # An infinite projection reaches the end of the table, so the last piece is repeated up to there.
     value, slope, anchor = (
-        builder.node("Gather", [builder.constant(_table(table, padded)), piece], axis=0) for table in tables
+        builder.node("Gather", [builder.constant(_piece_table(lines, part, padded)), piece], axis=0)
+        for part in ("values", "slopes", "anchors")
     )
-    rise = builder.node("Mul", [slope, builder.node("Sub", [_within_knots(builder, z, curves), anchor])])
+    inside = builder.node("Unsqueeze", [_within_knots(builder, z, knots), builder.constant([2])])
+    rise = builder.node("Mul", [slope, builder.node("Sub", [inside, anchor])])
     return builder.node("Add", [value, rise])
+
+
+def _piece_table(lines: list[list[Curve]], part: str, padded: int) -> Floats:
+    """Return a part of the pieces of all lines, shape (n_lines * padded, n_curves)."""
+    columns = zip(*lines, strict=True)
+    return np.stack([_table([getattr(curve.pieces, part) for curve in column], padded) for column in columns], axis=1)
 
 
 def _table(rows: list[Floats], padded: int, filler: float | None = None) -> Floats:
@@ -187,7 +195,7 @@ def _table(rows: list[Floats], padded: int, filler: float | None = None) -> Floa
     )
 
 
-def _within_knots(builder: _Builder, z: str, curves: list[Curve]) -> str:
+def _within_knots(builder: _Builder, z: str, knots: list[Floats]) -> str:
     """Clip z to the outermost knots, beyond which curves are constant: infinity times zero is no number."""
-    lowest, highest = (builder.constant(np.array([[curve.knots[k] for curve in curves]])) for k in (0, -1))
+    lowest, highest = (builder.constant(np.array([[each[k] for each in knots]])) for k in (0, -1))
     return builder.node("Min", [builder.node("Max", [z, lowest]), highest])

@@ -1,21 +1,27 @@
-"""Export of a fitted model as an SQL query: projections as arithmetic, curves and decisions as ``CASE WHEN``.
+"""Export of a fitted model as an SQL query: projections as arithmetic, curves as a table, decisions as ``CASE WHEN``.
 
-Projections and log-odds are named in subqueries of one row with ``LIMIT 1``. So they are evaluated once, and cannot be
-confused with columns of the table, which are not known here. Without the limit SQLite would copy a long expression to
-every place where its name is used.
+Every added column is a subquery that returns one value. All names in it belong to its own tables, so that they cannot
+be confused with columns of the table of the user, which are not known here.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from melc.export.sql_parts import check_names, column, curve_at, identifier, literal, sum_of, weighted_sum
-from melc.model.line import LogOdds, decides_alone, log_odds_of
+from melc.export.sql_parts import (
+    check_no_clash,
+    column,
+    first_that_holds,
+    identifier,
+    literal,
+    piece_number,
+    piece_rows,
+    weighted_sum,
+)
+from melc.model.line import decides_alone, log_odds_of
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model
 
-# Most knots of all curves together. SQLite takes about ten seconds to read so many, and four times as long for twice as
-# many; far larger queries it refuses.
-MOST_KNOTS = 10_000
+# Most points of all curves together. DuckDB takes about ten seconds to plan a query of so many.
+MOST_POINTS = 100_000
 
 
 def to_sql(
@@ -30,10 +36,10 @@ def to_sql(
 ) -> str:
     """Return an SQL query that adds the predicted class, and what it follows from, to the rows of a table.
 
-    The query runs on SQLite, DuckDB and PostgreSQL, and is plain arithmetic. If every class has a single line, it adds
-    the projections on these lines; otherwise, or with ``odds``, the log-odds: of two classes those of the second, of
-    more those of each. It needs only the columns that a line uses; the prediction is NULL where one of these is NULL.
-    Names and labels are quoted, so they may contain any character except NUL.
+    The query runs on SQLite, DuckDB and PostgreSQL, and is plain arithmetic. If the model has a single line, it adds
+    the projection on this line; if it has several, and two classes, the log-odds of the second class. It needs only
+    the columns that a line uses; the prediction is NULL where one of these is NULL. Names and labels are quoted, so
+    they may contain any character except NUL.
 
     Parameters
     ----------
@@ -45,16 +51,16 @@ def to_sql(
     feature_names : list of str, default=None
         Columns of the table in the order of the features. By default the names seen in ``fit``, or "x0", "x1", ...
     odds : bool, default=False
-        Whether to add the log-odds also if every class has a single line.
+        Whether to add the log-odds in any case: of two classes those of the second, of more those of each, whose
+        softmax are the probabilities. Those of each class take the database about as long as the prediction.
     prediction : str, default="prediction"
         Name of the column with the predicted class, the last of the result. If the table has a column of this name
         already, the result has two.
     projection : str, default="projection"
-        Name of the column with the projection. With more than two classes there is one per class, in the order of
-        ``classes_``: ``projection0``, ``projection1``, ...
+        Name of the column with the projection.
     log_odds : str, default="log_odds"
-        Name of the column with the log-odds, after the projections. With more than two classes there is one per class:
-        ``log_odds0``, ``log_odds1``, ...
+        Name of the column with the log-odds, after the projection. With more than two classes there is one per class,
+        in the order of ``classes_``: ``log_odds0``, ``log_odds1``, ...
 
     Returns
     -------
@@ -95,31 +101,79 @@ def query(
     log_odds: str = "log_odds",
 ) -> str:
     """Return the query of :func:`to_sql` for features that are SQL expressions over the columns of the table."""
-    formulas, alone = log_odds_of(model), decides_alone(model)
+    alone, two = decides_alone(model), len(model.classes_) == 2
     z = [weighted_sum([features[j] for j in line.features], line.direction[line.features]) for line in model.lines_]
-    by_interval = alone and len(z) == 1
-    if odds or not by_interval:
-        _check_size(model)
-    shown = _numbered(projection, z) if alone else []
-    if odds or not alone:
-        numbers = [f"(SELECT {_log_odds(formula)} FROM {_named(z, formula.lines)})" for formula in formulas]
-        shown += _numbered(log_odds, numbers)
-    # Numbers are written again where they decide: a name could be that of a column of the table.
-    decided = _class_by_interval(model, z[0]) if by_interval else _class_by_odds(model, formulas, z)
+    sums = _Sums(model, z, table) if odds or not alone else None
+    shown = [(projection, z[0])] if alone else []
+    if sums and (odds or two):
+        shown += _numbered(log_odds, [f"(SELECT {total} {sums.source})" for total in sums.totals])
+    # Numbers are computed again where they decide: a name could be that of a column of the table.
+    decided = _class_by_interval(model, z[0]) if alone or sums is None else _class_by_odds(model, sums)
     shown.append((prediction, decided))
-    check_names(columns, [name for name, _ in shown])
+    check_no_clash(columns, [name for name, _ in shown])
     written = ",\n".join(f"  {value} AS {identifier(name)}" for name, value in shown)
-    return f"SELECT r.*,\n{written}\nFROM {identifier(table)} AS r"
+    return f"{sums.tables if sums else ''}SELECT r.*,\n{written}\nFROM {identifier(table)} AS r"
 
 
-def _check_size(model: Any) -> None:
-    n_knots = sum(len(line.curve.knots) for line in model.lines_)
-    if n_knots > MOST_KNOTS:
+class _Sums:
+    """The log-odds of a row, as sums over the lines.
+
+    ``tables`` is the clause that defines two tables: the numbers of the lines, and the pieces of their curves.
+    ``source`` is the FROM clause with a row for each line: the projection on it, and the piece that it lies in. So the
+    piece is searched for once a line, however many classes there are. ``totals`` are the log-odds of each class, or of
+    the second of two.
+    """
+
+    def __init__(self, model: Any, z: list[str], table: str) -> None:
+        """Write the sums of a model with projections ``z``, for rows of the given table."""
+        formulas = log_odds_of(model)
+        lines = [[formula.curves[k] for formula in formulas] for k in range(len(z))]
+        _check_size(model, sum(len(curves) * len(curves[0].knots) for curves in lines))
+        numbers = ", ".join(f"v{k}, s{k}" for k in range(len(formulas)))
+        rows = ",\n".join(f"  {row}" for row in piece_rows(lines))
+        line_table, piece_table = _other_name("lines", table), _other_name("pieces", table)
+        numbered = ", ".join(f"({k})" for k in range(len(z)))
+        self.tables = (
+            f"WITH {line_table} (line) AS (VALUES {numbered}),\n"
+            f"{piece_table} (piece, a, {numbers}) AS (VALUES\n{rows}\n)\n"
+        )
+        # No piece belongs to NULL, so that lines are missing then.
+        piece = piece_number([curves[0].knots for curves in lines], "u.line", "u.z")
+        placed = f"SELECT u.z AS z, CASE WHEN u.z IS NULL THEN NULL ELSE {piece} END AS piece"
+        found = f"{placed} FROM {_projections(z, line_table)} AS u"
+        self.source = f"FROM ({found}) AS q JOIN {piece_table} AS t ON t.piece = q.piece"
+        self.totals = [_total(k, formula.constant, len(z)) for k, formula in enumerate(formulas)]
+
+
+def _total(k: int, constant: float, n_lines: int) -> str:
+    """Return the sum of the k-th curve over all lines, NULL if not all lines are there."""
+    added = f"SUM(t.v{k} + t.s{k} * COALESCE(q.z - t.a, 0e0))"
+    # The constant is added to the sum, as in decision_function.
+    return f"CASE WHEN COUNT(*) = {n_lines} THEN {added}{f' + {literal(constant)}' if constant else ''} END"
+
+
+def _projections(z: list[str], lines: str) -> str:
+    """Return the table of the numbers of the lines and the projections on them.
+
+    The second part of the union is empty. But SQLite computes a union once, and would copy a plain expression to every
+    place where its name is used.
+    """
+    of_line = first_that_holds([f"l.line < {k}" for k in range(1, len(z))], z)
+    return f"(SELECT l.line AS line, {of_line} AS z FROM {lines} AS l UNION ALL SELECT 0, NULL WHERE FALSE)"
+
+
+def _check_size(model: Any, n_points: int) -> None:
+    if n_points > MOST_POINTS:
         fewer = f"lower max_lines (now {model.max_lines}), " if hasattr(model, "max_lines") else ""
         raise ValueError(
-            f"The {len(model.lines_)} curves have {n_knots} knots together, and a query can have at most {MOST_KNOTS}; "
+            f"The curves of the model have {n_points} points together, and a query can have at most {MOST_POINTS}; "
             f"raise gamma (now {model.gamma}), {fewer}or export to ONNX."
         )
+
+
+def _other_name(name: str, taken: str) -> str:
+    """Return the name, or a longer one if it is taken."""
+    return f"{name}_" if name == taken.casefold() else name
 
 
 def _numbered(name: str, values: list[str]) -> list[tuple[str, str]]:
@@ -127,20 +181,12 @@ def _numbered(name: str, values: list[str]) -> list[tuple[str, str]]:
     return [(name, values[0])] if len(values) == 1 else [(f"{name}{k}", value) for k, value in enumerate(values)]
 
 
-def _log_odds(formula: LogOdds) -> str:
-    """Return the log-odds of a class by the projections p.z0, p.z1, ... on the lines."""
-    added = sum_of([curve_at(f"p.z{k}", curve) for k, curve in zip(formula.lines, formula.curves, strict=True)])
-    # The constant is added to the sum, as in decision_function.
-    return f"{added} + {literal(formula.constant)}" if formula.constant else added
-
-
-def _named(z: list[str], lines: Iterable[int]) -> str:
-    """Return the table p of one row with the projections on some lines."""
-    return f"(SELECT {', '.join(f'{z[k]} AS z{k}' for k in lines)} LIMIT 1) AS p"
-
-
 def _class_by_interval(model: Any, z: str) -> str:
-    """Return the label of the interval that the projection on the only line lies in."""
+    """Return the label of the interval that the projection on the only line lies in.
+
+    The projection is named in a subquery, and cannot be confused with a column of the table. Without LIMIT, SQLite
+    would copy its sum to every place where the name is used.
+    """
     (line,) = model.lines_
     *labels, last = [literal(label) for label in model.classes_[line.codes].tolist()]
     below = [f"    WHEN z < {literal(t)} THEN {label}" for t, label in zip(line.thresholds, labels, strict=True)]
@@ -148,11 +194,11 @@ def _class_by_interval(model: Any, z: str) -> str:
     return "\n".join([*cases, f"  END FROM (SELECT {z} AS z LIMIT 1) AS p)"])
 
 
-def _class_by_odds(model: Any, formulas: list[LogOdds], z: list[str]) -> str:
-    """Return the label by the log-odds; NULL if any of them is NULL.
+def _class_by_odds(model: Any, sums: _Sums) -> str:
+    """Return the label of the class that the log-odds decide for.
 
-    With more than two classes it is that of the first class whose log-odds are at least those of all classes after it,
-    which is the largest, and the first of equals.
+    With more than two classes it is the first class whose log-odds are at least those of all classes after it, which is
+    the largest, and the first of equals.
     """
     labels = [literal(label) for label in model.classes_.tolist()]
     if len(labels) == 2:
@@ -163,7 +209,6 @@ def _class_by_odds(model: Any, formulas: list[LogOdds], z: list[str]) -> str:
             f"WHEN {' AND '.join(f'o.o{k} >= o.o{other}' for other in numbers[k + 1 :])} THEN {labels[k]}"
             for k in numbers[:-1]
         ]
-        missing = f"WHEN {sum_of([f'o.o{k}' for k in numbers])} IS NULL THEN NULL"
-        decided = " ".join(["CASE", missing, *cases, f"ELSE {labels[-1]} END"])
-    odds = ", ".join(f"{_log_odds(formula)} AS o{k}" for k, formula in enumerate(formulas))
-    return f"(SELECT {decided} FROM (SELECT {odds} FROM {_named(z, range(len(z)))} LIMIT 1) AS o)"
+        decided = " ".join(["CASE WHEN o.o0 IS NULL THEN NULL", *cases, f"ELSE {labels[-1]} END"])
+    odds = ", ".join(f"{total} AS o{k}" for k, total in enumerate(sums.totals))
+    return f"(SELECT {decided} FROM (SELECT {odds} {sums.source}) AS o)"

@@ -15,8 +15,8 @@ from melc.fit.projection import Projection
 from melc.fit.solvers import limit_reached
 from melc.model.names import feature_names_of
 
-# Maximum number of features that a warning names.
-_MOST_NAMED = 5
+# Features that a warning names at the most: those with at least this part of the largest contribution.
+_MOST_FEATURES_NAMED, _LEAST_CONTRIBUTION = 5, 0.1
 # Weights whose sum differs from the number of rows by more than this factor are unlikely to be numbers of rows.
 _UNLIKELY = 10
 # Stack frames of these packages are skipped, so that a warning points to the user's own line.
@@ -68,10 +68,10 @@ def _warn(message: str, category: type[Warning]) -> None:
 
 def _carriers(model: Any, projection: Projection) -> str:
     """Return the names of the features that contribute most to a direction, the strongest first."""
-    contributions = np.abs(projection.line.direction) * projection.spread
+    contributions = np.abs(projection.direction) * projection.spread
     share = contributions / contributions.max()
-    strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.1]
-    names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_NAMED]]
+    strongest = [j for j in np.argsort(-share, kind="stable") if share[j] > _LEAST_CONTRIBUTION]
+    names = [repr(feature_names_of(model)[j]) for j in strongest[:_MOST_FEATURES_NAMED]]
     more = len(strongest) - len(names)
     which = "feature" if len(strongest) == 1 else "the features"
     return f"{which} {', '.join(names)}" + (f" and {more} more" if more else "")

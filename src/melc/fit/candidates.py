@@ -54,8 +54,8 @@ class Candidate:
 class Candidates:
     """The rows on which directions are searched, and the directions found best for a further line."""
 
-    def __init__(self, rows: MemoryRows, mapped: Mapped) -> None:
-        """Take rows, and a map for work that can be done side by side."""
+    def __init__(self, rows: MemoryRows, mapped: Mapped, single: NDArray[np.bool_]) -> None:
+        """Take rows, a map for work that can be done side by side, and which features may not be combined, (d,)."""
         self.n_features, self.mapped = rows.n_features, mapped
         self.chosen = _telling_features(rows)
         X = rows.X if len(self.chosen) == rows.n_features else rows.X[:, self.chosen]
@@ -70,6 +70,7 @@ class Candidates:
         self.columns /= self.scale[:, None]
         self.within = self.coordinates.within_covariance / np.outer(self.scale, self.scale)
         self.varying = np.flatnonzero(np.isfinite(self.coordinates.scale))
+        self.combined = self.varying[~single[self.chosen][self.varying]]
 
     def described(self, scaled: Floats) -> tuple[Floats, Floats]:
         """Return a direction for scaled features in the units of all features, of length one, and the features' shares.
@@ -88,7 +89,14 @@ class Candidates:
 
     def single(self, prospect: Prospect) -> Candidate:
         """Return the best direction of one feature."""
-        values = self._singles(prospect)
+        return self._best_single(prospect, self._singles(prospect))
+
+    def most_telling(self, prospect: Prospect, most: int) -> list[int]:
+        """Return up to so many features that vary, those that would add most first."""
+        order = np.argsort(-self._singles(prospect), kind="stable")[: min(most, len(self.varying))]
+        return [int(feature) for feature in self.chosen[order]]
+
+    def _best_single(self, prospect: Prospect, values: Floats) -> Candidate:
         best = int(np.argmax(values))
         return Candidate(values[best] - _WEIGHT / prospect.n_rows, self._along({best: 1.0}))
 
@@ -97,7 +105,7 @@ class Candidates:
         values, n = self._singles(prospect), prospect.n_rows
         pairs = list(self._promising_pairs(prospect, values))
         if not pairs:
-            return self.single(prospect)
+            return self._best_single(prospect, values)
         ridge = _PAIR_SIZE * len(self.columns) / n
 
         def best_of(pair: tuple[int, int]) -> tuple[float, float, float]:
@@ -110,15 +118,17 @@ class Candidates:
         value, *weights = found[best]
         size = ridge * (weights[0] ** 2 + weights[1] ** 2)
         direction = self._along(dict(zip(pairs[best], weights, strict=True)))
-        return Candidate(value + size - 2 * _WEIGHT / n, direction)
+        pair = Candidate(value + size - 2 * _WEIGHT / n, direction)
+        values[self.combined] = -np.inf  # a pair may have one feature; the others are compared by themselves
+        return max(pair, self._best_single(prospect, values), key=lambda candidate: candidate.likelihood)
 
     def full(self, prospect: Prospect, others: Iterable[Floats] = ()) -> Candidate:
         """Return the best of some directions of all features: linear ones, and others, for scaled features."""
-        per_row = len(self.varying) / prospect.n_rows
+        per_row, mask = len(self.combined) / prospect.n_rows, self._along(dict.fromkeys(self.combined, 1.0))
         directions = [(direction, _RIDGED_WEIGHT) for direction in self._linear(prospect) if direction.any()]
-        directions += [(direction, _WEIGHT) for direction in others if direction.any()]
+        directions += [(mask * direction, _WEIGHT) for direction in others if (mask * direction).any()]
         if not directions:  # the means of what is unexplained agree in every feature: any direction is as good
-            directions.append((self._along(dict.fromkeys(self.varying, 1.0)), 0.0))
+            directions.append((mask, 0.0))
         found = []
         for direction, weight in directions:
             spread = np.sqrt(max(direction @ self.within @ direction, 1e-12 * (direction @ direction)))
@@ -140,7 +150,7 @@ class Candidates:
 
     def _promising_pairs(self, prospect: Prospect, singles: Floats) -> Iterator[tuple[int, int]]:
         """Pairs of features worth trying: the best singles with their best partner, and the best pairs of all."""
-        order = np.argsort(-singles, kind="stable")[: min(_PAIRED, len(self.varying))]
+        order = self.combined[np.argsort(-singles[self.combined], kind="stable")[:_PAIRED]]
         if len(order) < 2:
             return
         features = np.sort(order)
@@ -165,7 +175,8 @@ class Candidates:
 
     def _linear(self, prospect: Prospect) -> Iterator[Floats]:
         """Yield linear directions: Newton steps of logistic regression, and discriminants of what is unexplained."""
-        columns = self.columns
+        all_combined = len(self.combined) == len(self.columns)
+        columns = self.columns if all_combined else self.columns[self.combined]
         probability = expit(prospect.log_odds)
         curvatures = prospect.targets * probability * (1 - probability)
         residuals = np.where(prospect.codes == 1, prospect.masses, -prospect.masses)
@@ -180,8 +191,8 @@ class Candidates:
             scatter += 0.5 * (around * share) @ around.T
         for ridge in _RIDGES:
             added = ridge * len(columns) / prospect.n_effective
-            yield _solved(hessian, 0.25 * added, slope)
-            yield _solved(scatter, added, means[1] - means[0])
+            for weights in (_solved(hessian, 0.25 * added, slope), _solved(scatter, added, means[1] - means[0])):
+                yield weights if all_combined else self._along(dict(zip(self.combined, weights, strict=True)))
 
 
 def _solved(matrix: Floats, ridge: float, right: Floats) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.data.source import Rows
-from melc.data.summary import ClassSummary, Summary
+from melc.data.summary import ClassSummaries, ClassSummary
 from melc.fit.density import (
     BINS_PER_BANDWIDTH,
     SURELY_MANY,
@@ -18,10 +18,12 @@ from melc.sums.bins import Layout, power_of_two
 
 # A class gets at most about twice this many bins. More would be needed only for a range of thousands of bandwidths,
 # which takes millions of rows with some dozens of them far from the rest.
-_MOST_BINS = 1 << 15
+_MOST_DENSITY_BINS = 1 << 15
 
 
-def densities_along(rows: Rows, v: Floats, summary: Summary, variances: tuple[float, float]) -> tuple[Density, Density]:
+def densities_along(
+    rows: Rows, v: Floats, summary: ClassSummaries, variances: tuple[float, float]
+) -> tuple[Density, Density]:
     """Return the densities of both classes along v, with the given kernel variances.
 
     The density of a small class is made from all its points, that of a large class from the moments of its points in
@@ -49,7 +51,9 @@ def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -
     widths, low, count = [], [], []
     for (a, b), variance in zip(limits, variances, strict=True):
         inside = (a, b) if a <= b else (0.0, 0.0)
-        width = power_of_two(max(math.sqrt(variance) / BINS_PER_BANDWIDTH, (inside[1] - inside[0]) / _MOST_BINS))
+        width = power_of_two(
+            max(math.sqrt(variance) / BINS_PER_BANDWIDTH, (inside[1] - inside[0]) / _MOST_DENSITY_BINS)
+        )
         first, last = (math.floor(end / width) for end in inside)
         widths.append(width)
         low.append(first - 1)

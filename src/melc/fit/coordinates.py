@@ -16,7 +16,7 @@ from melc.data.memory import MemoryRows
 from melc.objective.grid import Whitening
 
 # A feature whose standard deviation is below this fraction of its mean is constant up to rounding.
-_ROUNDING = 1e-12
+_LEAST_VARIATION = 1e-12
 # If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
 FAR = 1e4
 # Limit of the scales, so that squares of projections neither overflow nor underflow.
@@ -31,18 +31,18 @@ _LEAST_STRETCHED = 1e-2
 _FULL_COVARIANCE_FEATURES = 500
 # Ridge on the within-class covariance, relative to its mean diagonal: directions in which a class does not vary at all
 # (fewer rows than features) must not dominate the start. _LEAST_SPREAD avoids division by zero if no class varies.
-_RIDGE, _LEAST_SPREAD = 1e-3, 1e-30
+_DISCRIMINANT_RIDGE, _LEAST_SPREAD = 1e-3, 1e-30
 # The ridge where features are many, and a sample's covariance tells more of noise; the number of directions of a
 # subspace in which the classes differ most; and the rows for each feature that it takes to know more than the means.
 _WIDE_RIDGE, _SIGNALS, _ROWS_PER_FEATURE = 0.1, 24, 4
 # Eigenvalues of the correlation matrix below this fraction of the largest belong to directions outside the span of the
 # rows.
 _NO_VARIANCE = 1e-10
-# The eigendecomposition of a matrix of this size takes a second.
-_MOST_DECOMPOSED = 1000
-_MOST_DENSE_FEATURES = 500
+# The span of the rows is found from the covariance of up to this many features; with more, from the products of up to
+# this many rows, whose eigendecomposition takes a second.
+_MOST_DENSE_FEATURES, _MOST_DECOMPOSED = 500, 1000
 # A sparse matrix with up to this many elements, zeros included, may be converted to a dense one.
-_FEW_NUMBERS = 200_000
+_FEW_ENTRIES = 200_000
 
 
 class UnitsError(ValueError):
@@ -76,7 +76,7 @@ class Coordinates:
         self.mean, deviation = mean_and_deviation(sample.X, self._weights)
         size = np.abs(self.mean)
         unknown = np.inf if is_all else np.where(size > 0, size, 1.0)
-        self.scale = np.where(deviation > _ROUNDING * size, deviation, unknown)
+        self.scale = np.where(deviation > _LEAST_VARIATION * size, deviation, unknown)
         check_scale(self.scale)
 
     def scaled(self, X: Any) -> Floats:
@@ -181,7 +181,7 @@ class Coordinates:
         every = [self.discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
         return [into_span(u) * varies for u in every]
 
-    def discriminant(self, ridge: float = _RIDGE) -> Floats:
+    def discriminant(self, ridge: float = _DISCRIMINANT_RIDGE) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
 
         Σ is the within-class covariance plus a ridge, in units of its mean diagonal.
@@ -263,7 +263,7 @@ def gram(X: Any, weights: Floats, scale: Floats) -> Floats:
     multiplication, which loses digits if the mean is large.
     """
     share = weights / weights.sum()
-    if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= _FEW_NUMBERS:
+    if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= _FEW_ENTRIES:
         points = (X.toarray() if sparse.issparse(X) else X) / scale
         rows = (points - share @ points) * np.sqrt(share)[:, None]
         return np.asarray(rows @ rows.T)
@@ -281,7 +281,7 @@ def whitening(covariance: Floats) -> Whitening:
     variance are stretched only up to a limit.
     """
     values, vectors = np.linalg.eigh(covariance)
-    if values[-1] < _ROUNDING**2:  # every class is a point
+    if values[-1] < _LEAST_VARIATION**2:  # every class is a point
         return Whitening(np.eye(len(values)), np.eye(len(values)))
     roots = np.sqrt(np.maximum(values, _LEAST_STRETCHED * values[-1]))
     return Whitening(vectors / roots, (vectors * roots).T)

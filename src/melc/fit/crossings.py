@@ -12,9 +12,12 @@ from melc.fit.density import Density
 
 Ratio = Callable[[ArrayLike], Floats]
 
-_GRID_PER_BANDWIDTH = 8
-_MOST_STEPS_IN_A_GAP = 64
+# Steps of the grid in a bandwidth, and the most steps between two neighbouring points.
+_GRID_PER_BANDWIDTH, _MOST_STEPS_IN_A_GAP = 8, 64
+# Points of the grid (64 MB) beyond which the bandwidth is refused as too narrow for the range of the data.
 _MOST_GRID = 1 << 23
+# Points between two neighbours of the grid among which an extremum is searched, and the accuracy of its place.
+_EXTREMUM_POINTS, _EXTREMUM_ACCURACY = 65, 3e-8
 # Between narrow kernels the log ratio is so steep that only bisection makes progress, and Brent's method may take many
 # steps before it bisects.
 _MOST_ROOT_STEPS = 5000
@@ -80,7 +83,7 @@ def _suspects(values: Floats) -> NDArray[np.int64]:
 
 def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tuple[float, float]]:
     """Return two brackets of roots, [a, t] and [t, b] with t the extremum, if the ratio changes its sign there."""
-    fine = np.linspace(a, b, 65)
+    fine = np.linspace(a, b, _EXTREMUM_POINTS)
     lowest = int(np.clip(np.argmin(sign * ratio(fine)), 1, len(fine) - 2))
     # The part beyond zero may be far narrower than these steps, so the minimum itself is computed; its place as a share
     # of two steps, for the squares of distances such as 1e155 overflow.
@@ -89,7 +92,7 @@ def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tu
         lambda share: sign * float(ratio(np.array([start + share * width]))[0]),
         bounds=(0.0, 1.0),
         method="bounded",
-        options={"xatol": 3e-8},
+        options={"xatol": _EXTREMUM_ACCURACY},
     )
     middle = start + found.x * width
     return [(a, middle), (middle, b)] if found.fun < 0 else []

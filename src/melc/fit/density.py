@@ -25,7 +25,7 @@ _RANK_TOLERANCE = 1e-9
 # near it if a class hardly varies.
 LEAST_VARIANCE = 1e-305
 
-_POINTS_AT_ONCE = 1 << 16
+_POINTS_PER_CALL = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Density:
 
 def stretches(n: int) -> list[slice]:
     """Return slices that divide n points into compiled calls, between which Python can react to Ctrl-C."""
-    return [slice(start, start + _POINTS_AT_ONCE) for start in range(0, n, _POINTS_AT_ONCE)]
+    return [slice(start, start + _POINTS_PER_CALL) for start in range(0, n, _POINTS_PER_CALL)]
 
 
 def estimate_density(points: Floats, weights: Floats, variance: float) -> Density:

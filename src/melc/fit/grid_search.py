@@ -156,8 +156,8 @@ class GridSearcher(Searcher):
         settings, n_exponentials = self.problem.settings, objective.n_exponentials
         climbing = Ascent(start, settings.max_iter, before)
         while climbing.status == ascent.RUNNING:
-            value, gradient = self._evaluate(objective, climbing.vectors[ascent.TRIAL])
-            kernels.advance(value, gradient, *climbing.arguments, settings.tol, LEAST_PROGRESS)
+            value, gradient = self._evaluate(objective, climbing.table[ascent.TRIAL])
+            kernels.advance(value, gradient, climbing.state, settings.tol, LEAST_PROGRESS)
         if self.problem.needs_sharpening(objective.rows):
             self._sharpen(objective, climbing)
         return replace(self._result(climbing), n_exponentials=objective.n_exponentials - n_exponentials)
@@ -171,20 +171,21 @@ class GridSearcher(Searcher):
 
         The divergence itself changes by less than its rounding there. The gradient need not decrease with every step.
         """
-        vectors, numbers, counts, pairs, curvatures, _ = climbing.arguments
+        table, numbers, counts, curvatures, _ = climbing.state
         for _ in range(_SHARPENING_STEPS):
-            small = np.max(np.abs(vectors[ascent.GRADIENT])) <= _SHARPER * self.problem.settings.tol
+            small = np.max(np.abs(table[ascent.GRADIENT])) <= _SHARPER * self.problem.settings.tol
             if small or counts[ascent.STATUS] == ascent.LIMITED:
                 return
-            kernels.choose_direction(vectors, pairs, curvatures, counts)
-            trial = vectors[ascent.TRIAL] = unit(climbing.point + vectors[ascent.DIRECTION])
+            kernels.choose_direction(table, counts, curvatures)
+            trial = table[ascent.TRIAL] = unit(climbing.point + table[ascent.DIRECTION])
             value, gradient = self._evaluate(objective, trial)
             gradient -= (gradient @ trial) * trial
+            table[ascent.NEW] = gradient
             counts[ascent.EVALUATIONS] += 1
-            if not np.linalg.norm(gradient) < 2 * np.linalg.norm(vectors[ascent.GRADIENT]):
+            if not np.linalg.norm(gradient) < 2 * np.linalg.norm(table[ascent.GRADIENT]):
                 return
-            kernels.keep_pair(vectors, gradient, pairs, curvatures, counts)
-            vectors[ascent.POINT], vectors[ascent.GRADIENT] = trial, gradient
+            kernels.keep_pair(table, counts, curvatures)
+            table[ascent.POINT], table[ascent.GRADIENT] = trial, gradient
             numbers[ascent.VALUE] = value
 
     def _result(self, climbed: Ascent) -> Result:

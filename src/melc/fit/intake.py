@@ -54,9 +54,9 @@ def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
         if storage.holds(X, y, sample_weight):
             data = storage.collect(model, X, y, sample_weight, _belong_in_memory)
             if data is not None:
-                return _checked(model, data)
+                return _checked_classes(model, data)
             X, y, sample_weight = storage.gather(X, y, sample_weight)
-    return _in_memory(model, X, y, sample_weight)
+    return _labelled_in_memory(model, X, y, sample_weight)
 
 
 def _belong_in_memory(n_rows: int, n_features: int) -> bool:
@@ -64,7 +64,7 @@ def _belong_in_memory(n_rows: int, n_features: int) -> bool:
     return n_rows <= MANY_ROWS or n_rows * n_features <= validation.MOST_SORTED_NUMBERS
 
 
-def _checked(model: Any, data: Collected) -> Labelled:
+def _checked_classes(model: Any, data: Collected) -> Labelled:
     method = getattr(model, "method", None)  # the additive classifier has none
     if method is not None and not SUMS[method].distributes:
         others = " or ".join(f'method="{name}"' for name in SUMS if SUMS[name].distributes)
@@ -80,7 +80,7 @@ def _checked(model: Any, data: Collected) -> Labelled:
     return data.rows, data.classes, data.totals
 
 
-def _in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
+def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
     X, y = validate_data(
         model, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
     )

@@ -11,7 +11,6 @@ from typing import Any
 from melc import kernels
 from melc._sklearn import HAS_CALLBACKS, callback_context
 from melc.fit.solvers import Result
-from melc.model.line import Line
 
 
 class RunCounter:
@@ -50,7 +49,7 @@ def counting_runs(model: Any, step: Callable[[], None]) -> Iterator[None]:
 
 def compiling_note() -> str:
     """Return what to tell the user if this fit has to compile, which takes seconds; otherwise nothing."""
-    return "" if kernels.is_cached(kernels.grid_divergence) else "compiling, once after installation"
+    return "" if kernels.is_cached(kernels.run_ascent) else "compiling, once after installation"
 
 
 class Progress:
@@ -81,12 +80,10 @@ class Progress:
             attributes,
         )
 
-    def line_ended(self, line: Line) -> bool:
-        """Report a line of an additive model. Return whether a callback asked the fit to stop."""
-        return self._ended(
-            f"line {self.n_ended + 1}: {len(line.features)} features, {len(line.thresholds)} thresholds, moves the "
-            f"log-odds by {line.importance:.3g}"
-        )
+    def line_ended(self, n_features: int, loss: float) -> bool:
+        """Report a line of an additive model, the last of a round. Return whether a callback asked the fit to stop."""
+        features = "1 feature" if n_features == 1 else f"{n_features} features"
+        return self._ended(f"line {self.n_ended + 1}: {features}, log loss {loss:.4g} (each row left out)")
 
     def _ended(self, message: str, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
         with self._lock:

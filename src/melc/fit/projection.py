@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +13,7 @@ from melc.data.dask.shared import SharedRounds
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.data.summary import Summary
+from melc.data.summary import ClassSummaries
 from melc.fit.bandwidth import density_variances
 from melc.fit.condensing import densities_along
 from melc.fit.coordinates import Coordinates
@@ -40,14 +40,15 @@ _CANCELLED = 1e-8
 _STEPS_PER_KERNEL = 8
 
 # Largest bandwidth: its square is still a float.
-_WIDEST = 1e153
+_LARGEST_BANDWIDTH = 1e153
 
 
 @dataclass(frozen=True)
 class Projection:
-    """A direction of length one with the curve along it, and how it was found."""
+    """A direction of length one, and how it was found; of two classes with the line along it."""
 
-    line: Line
+    direction: Floats
+    line: Line | None
     best: Result
     runs: list[Result]
     mean: Floats  # weighted means of the features
@@ -62,20 +63,21 @@ class Projection:
 
 
 # Called after each run, with a function that returns the projection of the best run so far. Returns True to stop.
-Listener = Callable[[Result, Callable[[], Projection]], bool]
+ProjectionListener = Callable[[Result, Callable[[], Projection]], bool]
 
 
 @one_blas_thread
 def learn_projections(
-    parts: list[tuple[int, Rows]],
+    parts: list[Rows],
     settings: Settings,
-    intercepts: Floats,
+    intercept: float | None,
     rng: np.random.RandomState,
     known: Floats | None,
-    run_ended: Listener,
+    run_ended: ProjectionListener,
 ) -> list[Projection]:
-    """Return one projection for each part: the index of a class, and rows with code 1 for that class.
+    """Return one projection for each part: rows with code 1 for a class.
 
+    ``intercept`` is the log ratio of the priors of two classes. With None, no lines are made along the directions.
     Parts in Dask collections are solved in parallel, which saves rounds over the cluster. ``known``, of shape
     (n_parts, d), are directions to start from instead of new ones.
     """
@@ -83,16 +85,14 @@ def learn_projections(
     if len(parts) > 1:  # one for each part, so that the order in which they are solved does not matter
         rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
 
-    def learn(k: int, run_ended: Listener) -> Projection:
+    def learn(k: int, run_ended: ProjectionListener) -> Projection:
         start = None if known is None else known[k]
-        class_index, rows = parts[k]
-        with contextlib.closing(rows):
-            found = learn_projection(rows, settings, rngs[k], start, run_ended, float(intercepts[k]))
-            return replace(found, line=replace(found.line, class_index=class_index))
+        with contextlib.closing(parts[k]) as rows:
+            return learn_projection(rows, settings, rngs[k], start, run_ended, intercept)
 
-    if len(parts) == 1 or isinstance(parts[0][1], MemoryRows):
+    if len(parts) == 1 or isinstance(parts[0], MemoryRows):
         return [learn(k, run_ended) for k in range(len(parts))]
-    rounds = SharedRounds([rows for _, rows in parts])
+    rounds = SharedRounds(parts)
 
     def ended(run: Result, projection: Callable[[], Projection]) -> bool:
         rounds.check()
@@ -106,10 +106,10 @@ def learn_projection(
     settings: Settings,
     rng: np.random.RandomState,
     known: Floats | None = None,
-    run_ended: Listener = lambda run, projection: False,
-    intercept: float = 0.0,
+    run_ended: ProjectionListener = lambda run, projection: False,
+    intercept: float | None = None,
 ) -> Projection:
-    """Return the best direction for two classes and the curve along it.
+    """Return the best direction for two classes and, given an intercept, the line along it.
 
     The search starts from ``known``, of shape (d,), if it is given, otherwise from ``settings.n_init`` directions.
     ``intercept`` is the log ratio of the priors; it says where the decision changes.
@@ -129,11 +129,13 @@ def learn_projection(
             direction = -direction  # the feature that contributes most has a positive weight
         summary = rows.summarise(direction)
         shrunk = NO_SHRINKAGE if shrinkage is None else shrinkage.along(direction)
-        formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
-        line = _line(rows, formula, direction, spread, intercept)
+        line = None
+        if intercept is not None:
+            formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
+            line = _line_along(rows, formula, direction, spread, intercept)
         left = coordinates.variance_left(direction, shrunk_variances(summary.spread, shrunk))
         floored = is_floored(summary.spread, shrunk, VARIANCE_FLOOR)
-        return Projection(line, best, runs, mean, spread, left, floored)
+        return Projection(direction, line, best, runs, mean, spread, left, floored)
 
     def after_run(run: Result) -> bool:
         finished.append(run)
@@ -147,7 +149,7 @@ def _check_width(settings: Settings, coordinates: Coordinates) -> None:
     """Raise an error if the square of a bandwidth may be beyond the range of floats."""
     fixed = 0.0 if isinstance(settings.bandwidth, str) else float(settings.bandwidth)
     largest = max(float(np.linalg.norm(coordinates.finite_scale)), fixed)
-    if settings.gamma * largest > _WIDEST:
+    if settings.gamma * largest > _LARGEST_BANDWIDTH:
         raise ValueError(
             f"gamma={settings.gamma:g} times a width of {largest:.3g} is beyond the range of floating-point numbers "
             "when it is squared. Use a smaller gamma or bandwidth, or divide the features by their standard deviations."
@@ -199,7 +201,7 @@ def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Resu
     )
 
 
-def _line(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, intercept: float) -> Line:
+def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, intercept: float) -> Line:
     """Return the line of a direction with the given densities; it is the only one of its class."""
     table = tabulate(formula)
     curve = curve_of(table, intercept)
@@ -211,23 +213,23 @@ def _line(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, 
     places, densities = pictured(table)
     return Line(
         direction=direction,
-        curve=curve,
-        class_index=1,
+        curves=(curve,),
         importance=importance,
         feature_importances=importance * contributions / contributions.sum(),
         counts=rows.count(direction, curve.plus(intercept).thresholds),
         places=places,
         densities=densities,
-        offset=intercept,
+        offsets=np.array([intercept]),
     )
 
 
 def density_ratio(
-    rows: Rows, settings: Settings, shrunk: Shrunk, summary: Summary, direction: Floats, sample: MemoryRows
+    rows: Rows, settings: Settings, shrunk: Shrunk, summary: ClassSummaries, direction: Floats, sample: MemoryRows
 ) -> DensityRatio:
     """Return the formula of the curve along a direction of shape (d,), of which the summary is known."""
     # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
     least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     variances = density_variances(settings.bandwidth, settings.gamma, summary.spread, shrunk, sample, direction)
     densities = densities_along(rows, direction, summary, (max(variances[0], least), max(variances[1], least)))
-    return DensityRatio(densities, rows.total_weights)
+    first, second = rows.total_weights
+    return DensityRatio(densities, (first, second))

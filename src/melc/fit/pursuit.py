@@ -1,12 +1,15 @@
-"""The lines of an additive model, one after the other: each adds most to the likelihood that those before it leave.
+"""The lines of an additive model: one after the other, and after each all curves are fitted anew together.
 
-A line is added as long as it raises the likelihood, with every row left out of its own curve, by more than one row in
-the number of rows. On forty data sets that was as accurate as any fixed number of lines. Inner folds that choose
-between lines of pairs and of all features were no better on 71 data sets, and take three to five times as long.
+The search (:mod:`melc.fit.candidates`) proposes the direction that adds most to what the lines so far leave
+unexplained; for the first line also the directions of largest divergence. With the new line all curves are fitted
+together (:mod:`melc.fit.curves`). The line stays if the likelihood, with every row left out of the curves, rises by
+more than one row's worth. Of more than two classes, each proposes a direction against the rest, and the lines of a
+round are judged together.
+
+All this is done on a sample, if there are many rows. Only the last fit of the curves is to all rows.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,97 +19,171 @@ from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.candidates import Candidate, Candidates, Mapped
+from melc.fit.candidates import Candidates, Mapped
 from melc.fit.coordinates import Coordinates
-from melc.fit.evidence import Prospect, Standing
+from melc.fit.evidence import Standing
 from melc.fit.grid_search import threads
 from melc.fit.problem import Problem, Settings
 from melc.fit.projection import search_directions
+from melc.fit.together import CurvesAlong, Together, log_odds_against_rest, scores_of
 from melc.model.line import Line
 
-# Rows on which directions are searched; beyond so many numbers, fewer.
-_SEARCHED_ROWS, _SEARCHED_NUMBERS = 10_000, 10_000_000
-# Rows of a cluster that are brought into memory for the curves.
-_GATHERED_ROWS = 200_000
-# Likelihood that a line must add, in units of 1 / number of rows.
+# Rows on which lines are judged, and those of them on which directions are searched; beyond so many numbers (for all
+# classes together), fewer.
+_JUDGED_ROWS, _SEARCHED_ROWS, _SEARCHED_NUMBERS = 10_000, 4_000, 10_000_000
+# Likelihood that a line must add, in rows.
 _LEAST_GAIN = 1.0
 # Rows from which threads are worth starting.
 _WORTH_THREADS = 3_000
 # Starts of the search for the direction of the largest divergence, which the first line may take.
 _STARTS = 10
+# Two directions with a larger cosine are the same.
+_SAME = 0.9999
+# Of the directions that several classes propose, those are taken that add at least this part of the most.
+_WORTHWHILE = 0.2
+# Features with minor lines at the most: those that add most to the likelihood.
+_MOST_MINOR = 100
 
-# Called with every line found; returns whether to stop.
-Listener = Callable[[Line], bool]
+# Called with the number of features of a line and the log loss with it; returns whether to stop.
+Listener = Callable[[int, float], bool]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A direction, the features' shares in it, both of shape (d,), and what it seems to add to the likelihood."""
+
+    direction: Floats
+    shares: Floats
+    gain: float
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of a pursuit: parameters of :class:`melc.AdditiveMELC` with the same names."""
+    """The settings of a pursuit: parameters of :class:`melc.AdditiveMELC` with the same names.
+
+    ``signs``, of shape (d,), is 1 for features along which the log-odds must not fall, −1 where they must not rise.
+    """
 
     max_lines: int
     features_per_line: int | None
     full_lines: str
     gamma: float
+    other_features: bool
+    signs: Floats
 
 
 @dataclass(frozen=True)
-class Pursued:
-    """The lines of each part, and the weighted means and standard deviations of the features, of shape (d,)."""
+class AdditiveFit:
+    """The lines, the intercepts, and the weighted means and standard deviations of the features, of shape (d,)."""
 
-    lines: list[list[Line]]
+    lines: list[Line]
+    intercepts: Floats
     mean: Floats
     spread: Floats
 
 
-class Pursuit:
-    """Lines for one class against the others, on rows with codes 0 and 1."""
+@one_blas_thread
+def pursue(
+    rows: Rows, n_classes: int, plan: Plan, log_priors: Floats, rng: np.random.RandomState, line_ended: Listener
+) -> AdditiveFit:
+    """Return the lines of rows with class numbers as codes; ``log_priors`` are logarithms of prior ratios."""
+    most = max(1_000, _SEARCHED_NUMBERS // (rows.n_features * n_classes))
+    sample = draw_sample(rows, min(_JUDGED_ROWS, most), rng)
+    searched = draw_sample(sample, min(_SEARCHED_ROWS, most), rng)
+    parts = [searched] if n_classes == 2 else [searched.against_rest(k) for k in range(n_classes)]
+    together = Together(rows, sample, n_classes, plan.gamma)
+    with threads(sample.n_threads if searched.n_rows >= _WORTH_THREADS else 1) as mapped:
+        searches = [_Search(part, plan, rng, mapped) for part in parts]
+        found = _add_lines(together, searches, plan, line_ended)
+        if plan.other_features:
+            found = _with_minor_lines(together, found, searches[0])
+    lines, intercepts = together.lines(together.fitted_to_all_rows(found), log_priors)
+    coordinates = Coordinates(sample if n_classes == 2 else sample.against_rest(0), sample.n_rows == rows.n_rows)
+    return AdditiveFit(lines, intercepts, coordinates.mean, coordinates.finite_scale)
 
-    def __init__(
-        self, rows: MemoryRows, plan: Plan, class_index: int, rng: np.random.RandomState, mapped: Mapped
-    ) -> None:
-        self.rows, self.plan, self.class_index, self.rng = rows, plan, class_index, rng
-        size = min(_SEARCHED_ROWS, max(1_000, _SEARCHED_NUMBERS // rows.n_features))
-        sample = draw_sample(rows, size, rng)
-        self.all = Standing(rows.codes, rows.weights, plan.gamma)
-        # On all rows at once where these are few; otherwise the sample has a standing of its own.
-        self.sampled = self.all if sample is rows else Standing(sample.codes, sample.weights, plan.gamma)
-        self.sample = sample
-        self.candidates = Candidates(sample, mapped)
 
-    def features(self) -> tuple[Floats, Floats]:
-        """Return the means and the standard deviations of all features on the sample, zero for those constant."""
-        coordinates = Coordinates(self.sample, self.sample.n_rows == self.rows.n_rows)
-        return coordinates.mean, coordinates.finite_scale
+def _add_lines(together: Together, searches: "Sequence[_Search]", plan: Plan, line_ended: Listener) -> CurvesAlong:
+    """Return lines as long as they add to the likelihood: at least one, at most ``max_lines``."""
+    found, likelihood, round_number = together.without_lines(), -np.inf, 0
+    while len(found) < plan.max_lines:
+        proposals = _worthwhile([search.best(round_number) for search in searches])
+        trial = _with_proposals(together, found, proposals, plan)
+        if len(trial) == len(found):
+            break
+        trial = together.fitted(trial)
+        scores = together.left_out(trial)
+        reached = together.likelihood(scores)
+        if round_number > 0 and reached - likelihood < _LEAST_GAIN * (len(trial) - len(found)):
+            break
+        found, likelihood, round_number = trial, reached, round_number + 1
+        for block, search in enumerate(searches):
+            known = scores if search.rows.n_rows == together.sample.n_rows else scores_of(found, search.rows)
+            search.standing.log_odds = log_odds_against_rest(known, block)
+        if line_ended(int(np.count_nonzero(found.directions[-1])), -likelihood / float(together.targets.sum())):
+            break
+    return found
 
-    def lines(self) -> Iterator[Line]:
-        """Yield lines as long as they add to the likelihood; at least one, and at most ``max_lines``."""
-        for k in range(self.plan.max_lines):
-            prospect = self.all.prospect()
-            searched = prospect if self.sampled is self.all else self.sampled.prospect()
-            direction, shares = self.candidates.described(self._best(searched, k).direction)
-            z, gains = self.rows.project(direction), np.empty(self.rows.n_rows)
-            likelihood = prospect.likelihood(z, gains)
-            if k > 0 and likelihood - self.all.likelihood < _LEAST_GAIN / prospect.n_effective:
-                return
-            line = self.all.line(prospect, direction, z, shares, self.class_index)
-            self.all.log_odds += gains
-            if self.sampled is not self.all:
-                self.sampled.log_odds += line.curve.at(self.sample.project(direction))
-            yield line
 
-    def alone(self, line: Line, intercept: float) -> Line:
-        """Return the only line of the class, whose sign is then that of the log-odds."""
-        return self.all.alone(line, self.rows.project(line.direction), intercept)
+def _with_proposals(together: Together, found: CurvesAlong, proposals: "list[Proposal]", plan: Plan) -> CurvesAlong:
+    """Return the lines and those proposed that are new, as many as may be; their curves are not fitted yet."""
+    for proposal in proposals:
+        if len(found) < plan.max_lines and _is_new(proposal, found):
+            sign = _sign_of(proposal.direction, plan.signs)
+            found = together.with_line(found, proposal.direction, proposal.shares, sign)
+    return found
 
-    def _best(self, prospect: Prospect, k: int) -> Candidate:
-        """The best direction of line k, on the sample."""
-        plan, found = self.plan, []
-        if plan.features_per_line is not None:
+
+def _is_new(proposal: Proposal, found: CurvesAlong) -> bool:
+    """Whether no line has the direction yet. Weights are compared times spread: in units, a single one may dwarf all."""
+    direction, others = np.sign(proposal.direction) * proposal.shares, np.sign(found.directions) * found.shares
+    cosines = others @ direction / (np.linalg.norm(others, axis=1) * np.linalg.norm(direction))
+    return not np.any(np.abs(cosines) > _SAME)
+
+
+def _worthwhile(proposals: "list[Proposal]") -> "list[Proposal]":
+    """Return the proposals that would add most, the best first."""
+    ordered = sorted(proposals, key=lambda proposal: -proposal.gain)
+    # The best is kept in any case: of pure noise, every direction seems to lose.
+    return [each for k, each in enumerate(ordered) if k == 0 or each.gain >= _WORTHWHILE * ordered[0].gain]
+
+
+def _with_minor_lines(together: Together, found: CurvesAlong, search: "_Search") -> CurvesAlong:
+    """Return the lines and a minor one for each feature that has no line of its own."""
+    alone = found.directions[np.count_nonzero(found.directions, axis=1) == 1].any(axis=0)
+    for feature in search.candidates.most_telling(search.standing.prospect(), _MOST_MINOR):
+        if not alone[feature]:
+            direction = np.zeros(together.sample.n_features)
+            direction[feature] = 1.0
+            sign = _sign_of(direction, search.plan.signs)
+            found = together.with_line(found, direction, direction, sign, minor=True)
+    return together.fitted(found)
+
+
+def _sign_of(direction: Floats, signs: Floats) -> int:
+    """The sign of the curve along a direction: only lines of a single feature are monotone."""
+    features = np.flatnonzero(direction)
+    return int(signs[features[0]]) if len(features) == 1 else 0
+
+
+class _Search:
+    """The search for a further direction of one class against the others, coded 1 and 0."""
+
+    def __init__(self, rows: MemoryRows, plan: Plan, rng: np.random.RandomState, mapped: Mapped) -> None:
+        self.rows, self.plan, self.rng = rows, plan, rng
+        self.candidates = Candidates(rows, mapped, plan.signs != 0)
+        self.standing = Standing(rows.codes, rows.weights, plan.gamma)
+
+    def best(self, k: int) -> Proposal:
+        """Return the best direction for round k."""
+        plan, prospect, found = self.plan, self.standing.prospect(), []
+        if plan.features_per_line is not None or not len(self.candidates.combined):
             find = self.candidates.pair if plan.features_per_line == 2 else self.candidates.single
             found.append(find(prospect))
-        if plan.features_per_line is None or plan.full_lines == "auto" or (plan.full_lines == "first" and k == 0):
+        full = plan.features_per_line is None or plan.full_lines == "auto" or (plan.full_lines == "first" and k == 0)
+        if full and len(self.candidates.combined):
             found.append(self.candidates.full(prospect, self._divergent() if k == 0 else ()))
-        return max(found, key=lambda candidate: candidate.likelihood)
+        best = max(found, key=lambda candidate: candidate.likelihood)
+        return Proposal(*self.candidates.described(best.direction), best.likelihood - self.standing.likelihood)
 
     def _divergent(self) -> list[Floats]:
         """Directions of large divergence between the classes, as :class:`melc.MELC` finds them, for scaled features."""
@@ -114,40 +191,3 @@ class Pursuit:
         settings = Settings(self.plan.gamma, n_init=_STARTS, max_iter=100, tol=1e-4)
         best, runs = search_directions(candidates.rows, Problem(settings, candidates.coordinates), self.rng)
         return [candidates.scaled(run.direction) for run in {id(run): run for run in [best, *runs]}.values()]
-
-
-@one_blas_thread
-def pursue(
-    parts: list[tuple[int, Rows]],
-    plan: Plan,
-    intercepts: Floats,
-    rng: np.random.RandomState,
-    line_ended: Listener,
-) -> Pursued:
-    """Return the lines of each part: the index of a class, and rows with code 1 for that class.
-
-    ``intercepts``, one for each part, are the log ratios of the priors.
-    """
-    found: list[list[Line]] = []
-    for (class_index, rows), intercept in zip(parts, intercepts.tolist(), strict=True):
-        lines = []
-        with closing(rows), closing(_in_memory(rows, rng)) as near, threads(_n_threads(near)) as mapped:
-            pursuit = Pursuit(near, plan, class_index, rng, mapped)
-            mean, spread = pursuit.features()
-            for line in pursuit.lines():
-                lines.append(line)
-                if line_ended(line):
-                    break
-            if len(lines) == 1:
-                lines = [pursuit.alone(lines[0], intercept)]
-        found.append(lines)
-    return Pursued(found, mean, spread)
-
-
-def _in_memory(rows: Rows, rng: np.random.RandomState) -> MemoryRows:
-    """The rows, if they are in memory; otherwise a sample of them."""
-    return rows if isinstance(rows, MemoryRows) else draw_sample(rows, _GATHERED_ROWS, rng)
-
-
-def _n_threads(rows: MemoryRows) -> int:
-    return rows.n_threads if rows.n_rows >= _WORTH_THREADS else 1

@@ -23,14 +23,17 @@ from melc.fit.evidence import Standing
 
 # Rows of each class on which directions are compared.
 _COMPARED_ROWS = 1_000
+# A spread of zero along a direction is replaced by this, so that the penalty stays finite.
+_LEAST_SPREAD_ALONG = 1e-290
 # Strength of the penalty in the likelihood.
 _PENALTY = 0.3
-# Ridges of the linear directions, in units of the number of features / number of rows, and the steps for each.
-_RIDGES, _NEWTON_STEPS, _LEAST_CURVATURE = (1.0, 0.03), 5, 1e-10
+# Ridges of the linear directions, in units of the number of features / number of rows; the Newton steps for each; and
+# what is added to the diagonal of the Hessian, so that it can be inverted if a feature does not vary.
+_JUDGED_RIDGES, _NEWTON_STEPS, _DIAGONAL_SHIFT = (1.0, 0.03), 5, 1e-10
 # Steps end when they change no weight by more than this part of the largest.
 _SMALL_STEP = 1e-2
 # With more features than this, logistic regression would take longer than the search.
-_MOST_FEATURES = 200
+_MOST_REGRESSION_FEATURES = 200
 
 
 class Judge:
@@ -40,7 +43,7 @@ class Judge:
         sample, self.coordinates = coordinates.sample, coordinates
         chosen, weights = _systematic(sample.codes, sample.all_weights())
         X = sample.X[chosen]
-        self._X = X.toarray() if sparse.issparse(X) and X.shape[1] <= _MOST_FEATURES else X
+        self._X = X.toarray() if sparse.issparse(X) and X.shape[1] <= _MOST_REGRESSION_FEATURES else X
         self._prospect = Standing(sample.codes[chosen], weights, gamma).prospect()
 
     def best(self, directions: Sequence[Floats]) -> int:
@@ -55,7 +58,7 @@ class Judge:
         means = 2 * np.bincount(prospect.codes, prospect.targets * z, 2)
         spread = float(prospect.targets @ (z - means[prospect.codes]) ** 2)
         penalty = _PENALTY * len(u) / prospect.n_effective
-        return prospect.likelihood(z) - penalty * float(u @ u) / max(spread, 1e-290)
+        return prospect.likelihood(z) - penalty * float(u @ u) / max(spread, _LEAST_SPREAD_ALONG)
 
     def linear_directions(self) -> list[Floats]:
         """Return linear directions with ridges, of length one and in the units of the features.
@@ -63,8 +66,8 @@ class Judge:
         They are those of logistic regression or, with many features, linear discriminants, whose covariance is known.
         """
         coordinates = self.coordinates
-        ridges = [ridge * len(coordinates.scale) / self._prospect.n_effective for ridge in _RIDGES]
-        if len(coordinates.scale) > _MOST_FEATURES:
+        ridges = [ridge * len(coordinates.scale) / self._prospect.n_effective for ridge in _JUDGED_RIDGES]
+        if len(coordinates.scale) > _MOST_REGRESSION_FEATURES:
             found = [coordinates.discriminant(ridge) for ridge in ridges]
         else:
             found = self._logistic(ridges)
@@ -84,7 +87,7 @@ class Judge:
                 probability = expit(rows @ weights)
                 slope = rows.T @ (targets * (codes - probability)) - ridge * penalty * weights
                 curvature = (rows * (targets * probability * (1 - probability))[:, None]).T @ rows
-                curvature[np.diag_indices_from(curvature)] += ridge * penalty + _LEAST_CURVATURE
+                curvature[np.diag_indices_from(curvature)] += ridge * penalty + _DIAGONAL_SHIFT
                 step = linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
                 weights = weights + step
                 if np.abs(step).max() < _SMALL_STEP * np.abs(weights).max():

@@ -14,9 +14,9 @@ from melc.fit.coordinates import gram
 from melc.objective.shrinkage import Shrinkage
 
 # Number of rows of a class from which the intensity is estimated.
-_ROWS = 2000
+_ESTIMATE_ROWS = 2000
 # Relative rounding error of a difference of equal numbers.
-_ROUNDING = 1e-13
+_DIFFERENCE_ROUNDING = 1e-13
 
 
 def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> Shrinkage | None:
@@ -29,7 +29,7 @@ def estimate_shrinkage(rows: Rows, wish: float | str | None, scale: Floats) -> S
     varies = np.isfinite(scale)
     (first, first_target), (second, second_target) = (
         ledoit_wolf(gram(X, weights, scale), weights, int(np.count_nonzero(varies)), total)
-        for (X, weights), total in zip(samples_of_classes(rows, _ROWS), rows.total_weights, strict=True)
+        for (X, weights), total in zip(samples_of_classes(rows, _ESTIMATE_ROWS), rows.total_weights, strict=True)
     )
     intensities = (first, second) if isinstance(wish, str) else (float(wish), float(wish))
     return Shrinkage(intensities, (first_target, second_target), np.where(varies, scale, 0.0))
@@ -56,7 +56,7 @@ def ledoit_wolf(products: Floats, weights: Floats, n_features: int, total_weight
     square = float(np.sum((products / target) ** 2))  # divided by the target first, because its square might underflow
     uncertainty = (float(np.sum((lengths / target) ** 2 / share)) - square) / weights.sum()
     distance = square - n_features
-    if uncertainty < _ROUNDING * square:
+    if uncertainty < _DIFFERENCE_ROUNDING * square:
         uncertainty = 0.0
     uncertainty = min(uncertainty, max(distance, 0.0))
     left = uncertainty * float(weights.sum()) / total_weight

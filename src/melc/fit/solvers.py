@@ -14,14 +14,16 @@ SCIPY_PROGRESS = 2.2e-9
 # Runs whose divergences differ by less than this, relatively, are taken to have reached the same optimum.
 _SAME_OPTIMUM = 5e-10
 
-_ARMIJO = 1e-4
-_MOST_HALVINGS = 40
+# A step on the sphere must gain this part of what its slope promises (Armijo), and is halved so often until it does.
+_ARMIJO, _MOST_HALVINGS = 1e-4, 40
+# Evaluations of L-BFGS-B for each iteration that it may make; it needs about one.
+_EVALUATIONS_PER_ITERATION = 20
 
 # Differences in rounding grow along a run, about tenfold in fifteen iterations. In runs shorter than this they stay
 # below 1e-10.
 LONG_RUN = 60
 # Factor by which sharpen reduces the gradient after a long run, and the step of its finite differences.
-_SHARPER = 1e-4
+_SHARPENED_GRADIENT = 1e-4
 _DIFFERENCE = 1e-5
 
 STALLED = "stalled: the line search found no better point"
@@ -112,7 +114,7 @@ class Trace:
 
 def _lbfgs(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Run SciPy's L-BFGS-B, without bounds."""
-    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": progress}
+    options = {"maxiter": max_iter, "maxfun": _EVALUATIONS_PER_ITERATION * max_iter, "gtol": tol, "ftol": progress}
     found = minimize(trace, trace.start, jac=True, method="L-BFGS-B", callback=trace.note_iteration, options=options)
     if found.status == 1 and trace.has_settled():  # the limit was reached, but by SciPy's default it has converged
         return trace.result(int(found.nit), True, BY_PROGRESS)
@@ -231,7 +233,7 @@ def sharpen(objective: Objective, found: Result, shortest: int = LONG_RUN) -> Re
     u = found.norm * objective.searched_from(found.direction)
     evaluation = objective.evaluate(u)
     value, gradient = objective.penalise(u, evaluation)
-    enough = _SHARPER * float(np.linalg.norm(gradient))
+    enough = _SHARPENED_GRADIENT * float(np.linalg.norm(gradient))
     while np.linalg.norm(gradient) > enough and objective.n_evaluations < last:
         moved = u + _newton_step(objective, u, gradient, 0.5 * enough, last)
         evaluation_there = objective.evaluate(moved)

@@ -143,10 +143,12 @@ def _rough_segments(z: Floats, values: Floats) -> NDArray[np.int64]:
 
 
 def curve_of(table: Table, log_prior_ratio: float) -> Curve:
-    """Return the curve of a table: intervals that do not earn their place are joined, and as few knots as will do.
+    """Return the curve of a table, with as few knots as will do.
 
-    They have to earn it with equal priors, so that the curve is the same for all priors; and where the given priors
-    move the decision, those that it then has must earn theirs, too.
+    An interval between thresholds earns its place if its rows, each left out of the densities, are predicted better
+    than by chance (:meth:`LeftOut.gains`); otherwise it is joined with its neighbours. That is judged with equal priors
+    first, so that the curve does not depend on the priors. If the given priors move the thresholds, the intervals
+    between the moved ones are judged as well.
     """
     # A curve that rises is positive above its last zero, and the threshold is the next number.
     zeros = np.where(table.codes[1:] == 1, np.nextafter(table.crossings, -np.inf), table.crossings)
@@ -218,7 +220,7 @@ def _without_itself(log_density: Floats, itself: Floats, copy: Floats) -> Floats
 
 
 def _joined(curve: Curve, table: Table, crossings: Floats, codes: NDArray[np.int8], log_prior_ratio: float) -> Curve:
-    """Return a curve without the crossings that do not separate intervals which earn their place.
+    """Return a curve without those crossings at which an interval ends that does not earn its place.
 
     ``codes`` tell in which intervals the curve plus ``log_prior_ratio`` is positive. Knots of the wrong sign are left
     out: where an interval is joined with its neighbours, and where rounding made the odds even.
@@ -280,9 +282,9 @@ def _earned(gains: Floats, heights: Floats) -> NDArray[np.int64]:
 
 
 def pictured(table: Table) -> tuple[Floats, Floats]:
-    """Return places, shape (p,), and the densities there, shape (2, p), as few as a picture needs.
+    """Return as few places as a picture needs, shape (p,), and the densities of the classes there, shape (2, p).
 
-    They go as far as the kernels of the outermost rows, of which a few are left out so that none is far off.
+    They cover the kernels of all rows but a few of the outermost, which may be very far from the others.
     """
     spans = [_span(density) for density in table.formula.densities]
     low, high = min(low for low, _ in spans), max(high for _, high in spans)

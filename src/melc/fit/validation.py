@@ -16,7 +16,7 @@ _MANY_CLASSES, _ROWS_PER_CLASS = 50, 4
 # The codes of all classes may take _SMALL_CODES bytes, or if it is more, _CODES_PER_BYTE bytes for each byte of X.
 _SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
 # Rows are processed in blocks of this size where all at once would take too much memory.
-_BLOCK = 1 << 16
+_ROWS_PER_BLOCK = 1 << 16
 # Labels are searched in blocks of this size, because a single NumPy call on all of them could not be interrupted.
 _LABELS_AT_ONCE = 1 << 20
 # Types of labels that are no quantities: booleans, integers and strings. Others are looked at more closely.
@@ -63,8 +63,9 @@ def _label_stretches(n: int) -> Iterator[slice]:
 def counts_and_totals(index: NDArray[Any], weights: Floats | None, n_classes: int) -> tuple[NDArray[np.int64], Floats]:
     """Return the number of rows and the weight of every class, both of shape (n_classes,)."""
     counts, totals = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes)
-    for start in range(0, len(index), _BLOCK):  # in blocks, because bincount converts its argument to 64-bit integers
-        block = slice(start, start + _BLOCK)
+    # In blocks, because bincount converts its argument to 64-bit integers.
+    for start in range(0, len(index), _ROWS_PER_BLOCK):
+        block = slice(start, start + _ROWS_PER_BLOCK)
         counts += np.bincount(index[block], minlength=n_classes)
         totals += np.bincount(index[block], None if weights is None else weights[block], n_classes)
     return counts, totals
@@ -105,7 +106,9 @@ def varies(X: Any) -> bool:
     if sparse.issparse(X):
         low, high = min_max_axis(X, axis=0)
         return bool(np.any(low < high))
-    return any(bool(np.any(X[start : start + _BLOCK] != X[0])) for start in range(0, X.shape[0], _BLOCK))
+    return any(
+        bool(np.any(X[start : start + _ROWS_PER_BLOCK] != X[0])) for start in range(0, X.shape[0], _ROWS_PER_BLOCK)
+    )
 
 
 def check_varies(varies: bool, n_rows: int, n_features: int) -> None:
@@ -158,14 +161,16 @@ def check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floa
         )
 
 
-def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> list[float]:
-    """Return log(prior / prior of the rest) for each projection: for the second of two classes, or for each of more."""
+def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> Floats:
+    """Return what priors add to the log-odds: log(prior of the second / prior of the first class), shape (1,).
+
+    Of more than two classes, the logarithms of the priors less their mean, shape (n_classes,).
+    """
     if priors is None:
-        return [0.0] * (len(classes) if len(classes) > 2 else 1)
+        return np.zeros(len(classes) if len(classes) > 2 else 1)
     shares = totals if isinstance(priors, str) else _checked_shares(priors, classes)
-    rest = [np.delete(shares, k).sum() for k in range(len(shares))]  # not 1 − share, which may round to zero
-    ratios = np.log(shares) - np.log(rest)  # the ratio itself may overflow
-    return [float(r) for r in (ratios if len(classes) > 2 else ratios[1:])]
+    logarithms = np.log(shares)
+    return np.asarray(logarithms - logarithms.mean() if len(classes) > 2 else np.diff(logarithms))
 
 
 def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
@@ -186,3 +191,61 @@ def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
             f"Divide them by their sum: priors={(shares / shares.sum()).round(9).tolist()}."
         )
     return shares
+
+
+def in_numbers_of_rows(weights: Floats) -> Floats:
+    """Return weights, not negative and not all zero, in a unit in which a row of weight k counts as k rows.
+
+    If all are whole multiples of one weight, they are numbers of copies, and that weight is the unit. Otherwise they
+    say how much rows matter, and their sum becomes the number of rows that equal weights would need to tell as much,
+    (Σ w)² / Σ w². So a common factor on all weights changes nothing.
+
+    Examples
+    --------
+    >>> in_numbers_of_rows(np.array([500.0, 1000.0, 500.0]))
+    array([1., 2., 1.])
+    >>> in_numbers_of_rows(np.array([1.0, 1.2, 0.0]))
+    array([0.90163934, 1.08196721, 0.        ])
+    """
+    positive = weights[weights > 0]
+    whole = np.all(positive == np.round(positive)) and positive.max() < _LARGEST_COUNT
+    unit = float(np.gcd.reduce(positive.astype(np.int64)) if whole else positive.min())
+    multiples = positive / unit
+    if np.all(np.abs(multiples - np.round(multiples)) <= _MULTIPLE_ERROR * multiples):
+        return np.asarray(weights / unit)
+    shares = weights / positive.max()  # squares do not overflow
+    return np.asarray(shares * (shares.sum() / (shares @ shares)))
+
+
+def monotone_signs(monotone: Any, n_features: int, names: Any, classes: NDArray[Any]) -> Floats:
+    """Return 1 for features along which the log-odds must not fall, −1 where they must not rise, else 0; shape (d,)."""
+    signs = np.zeros(n_features)
+    if monotone is None:
+        return signs
+    if len(classes) > 2:
+        raise ValueError(f"monotone needs two classes, but y has {len(classes)}: {classes.tolist()[:10]}.")
+    columns = {} if names is None else {name: k for k, name in enumerate(names)}
+    if not isinstance(monotone, dict):
+        wanted = list(monotone)
+        if len(wanted) != n_features:
+            raise ValueError(
+                f"monotone has {len(wanted)} entries, but X has {n_features} features. Give one entry for each feature "
+                '("increasing", "decreasing" or None), or a dict of those that are monotone.'
+            )
+        monotone = dict(enumerate(wanted))
+    for feature, wish in monotone.items():
+        known = feature in columns if isinstance(feature, str) else feature in range(n_features)
+        if not known:
+            raise ValueError(
+                f"monotone names the feature {feature!r}, which X does not have. Its features are "
+                f"{list(columns)[:10] if columns else f'0 to {n_features - 1}'}."
+            )
+        if wish not in _MONOTONE:
+            raise ValueError(f'monotone has {wish!r} for feature {feature!r}. Use "increasing", "decreasing" or None.')
+        signs[columns[feature] if isinstance(feature, str) else feature] = _MONOTONE[wish]
+    return signs
+
+
+# Weights beyond this are no numbers of copies, and how far a multiple may be from a whole number by rounding.
+_LARGEST_COUNT, _MULTIPLE_ERROR = 2.0**53, 1e-12
+_MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}

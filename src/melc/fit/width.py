@@ -14,35 +14,35 @@ from melc.fit.problem import Settings
 from melc.fit.projection import density_ratio, learn_projection
 from melc.kernels import NO_SHRINKAGE
 
-GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)
+TRIED_GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)
 # The number of folds, and the fraction of the starts that the search of a fold makes.
-_FOLDS, _STARTS = 3, 1 / 3
+_N_FOLDS, _STARTS_PER_FOLD = 3, 1 / 3
 # The most rows that are divided into folds, and the fewest rows of a class that can be divided.
-_MOST_ROWS, _FEWEST = 20_000, 6
+_MOST_ROWS_DIVIDED, _FEWEST_DIVIDED = 20_000, 6
 
 
 @one_blas_thread
-def choose_gamma(parts: list[tuple[int, Rows]], settings: Settings, rng: np.random.RandomState) -> float:
+def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomState) -> float:
     """Return the gamma of the lowest log loss, over three folds of the rows of each part; one if rows are too few.
 
     The direction of a fold is searched once, with gamma one and fewer starts, and serves all widths.
     """
-    losses = np.zeros(len(GAMMAS))
-    searched = replace(settings, gamma=1.0, n_init=max(1, round(_STARTS * settings.n_init)))
-    for _, rows in parts:
-        sample = draw_sample(rows, _MOST_ROWS, rng)
-        if min(sample.counts) < _FEWEST:
+    losses = np.zeros(len(TRIED_GAMMAS))
+    searched = replace(settings, gamma=1.0, n_init=max(1, round(_STARTS_PER_FOLD * settings.n_init)))
+    for rows in parts:
+        sample = draw_sample(rows, _MOST_ROWS_DIVIDED, rng)
+        if min(sample.counts) < _FEWEST_DIVIDED:
             return 1.0
         for kept, held in _folds(sample, rng):
-            direction = learn_projection(kept, searched, rng).line.direction
-            losses += [_log_loss(kept, held, replace(settings, gamma=gamma), direction) for gamma in GAMMAS]
-    return GAMMAS[int(np.argmin(losses))]
+            direction = learn_projection(kept, searched, rng).direction
+            losses += [_log_loss(kept, held, replace(settings, gamma=gamma), direction) for gamma in TRIED_GAMMAS]
+    return TRIED_GAMMAS[int(np.argmin(losses))]
 
 
 def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[MemoryRows, MemoryRows]]:
     """Yield the rows outside and inside each fold. The folds divide the rows of both classes."""
-    fold_of = [rng.permutation(np.arange(count) % _FOLDS) for count in rows.counts]
-    for fold in range(_FOLDS):
+    fold_of = [rng.permutation(np.arange(count) % _N_FOLDS) for count in rows.counts]
+    for fold in range(_N_FOLDS):
         first, second = (np.flatnonzero(each != fold) for each in fold_of)
         held_first, held_second = (np.flatnonzero(each == fold) for each in fold_of)
         yield rows.take((first, second)), rows.take((held_first, held_second))

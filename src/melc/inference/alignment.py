@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from melc.arrays import Floats
 from melc.data.products import project_on
 from melc.divergence import cauchy_schwarz_divergence
 from melc.model.line import Line, decides_alone
+from melc.model.names import found_for
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A line of the model: its thresholds, which side the interval above each of them is on, and its length."""
+    """A line of the model: its thresholds, the classes of the intervals between them, and its length."""
 
     thresholds: Floats
-    upper: NDArray[np.int8]
+    codes: NDArray[np.int64]
     projections: Floats  # of all rows
     length: float  # of the direction in units of the spread
     group: tuple[int, ...]
@@ -49,7 +51,7 @@ class Lines:
     X: Any
     shares: Floats  # of the rows in the total weight
     spread: Floats
-    alone: bool  # whether each class has a single line
+    alone: bool  # whether there is a single line
     lines: list[Reference]
 
     @classmethod
@@ -57,19 +59,19 @@ class Lines:
         """Return the lines of a fitted model."""
         spread, alone, projections = model.feature_spread_, decides_alone(model), project_on(X, model.directions_, 1)
         lines = [
-            Reference(line.thresholds, line.codes[1:], z, _length(line, spread), _group(line, alone))
-            for line, z in zip(model.lines_, projections.T, strict=True)
+            Reference(line.thresholds, line.codes, z, _length(line, spread), group)
+            for line, group, z in zip(model.lines_, _groups(model, alone), projections.T, strict=True)
         ]
         return cls(X, weights / weights.sum(), spread, alone, lines)
 
     def aligned(self, model: Any) -> list[Aligned | None]:
         """Return, for each of these lines, the like line of a model of a resample, aligned; None where it has none.
 
-        That is the line of the same class whose projections are most alike; if classes have several lines, it must have
-        the same features as well.
+        That is the line found for the same class, if each was found for a class. Otherwise it is the one whose
+        projections are most alike, among those of the same features if there are several lines.
         """
         projections = project_on(self.X, model.directions_, 1)
-        candidates = [(_group(line, self.alone), line, z) for line, z in zip(model.lines_, projections.T, strict=True)]
+        candidates = list(zip(_groups(model, self.alone), model.lines_, projections.T, strict=True))
         found: list[Aligned | None] = []
         for mine in self.lines:
             every = [self._aligned(mine, line, z) for group, line, z in candidates if group == mine.group]
@@ -82,30 +84,39 @@ class Lines:
         product = float(self.shares @ (first * second))
         size = np.sqrt(float(self.shares @ first**2) * float(self.shares @ second**2))
         factor = np.copysign(mine.length, product) / max(_length(line, self.spread), 1e-300)
-        thresholds, upper = (line.thresholds - other) * factor + mean, line.codes[1:]
+        thresholds, codes = (line.thresholds - other) * factor + mean, line.codes
         if factor < 0:
-            thresholds, upper = thresholds[::-1], 1 - upper[::-1]
+            thresholds, codes = thresholds[::-1], codes[::-1]
         correlation = min(1.0, abs(product) / size) if size > 0 else 0.0
-        return Aligned(line.direction * factor, _matched(mine, thresholds, upper), correlation)
+        return Aligned(line.direction * factor, _matched(mine, thresholds, codes), correlation)
 
 
 def _length(line: Line, spread: Floats) -> float:
     return float(np.linalg.norm(line.direction * spread))
 
 
-def _group(line: Line, alone: bool) -> tuple[int, ...]:
-    """What lines have in common that may be the same: the class, and if it has several lines, the features."""
-    return (line.class_index,) if alone else (line.class_index, *line.features.tolist())
+def _groups(model: Any, alone: bool) -> list[tuple[int, ...]]:
+    """What lines of two models have in common if they may be the same: the class that they were found for, or features.
+
+    A line that is alone may have any features.
+    """
+    if alone:
+        return [()] * len(model.lines_)
+    if found_for(model, 0) is not None:
+        return [(k,) for k in range(len(model.lines_))]
+    return [tuple(line.features.tolist()) for line in model.lines_]
 
 
-def _matched(mine: Reference, thresholds: Floats, upper: NDArray[np.int8]) -> Floats:
+def _matched(mine: Reference, thresholds: Floats, codes: NDArray[np.int64]) -> Floats:
     """The threshold that matches each of the model's, shape (n_thresholds,); NaN where there is none.
 
-    Two thresholds match if the same class lies above both and each is the nearest such threshold to the other.
+    Two thresholds match if both are between the same classes, in the same order, and each is the nearest such threshold
+    to the other.
     """
     matched = np.full(len(mine.thresholds), np.nan)
-    for side in (0, 1):
-        index, other = np.flatnonzero(mine.upper == side), thresholds[upper == side]
+    own, others = (np.stack([each[:-1], each[1:]], axis=1) for each in (mine.codes, codes))
+    for change in np.unique(own, axis=0):
+        index, other = np.flatnonzero((own == change).all(axis=1)), thresholds[(others == change).all(axis=1)]
         if len(index) and len(other):
             apart = np.abs(mine.thresholds[index][:, None] - other)
             nearest = apart.argmin(axis=1)
@@ -115,21 +126,34 @@ def _matched(mine: Reference, thresholds: Floats, upper: NDArray[np.int8]) -> Fl
 
 
 def divergences_of(model: Any, X: Any, codes: NDArray[np.int64], weights: Floats) -> Floats:
-    """Return the divergence of each class against the rest, shape (1,) for two classes, (n_classes,) for more.
+    """Return the divergence of each class from the others, shape (1,) for two classes, (n_classes,) for more.
 
     It is that along the directions, if these were chosen for it and the model knows it. The number of lines is no
-    criterion: it may be another one in the next resample. Otherwise it is the divergence of the log-odds.
+    criterion: it may be another one in the next resample. Otherwise it is the divergence of the log-odds
+    ``log p / (1 − p)`` of the class.
     """
     if hasattr(model, "divergence_"):
         return np.atleast_1d(np.asarray(model.divergence_, dtype=np.float64))
-    log_odds = model.decision_function(X).reshape(len(codes), -1)
-    classes = [1] if log_odds.shape[1] == 1 else range(log_odds.shape[1])
     drawn = weights > 0
-    every = zip(classes, log_odds[drawn].T, strict=True)
-    return np.array([_divergence(z, codes[drawn] == c, weights[drawn]) for c, z in every])
+    scores = model.decision_function(X[drawn]).reshape(int(drawn.sum()), -1)
+    classes = [1] if scores.shape[1] == 1 else range(scores.shape[1])
+    every = zip(classes, log_odds_of_classes(scores).T, strict=True)
+    return np.array([_divergence_of_numbers(z, codes[drawn] == c, weights[drawn]) for c, z in every])
 
 
-def _divergence(z: Floats, members: NDArray[np.bool_], weights: Floats) -> float:
+def log_odds_of_classes(scores: Floats) -> Floats:
+    """Return ``log p / (1 − p)`` of the probability p of each class, shape (n_rows, n_classes).
+
+    ``scores`` are those of which the probabilities are the softmax. A single column, that of the second of two classes,
+    is returned as it is.
+    """
+    if scores.shape[1] == 1:
+        return scores
+    others = [np.delete(scores, k, axis=1) for k in range(scores.shape[1])]
+    return scores - np.column_stack([logsumexp(each, axis=1) for each in others])
+
+
+def _divergence_of_numbers(z: Floats, members: NDArray[np.bool_], weights: Floats) -> float:
     """The divergence of numbers, of shape (n,), of members of a class and others; zero if all numbers are the same."""
     if np.ptp(z) == 0:
         return 0.0

@@ -10,12 +10,12 @@ from melc.arrays import Floats
 from melc.inference.alignment import Aligned, Lines, divergences_of
 from melc.inference.intervals import Interval, ThresholdInterval, accuracy_of, limits, unbiased
 from melc.inference.resampling import Refit, checked_number, computed, refit_of, resampled
-from melc.model.names import column_width
+from melc.model.names import column_width, line_name
 
 # Two directions are in the same optimum if the projections of the rows along them correlate by at least this.
 SAME_OPTIMUM = 0.9
-# Fewest resamples that say something about a line or threshold.
-_FEWEST = 5
+# Fewest resamples, and the fewest in which a line or threshold must be found to have an interval.
+FEWEST_RESAMPLES, _FEWEST_FOUND = 20, 5
 # Features of a line that a summary lists.
 _MOST_LISTED = 20
 
@@ -47,16 +47,19 @@ class Bootstrap:
     importances : Interval
         The ``importances_`` of the features, arrays of shape (n_features,).
     line_shares : ndarray of shape (n_lines,)
-        The share of resamples with a line of the same features for the same class. If each class has a single line,
-        its features may be others, and the share is 1.
+        The share of resamples with a line of the same features. The only line of a model, and those of a
+        :class:`melc.MELC` with more than two classes, of which each was found for a class, may have other features, and
+        the share is 1.
     feature_names : list of str
         The names of the features.
     feature_spread : ndarray of shape (n_features,)
         The standard deviations of the features.
     classes : ndarray of shape (n_classes,)
         The class labels.
-    line_classes : ndarray of shape (n_lines,)
-        Which of ``classes`` each line is for, as an index. Of two classes it is the second.
+    line_names : list of str
+        The numbers of the lines from 1, with the class if each was found for one: "line 2 (found for 1)".
+    minor : ndarray of bool of shape (n_lines,)
+        Whether a line is minor: one of the small lines of single features, which come after all others.
 
     Examples
     --------
@@ -83,7 +86,8 @@ class Bootstrap:
     feature_names: list[str] = field(repr=False)
     feature_spread: Floats = field(repr=False)
     classes: NDArray[Any] = field(repr=False)
-    line_classes: NDArray[np.int64] = field(repr=False)
+    line_names: list[str] = field(repr=False)
+    minor: NDArray[np.bool_] = field(repr=False)
 
     def summary(self) -> str:
         """Return the intervals as text."""
@@ -94,8 +98,10 @@ class Bootstrap:
             *self._divergences_as_text(),
             f"same optimum: {self.same_optimum:.0%} of the resamples",
         ]
-        for k in range(len(self.coef.estimate)):
-            text += ["", *self._line_as_text(k)]
+        for k in np.flatnonzero(~self.minor):
+            text += ["", *self._line_as_text(int(k))]
+        n_minor = int(self.minor.sum())
+        text += ["", f"and {n_minor} minor line{'s'[: n_minor > 1]}, each of one feature"] if n_minor else []
         return "\n".join(text)
 
     def _divergences_as_text(self) -> list[str]:
@@ -113,19 +119,20 @@ class Bootstrap:
         shown, hidden = features[:_MOST_LISTED], len(features[_MOST_LISTED:])
         width = column_width(self.feature_names[j] for j in shown)
         text = [self._heading(k)]
-        text += [f"  {self.feature_names[j]:<{width}}  {weights[j]:.4g} ({_limits(low[j], high[j])})" for j in shown]
+        text += [
+            f"  {self.feature_names[j]:<{width}}  {weights[j]:.4g} ({_interval_limits(low[j], high[j])})" for j in shown
+        ]
         text += [f"  and {hidden} more"] if hidden else []
         for each in self.thresholds[k]:
-            text.append(f"  threshold {each.value:.4g} ({_limits(each.low, each.high)}), in {each.share:.0%}")
+            text.append(f"  threshold {each.value:.4g} ({_interval_limits(each.low, each.high)}), in {each.share:.0%}")
         return text
 
     def _heading(self, k: int) -> str:
-        """Return the class of a line if there are more than two, and its number and share if classes have several."""
-        several, n_lines = len(self.classes) > 2, len(self.line_classes)
-        owner = f"class {self.classes[self.line_classes[k]]} against the rest" if several else ""
-        if n_lines == (len(self.classes) if several else 1):
-            return owner or "weights"
-        return f"line {k + 1}{f' ({owner})' if several else ''}, in {self.line_shares[k]:.0%} of the resamples"
+        """Return the name of a line, with its share unless every resample has such a line."""
+        if len(self.line_names) == 1:
+            return "weights"
+        name, plain = self.line_names[k], f"line {k + 1}"
+        return f"{name}, in {self.line_shares[k]:.0%} of the resamples" if name == plain else name
 
 
 def bootstrap(
@@ -149,8 +156,8 @@ def bootstrap(
 
     The weights and thresholds of resamples are compared with those of the model at the same length of the direction (in
     units of the standard deviations of the features), from the mean of the rows, and with the sign that makes the
-    projections correlate positively. A threshold of a resample matches one of the model if the same class lies above
-    both and each is the nearest such threshold to the other.
+    projections correlate positively. A threshold of a resample matches one of the model if both are between the same
+    classes, in the same order, and each is the nearest such threshold to the other.
 
     Parameters
     ----------
@@ -190,7 +197,7 @@ def bootstrap(
     >>> result.coef.low.shape, len(result.thresholds[0])
     ((1, 2), 1)
     """
-    n = checked_number(n, 20)
+    n = checked_number(n, FEWEST_RESAMPLES)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1, such as 0.9.")
     refit = refit_of(model, X, y, sample_weight)
@@ -246,7 +253,8 @@ class _Collected:
             feature_names=self.refit.feature_names,
             feature_spread=self.lines.spread,
             classes=self.refit.model.classes_,
-            line_classes=np.array([line.class_index for line in self.refit.model.lines_]),
+            line_names=[line_name(self.refit.model, k) for k in range(n_lines)],
+            minor=np.array([line.minor for line in self.refit.model.lines_]),
         )
 
     def _weights(self, present: list[list[Aligned]]) -> Interval:
@@ -255,7 +263,7 @@ class _Collected:
         low, high = np.full(weights.shape, -np.inf), np.full(weights.shape, np.inf)
         for k, line in enumerate(present):
             largest = np.divide(self.lines.lines[k].length, spread, out=np.zeros_like(spread), where=spread > 0)
-            if len(line) >= _FEWEST:
+            if len(line) >= _FEWEST_FOUND:
                 found = limits(weights[k], np.array([each.coef for each in line]), self.confidence)
                 low[k], high[k] = (np.clip(limit, -largest, largest) for limit in found)
         return Interval(weights, low, high)
@@ -266,7 +274,7 @@ class _Collected:
             values = np.array([each.thresholds[i] for each in line])
             values = values[np.isfinite(values)]
             low, high = -np.inf, np.inf
-            if len(values) >= _FEWEST:
+            if len(values) >= _FEWEST_FOUND:
                 low, high = (float(limit) for limit in limits(value, values, self.confidence))
             found.append(ThresholdInterval(float(value), low, high, len(values) / len(self.outcomes)))
         return found
@@ -285,6 +293,6 @@ class _Collected:
         return Interval(estimate, np.maximum(low, 0.0), high)
 
 
-def _limits(low: float, high: float) -> str:
+def _interval_limits(low: float, high: float) -> str:
     """Return the limits of an interval as text; infinite ones are those of what too few resamples have."""
     return f"{low:.4g} to {high:.4g}" if np.isfinite(high - low) else "no interval"

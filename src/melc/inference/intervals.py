@@ -11,7 +11,7 @@ from melc.arrays import Floats
 from melc.inference.resampling import Refit, computed
 
 # Parts into which the rows are divided for cross-validation, and how often they are.
-_FOLDS, _REPEATS = 10, 2
+_CROSS_VALIDATION_PARTS, _CROSS_VALIDATION_REPEATS = 10, 2
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,11 @@ def accuracy_of(refit: Refit, confidence: float, random_state: Any, n_jobs: int 
     data = refit.data
     totals, squares = (np.bincount(data.codes, each, refit.n_classes) for each in (data.weights, data.weights**2))
     own = refit.model.predict(data.X) == refit.model.classes_[data.codes]
-    held_out = np.mean(list(computed(_held_out, refit, _REPEATS, random_state, n_jobs, 0, "")), axis=0)
+    held_out = np.mean(
+        list(computed(_correct_held_out, refit, _CROSS_VALIDATION_REPEATS, random_state, n_jobs, 0, "")), axis=0
+    )
     # The fits have nine tenths of the rows and are a little worse than the model; its own rows make up for that.
-    right = held_out + (own - held_out) / _FOLDS
+    right = held_out + (own - held_out) / _CROSS_VALIDATION_PARTS
     shares = np.bincount(data.codes, data.weights * right, refit.n_classes) / totals
     # Nothing is known of a class with a single row.
     shares[np.bincount(data.codes) == 1] = 0.0
@@ -97,7 +99,7 @@ def accuracy_interval(share: Floats, numbers: Floats, confidence: float) -> Inte
     return Interval(mean, mean - below, mean + above)
 
 
-def _held_out(refit: Refit, seed: int) -> NDArray[np.bool_]:
+def _correct_held_out(refit: Refit, seed: int) -> NDArray[np.bool_]:
     """Whether each row is predicted correctly by a fit without it, shape (n_rows,)."""
     data = refit.data
     folds = folds_of(data.codes, refit.n_classes, np.random.default_rng(seed))
@@ -115,5 +117,5 @@ def folds_of(codes: NDArray[np.int64], n_classes: int, rng: np.random.Generator)
     for c in range(n_classes):
         members = rng.permutation(np.flatnonzero(codes == c))
         if len(members) > 1:
-            folds[members] = np.arange(len(members)) % _FOLDS
+            folds[members] = np.arange(len(members)) % _CROSS_VALIDATION_PARTS
     return folds

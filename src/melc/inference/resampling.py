@@ -24,7 +24,7 @@ _LINES = 10
 
 
 @dataclass(frozen=True)
-class Data:
+class FitData:
     """The rows of a model, as a user has them and after the scalers of its pipeline; labels as codes; weights."""
 
     X: Any
@@ -40,7 +40,7 @@ class Refit:
     estimator: Any  # the model, or a pipeline of scalers that ends in it
     model: Any
     feature_names: list[str]
-    data: Data
+    data: FitData
 
     @property
     def n_classes(self) -> int:
@@ -101,7 +101,7 @@ def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
             f"y has the classes {np.unique(labels).tolist()[:10]}, but the model those of "
             f"{model.classes_.tolist()[:10]}: pass the rows that it was fitted to."
         )
-    data = Data(X, scaled, np.searchsorted(model.classes_, labels), weights)
+    data = FitData(X, scaled, np.searchsorted(model.classes_, labels), weights)
     return Refit(nameless(estimator), nameless(model), feature_names_of(model), data)
 
 

@@ -3,27 +3,9 @@
 Nothing is compiled at import: there are no eager signatures, and the machine code is cached on disk.
 """
 
-from melc.kernels.ascent import advance, choose_direction, climb, keep_pair
-from melc.kernels.bins import (
-    ORDER,
-    add_point_moments,
-    add_spread,
-    bin_points,
-    locate,
-    merge_moments,
-    sample_spread,
-    split_polynomials,
-    weigh_points,
-)
-from melc.kernels.certified import bin_sums, measure, weigh_binned
-from melc.kernels.couplings import (
-    couple_bins,
-    couple_nodes,
-    couple_occupied,
-    pair_errors,
-    put_charges,
-    read_slopes,
-)
+from melc.kernels.ascent import advance, choose_direction, climb, grid_divergence, keep_pair, run_ascent
+from melc.kernels.bins import ORDER, add_point_moments, add_spread, bin_points, locate, map_bins, measure, weigh_points
+from melc.kernels.couplings import couple_bins, couple_nodes, couple_occupied
 from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features
 from melc.kernels.flags import is_cached
@@ -39,7 +21,6 @@ from melc.kernels.formulas import (
     total_variance,
     variance_pull,
 )
-from melc.kernels.grid import grid_divergence
 from melc.kernels.hashing import (
     add_weights_by_hash,
     class_keys,
@@ -48,6 +29,7 @@ from melc.kernels.hashing import (
     select_rows,
     write_uniforms,
 )
+from melc.kernels.hats import add_curve_sums, left_out_scores
 from melc.kernels.lines import (
     MOST_NODES,
     PSEUDO_WIDTH,
@@ -61,7 +43,6 @@ from melc.kernels.pairs import (
     add_cross_pairs,
     add_self_pairs,
     bin_means,
-    count_not_above,
     exponentials,
     insertion_sort,
     log_density,

@@ -1,13 +1,14 @@
 """Moment bins: from points to the moments of their bins, and from the polynomials of bins to a weight for each point.
 
-A layout (:class:`melc.sums.bins.Layout`) is passed as ``origin`` and arrays of shape (2,) over the two classes c:
+A layout (:class:`melc.sums.bins.Layout`) is passed as ``origin`` and pairs of numbers for the two classes c:
 ``inverse`` (one over the bin width), ``low`` (first bin), ``count`` (number of bins) and ``offset`` (first row of the
 class in tables that hold both classes). A point z of class c lies in bin ``k = floor(t)``, t = (z − origin) ·
 inverse[c], with the local coordinate u = 2 (t − k) − 1 in [−1, 1). The number P of moments is ORDER, a compile-time
 constant.
 
-Points are passed as ``z`` and ``codes``, both of shape (n,). ``weights`` has shape (n,) with ``step`` 1, or shape (1,)
-with ``step`` 0 if all points have the same weight.
+:func:`locate` finds the table row and the local coordinate of every point; the other kernels take these as ``rows`` and
+``local``, both of shape (n,). ``weights`` has shape (n,) with ``step`` 1, or shape (1,) with ``step`` 0 if all points
+have the same weight.
 
 Indices that cannot be negative are unsigned: numba then leaves out the test for negative indices, and the loops run two
 to five times faster.
@@ -21,33 +22,7 @@ from melc.kernels.flags import COMPILE
 # Number of moments of a bin: the zeroth up to the seventh.
 ORDER = 8
 
-# Points are located in blocks of this size, so that their rows and coordinates stay in the first-level cache.
-LOCATED = 512
-
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(i) for i in range(8))
-
-
-@njit(inline="always")
-def add_moments(moments, row, weight, u):
-    """Add weight · uʲ to ``moments[row, j]`` for j < P."""
-    u2 = u * u
-    u3 = u2 * u
-    u4 = u2 * u2
-    moments[row, _0] += weight
-    moments[row, _1] += weight * u
-    moments[row, _2] += weight * u2
-    moments[row, _3] += weight * u3
-    moments[row, _4] += weight * u4
-    moments[row, _5] += weight * (u4 * u)
-    moments[row, _6] += weight * (u4 * u2)
-    moments[row, _7] += weight * (u4 * u3)
-
-
-@njit(inline="always")
-def polynomial(c, row, u):
-    """Return Σ_j c[row, j] uʲ over j < P − 1, by Horner's rule."""
-    y = (c[row, _6] * u + c[row, _5]) * u + c[row, _4]
-    return (((y * u + c[row, _3]) * u + c[row, _2]) * u + c[row, _1]) * u + c[row, _0]
 
 
 @njit(**COMPILE)
@@ -71,114 +46,95 @@ def locate(z, codes, origin, inverse, low, count, offset, rows, local):
 
 
 @njit(**COMPILE)
-def bin_points(z, codes, weights, step, origin, inverse, low, count, offset, moments):
-    """Add the moments of the points to ``moments``, shape (n_bins, P). Return the number of points in no bin."""
-    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
+def bin_points(rows, local, weights, step, moments):
+    """Add w uʲ of each point to ``moments[row, j]``, shape (n_bins, P). Return the number of points in no bin."""
     outside = 0
-    for first in range(0, len(z), LOCATED):
-        last = min(first + LOCATED, len(z))
-        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
-        weight = weights[0]
-        for position in range(last - first):
-            i = np.uint64(position)
-            if rows[i] < 0:
-                outside += 1
-                continue
-            if step == 1:
-                weight = weights[np.uint64(first + position)]
-            add_moments(moments, np.uint64(rows[i]), weight, local[i])
+    weight = weights[0]
+    for position in range(len(rows)):
+        i = np.uint64(position)
+        if rows[i] < 0:
+            outside += 1
+            continue
+        if step == 1:
+            weight = weights[i]
+        row, u = np.uint64(rows[i]), local[i]
+        u2 = u * u
+        u3 = u2 * u
+        u4 = u2 * u2
+        moments[row, _0] += weight
+        moments[row, _1] += weight * u
+        moments[row, _2] += weight * u2
+        moments[row, _3] += weight * u3
+        moments[row, _4] += weight * u4
+        moments[row, _5] += weight * (u4 * u)
+        moments[row, _6] += weight * (u4 * u2)
+        moments[row, _7] += weight * (u4 * u3)
     return outside
 
 
 @njit(**COMPILE)
-def weigh_points(z, codes, weights, step, origin, inverse, low, count, offset, table, w):
+def weigh_points(rows, local, weights, step, table, w):
     """Write the gradient weight of each point to ``w``, shape (n,): weight · p(u), and zero for points in no bin.
 
     p is the polynomial of the point's bin, a row of ``table``, shape (n_bins, P − 1).
     """
-    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
-    for first in range(0, len(z), LOCATED):
-        last = min(first + LOCATED, len(z))
-        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
-        weight = weights[0]
-        for position in range(last - first):
-            i = np.uint64(position)
-            own = 0.0
-            if rows[i] >= 0:
-                if step == 1:
-                    weight = weights[np.uint64(first + position)]
-                own = weight * polynomial(table, np.uint64(rows[i]), local[i])
-            w[np.uint64(first + position)] = own
+    weight = weights[0]
+    for position in range(len(rows)):
+        i = np.uint64(position)
+        own = 0.0
+        if rows[i] >= 0:
+            if step == 1:
+                weight = weights[i]
+            row, u = np.uint64(rows[i]), local[i]
+            y = (table[row, _6] * u + table[row, _5]) * u + table[row, _4]
+            y = ((y * u + table[row, _3]) * u + table[row, _2]) * u + table[row, _1]
+            own = weight * (y * u + table[row, _0])
+        w[i] = own
 
 
-@njit(**COMPILE)
 def add_point_moments(u, rows, weights, moments):
-    """Add the moments of points with known local coordinates ``u`` and table ``rows``, all arrays of shape (n,)."""
-    for i in range(len(u)):
-        power = weights[i]
-        for j in range(moments.shape[1]):
-            moments[rows[i], j] += power
-            power *= u[i]
+    """Add the moments of a few points with local coordinates ``u`` in table ``rows``, all arrays of shape (n,)."""
+    power = weights
+    for j in range(moments.shape[1]):
+        moments[:, j] += np.bincount(rows, power, len(moments))
+        power = power * u
 
 
 @njit(**COMPILE)
-def merge_moments(moments, parents, shrink, shifts, merged):
-    """Add the moments of bins, shape (n, P), to those of their wider parents, ``merged`` of shape (n_parents, P).
+def map_bins(factor, matrices, which, source, sources, target, targets):
+    """Add ``factor · matrices[which[k]] @ source[sources[k]]`` to ``target[targets[k]]``, for all k, in this order.
 
-    The coordinate u of bin k is ``shrink · u + shifts[k]`` in bin ``parents[k]``. The result is exact, by the binomial
-    theorem.
+    The matrices have shape (m, p, q), the tables ``source`` and ``target`` one row for each bin, of length q and p.
     """
-    order = moments.shape[1]
-    powers = np.empty(order)
-    for k in range(len(moments)):
-        # powers holds the coefficients of (shrink · u + shift)^j, updated from j to j + 1.
-        powers[:] = 0.0
-        powers[0] = 1.0
-        for j in range(order):
+    for k in range(len(which)):
+        matrix, given, found = which[k], sources[k], targets[k]
+        for a in range(target.shape[1]):
             total = 0.0
-            for i in range(j + 1):
-                total += powers[i] * moments[k, i]
-            merged[parents[k], j] += total
-            for i in range(min(j + 1, order - 1), 0, -1):
-                powers[i] = shifts[k] * powers[i] + shrink * powers[i - 1]
-            powers[0] *= shifts[k]
+            for j in range(source.shape[1]):
+                total += matrices[matrix, a, j] * source[given, j]
+            target[found, a] += factor * total
 
 
 @njit(**COMPILE)
-def split_polynomials(parent_coefficients, parents, shrink, shifts, coefficients):
-    """Add the polynomials of parent bins, in the coordinates of the bins inside, to ``coefficients``, shape (n, P).
+def measure(z, codes, weights, step, spread):
+    """Write the weight, the mean, the variance, the smallest and the largest point of each class to ``spread``.
 
-    This is the transpose of :func:`merge_moments`, with the same ``parents``, ``shrink`` and ``shifts``.
+    It has shape (2, 5) and must be zero before, with infinities as the smallest and the largest point.
     """
-    order = coefficients.shape[1]
-    powers = np.empty(order)
-    for k in range(len(coefficients)):
-        powers[:] = 0.0
-        powers[0] = 1.0
-        for j in range(order):
-            c = parent_coefficients[parents[k], j]
-            for i in range(j + 1):
-                coefficients[k, i] += powers[i] * c
-            for i in range(min(j + 1, order - 1), 0, -1):
-                powers[i] = shifts[k] * powers[i] + shrink * powers[i - 1]
-            powers[0] *= shifts[k]
-
-
-@njit(**COMPILE)
-def sample_spread(z, weights):
-    """Return the weighted mean, the weighted variance, the minimum and the maximum of z, shape (n,)."""
-    total = 0.0
-    mean = 0.0
-    low, high = z[0], z[0]
     for i in range(len(z)):
-        total += weights[i]
-        mean += weights[i] * z[i]
-        low, high = min(low, z[i]), max(high, z[i])
-    mean /= total
-    variance = 0.0
+        c, weight = codes[i], weights[i * step]
+        spread[c, 0] += weight
+        spread[c, 1] += weight * z[i]
+        spread[c, 3] = min(spread[c, 3], z[i])
+        spread[c, 4] = max(spread[c, 4], z[i])
+    for c in range(2):
+        spread[c, 1] /= spread[c, 0]
     for i in range(len(z)):
-        variance += weights[i] * (z[i] - mean) ** 2
-    return mean, variance / total, low, high
+        c = codes[i]
+        away = z[i] - spread[c, 1]
+        spread[c, 2] += weights[i * step] * away * away
+    for c in range(2):
+        spread[c, 2] /= spread[c, 0]
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,8 @@ are stored in tables of shape (P, n_bins). ``keys``, shape (n_bins,), are bin nu
 numbers differ by least + o, and its derivative by V. ``errors[o]`` bounds the error of one pair of points in such bins.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -16,29 +18,16 @@ from melc.kernels.pairs import exp_negative
 
 
 @njit(**COMPILE)
-def put_charges(columns, moments, lagrange, table):
-    """Write the charges Q_k = A M_k of bin k, and below them its mass, to column ``columns[k]`` of ``table``.
-
-    M_k is row k of ``moments``, shape (n_bins, P), and A is ``lagrange``, shape (P, P).
-    """
-    order = moments.shape[1]
-    for k in range(len(columns)):
-        column = columns[k]
-        for a in range(order):
-            charge = 0.0
-            for j in range(order):
-                charge += lagrange[a, j] * moments[k, j]
-            table[a, column] = charge
-        table[order, column] = moments[k, 0]
-
-
-@njit(**COMPILE)
-def couple_nodes(least, differences, width, variance, blocks, slopes):
-    """Write the couplings of nodes to ``blocks`` and their derivatives by V to ``slopes``.
+def couple_nodes(least, differences, hermite, factor, log_factorial, width, variance, blocks, slopes, errors):
+    """Write the couplings of nodes to ``blocks``, their derivatives by V to ``slopes``, and bounds to ``errors``.
 
     A coupling is g = exp(−(t² − nearest²)/2V), with t the distance of two nodes and ``nearest`` the least distance of
     points in bins ``least`` apart. Taking this exponent out avoids underflow; the sum has it added again.
     The slope is g t²/2V²: the derivative of exp(−t²/2V), with the same exponent taken out afterwards.
+
+    ``errors[o]`` is the bound of :func:`melc.sums.bounds.moment_bin_error` for one pair of points in bins ``least + o``
+    apart, with the same exponent taken out. ``hermite``, shape (P + 1,), holds the coefficients of He⁺_P, constant
+    first; ``factor`` is 2 (1 + Λ_P).
     """
     order = differences.shape[0]
     nearest = max(least - 1, 0)
@@ -52,19 +41,8 @@ def couple_nodes(least, differences, width, variance, blocks, slopes):
                 g = exp_negative(-beyond * (nearest * width + t) * (0.5 / variance))
                 blocks[o, a, b] = g
                 slopes[o, a, b] = g * t * t * (0.5 / (variance * variance))
-
-
-@njit(**COMPILE)
-def pair_errors(least, hermite, factor, log_factorial, width, sigma, errors):
-    """Write the bounds of :func:`melc.sums.bounds.moment_bin_error` for one pair of points to ``errors``.
-
-    ``errors[o]`` is for points in bins ``least + o`` apart. ``hermite``, shape (P + 1,), holds the coefficients of
-    He⁺_P, constant first; ``factor`` is 2 (1 + Λ_P); ``sigma`` is √V. All errors are multiplied by exp(d²/2V), with d
-    the least distance of points in bins ``least`` apart.
-    """
-    order = len(hermite) - 1
-    log_nodes = order * np.log(width / (4 * sigma)) - log_factorial
-    nearest, unit = max(least - 1, 0), width / sigma
+    unit = width / math.sqrt(variance)
+    log_nodes = order * math.log(unit / 4) - log_factorial
     for o in range(len(errors)):
         between = max(least + o - 1, 0)
         far = (least + o + 1) * unit
@@ -74,8 +52,8 @@ def pair_errors(least, hermite, factor, log_factorial, width, sigma, errors):
         # If the classes are far apart the squares agree in all digits, so whole numbers of bins are subtracted first.
         beyond = float(nearest - between) * (nearest + between) * (unit * unit)
         cramer = 0.5 * log_factorial + (beyond + (nearest * unit) * (nearest * unit)) / 4
-        absolute = np.log(polynomial) + beyond / 2
-        errors[o] = factor * np.exp(min(cramer, absolute) + log_nodes)
+        absolute = math.log(polynomial) + beyond / 2
+        errors[o] = factor * math.exp(min(cramer, absolute) + log_nodes)
 
 
 @njit(**COMPILE)
@@ -148,29 +126,3 @@ def couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors,
             error += upper[order, i] * lower[order, j] * errors[o]
             other += 1
     return value, slope, error
-
-
-@njit(**COMPILE)
-def read_slopes(columns, potential, lagrange, factor, polynomials):
-    """Write the derivative of the potential within each bin, as a polynomial in u, to ``polynomials``, shape (n, P).
-
-    The potential is the polynomial through its values at the nodes. Its derivative is multiplied by ``factor``; it has
-    degree P − 2, so the last column is zero.
-    """
-    order = polynomials.shape[1]
-    for k in range(len(columns)):
-        column = columns[k]
-        for j in range(1, order):
-            c = 0.0
-            for a in range(order):
-                c += potential[a, column] * lagrange[a, j]
-            polynomials[k, j - 1] = c * j * factor
-        polynomials[k, order - 1] = 0.0
-
-
-@njit(**COMPILE)
-def blocks_within(distance, width, variance, exponents):
-    """Return the number of offsets, counted from ``distance`` bins, until the Gaussian is e^exponents times smaller."""
-    near, more = distance * width, 2 * variance * exponents
-    beyond = more / (near + np.sqrt(near * near + more))  # √(near² + more) − near, without cancellation
-    return int(np.ceil(beyond / width)) + (3 if distance > 0 else 2)

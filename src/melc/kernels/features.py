@@ -9,7 +9,6 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-from melc.kernels.bins import LOCATED, locate
 from melc.kernels.flags import COMPILE
 
 
@@ -56,7 +55,7 @@ def _powers(weight, u):
 
 
 @njit(**COMPILE)
-def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low, count, offset, features):
+def add_features(X, centre, start, rows, local, weights, step, features):
     """Add Σ w uʲ (x − centre) over the rows from ``start`` on to ``features``, shape (n_bins, n_features, P − 1).
 
     X has shape (n_rows, n_features), ``centre`` (n_features,). The points are as in :mod:`melc.kernels.bins`. Rows in
@@ -64,18 +63,14 @@ def add_features(X, centre, start, z, codes, weights, step, origin, inverse, low
     """
     n_features, n_powers = np.uint64(X.shape[1]), np.uint64(features.shape[2])
     numbers = features.reshape(features.size)
-    rows, local = np.empty(LOCATED, np.int32), np.empty(LOCATED)
-    for first in range(0, len(z), LOCATED):
-        last = min(first + LOCATED, len(z))
-        locate(z[first:last], codes[first:last], origin, inverse, low, count, offset, rows, local)
-        weight = weights[0]
-        for position in range(last - first):
-            i = np.uint64(position)
-            if rows[i] < 0:
-                continue
-            if step == 1:
-                weight = weights[np.uint64(first + position)]
-            powers = _powers(weight, local[i])
-            row, place = np.uint64(start + first + position), np.uint64(rows[i]) * n_features * n_powers
-            for k in range(n_features):
-                add_multiple(numbers, place + k * n_powers, X[row, k] - centre[k], powers)
+    weight = weights[0]
+    for position in range(len(rows)):
+        i = np.uint64(position)
+        if rows[i] < 0:
+            continue
+        if step == 1:
+            weight = weights[i]
+        powers = _powers(weight, local[i])
+        row, place = np.uint64(start + position), np.uint64(rows[i]) * n_features * n_powers
+        for k in range(n_features):
+            add_multiple(numbers, place + k * n_powers, X[row, k] - centre[k], powers)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.extending import register_jitable
 
 # Allows the compiler to fuse and reorder additions, which it needs to vectorise loops. It may not assume that there is
 # no NaN or infinity, so isnan and isfinite still work.
@@ -13,10 +14,20 @@ FAST = frozenset({"contract", "reassoc", "nsz", "arcp"})
 # Kernels release the GIL, so Python threads can run them in parallel. The machine code is cached on disk. A kernel that
 # another one calls becomes part of it: otherwise the caller would use whichever copy was loaded first, its own or the
 # one for calls from Python, and as those round differently, the first fit on a machine would differ from the next.
-COMPILE = {"cache": True, "nogil": True, "forceinline": True, "fastmath": set(FAST)}
+# Divisions by zero are not checked, and there is no entry for calls from C: less to compile.
+COMPILE = {
+    "cache": True,
+    "nogil": True,
+    "forceinline": True,
+    "fastmath": set(FAST),
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
+UNCHECKED = COMPILE
 
-# Without the checks for a division by zero.
-UNCHECKED = {**COMPILE, "error_model": "numpy"}
+
+# For functions that only kernels call: without an entry for calls from Python, and in the cache with their caller.
+PART = {**COMPILE, "cache": False, "no_cpython_wrapper": True}
 
 
 def inlined(kernel: Callable[..., Any]) -> Any:
@@ -25,6 +36,11 @@ def inlined(kernel: Callable[..., Any]) -> Any:
     What is merely called is compiled by itself first, and once more in every kernel above it: several times as long.
     """
     return njit(inline="always")(getattr(kernel, "py_func", kernel))
+
+
+def plain_or_inlined(function: Callable[..., Any]) -> Any:
+    """Return a function that runs as plain Python, and within a kernel as if it were written there."""
+    return register_jitable(inline="always")(function)
 
 
 def is_cached(kernel: Any) -> bool:

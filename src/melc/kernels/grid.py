@@ -19,23 +19,18 @@ import math
 import numpy as np
 from numba import njit
 
-from melc.kernels.flags import UNCHECKED, inlined
+from melc.kernels.flags import PART, inlined
 
 # Cells that a grid may have; more are asked for by heavy tails.
 MOST_CELLS = 2048
 # Shares of pairs that overlap, S_xy / (W_x W_y), and the cells that each needs, in bandwidths.
-_OVERLAPS = (2e-2, 1e-3, 1e-4)
-_CELLS = (0.5, 0.3, 0.2, 0.1)
+_OVERLAPS, _CELLS = np.array([2e-2, 1e-3, 1e-4, 0.0]), np.array([0.5, 0.3, 0.2, 0.1])
 # With less overlap than this the sum across is all tail, and a grid does not keep it.
 _LEAST_OVERLAP = 1e-7
 # Pairs whose Gaussian is e^exponents times smaller than one are left out: with little overlap, fewer of them.
 _EXPONENTS, _MORE_EXPONENTS = 18.0, 30.0
 
 _0, _1, _2, _3 = (np.uint64(i) for i in range(4))
-
-# The turns in which nodes are coupled: upper and lower class, and the potentials that they add to. Pairs of one class
-# are met once and count twice; those of two classes, which tell how fine the cells must be, with either of them above.
-_TURNS = ((0, 1, 2, 3), (1, 0, 3, 2), (0, 0, 0, 0), (1, 1, 1, 1))
 
 
 @inlined
@@ -77,9 +72,9 @@ def _deposit(z, weights, n_x, n_cells, low, inverse, cells, local, moments):
 
 
 @inlined
-def _couple_nodes(variance, h, exponents, couplings, slopes):
+def _couple_nodes(variance, h, exponents, most, couplings, slopes):
     """K(oh) and ∂K/∂V for all offsets o that count; returns their number. Halved at zero: such nodes meet twice."""
-    n = min(int(math.sqrt(2 * variance * exponents) / h) + 2, len(couplings))
+    n = min(int(math.sqrt(2 * variance * exponents) / h) + 2, most)
     inner = variance - 2 * h * h / 3
     quartic = h * h * h * h / (360 * inner * inner)
     factor = math.sqrt(variance / inner)
@@ -115,9 +110,8 @@ def _couple(upper, lower, couplings, slopes, n, above, below):
 
 
 @inlined
-def _charge(moments, charges):
+def _charge(moments, n_cells, charges):
     """Charges at the nodes of both classes, from the moments of their cells."""
-    n_cells = len(moments) // 2
     for c in range(2):
         of_class, q = moments[c * n_cells :], charges[c]
         for k in range(n_cells):
@@ -129,12 +123,11 @@ def _charge(moments, charges):
 
 
 @inlined
-def _weigh(z, weights, n_x, cells, local, potentials, within, across, own, means, table, w):
+def _weigh(z, weights, n_x, n_cells, cells, local, potentials, within, across, own, means, table, w):
     """The weights of points in a gradient: the slope of their cell's cubic, and what their class variance adds.
 
     The potential of class c is ``within[c]`` times that of its own charges less ``across`` times that of the others.
     """
-    n_cells = len(table) // 2
     for c in range(2):
         q, other, factor = potentials[c], potentials[2 + c], within[c]
         for k in range(n_cells + 3):
@@ -152,62 +145,74 @@ def _weigh(z, weights, n_x, cells, local, potentials, within, across, own, means
             w[i] = float(weights[i]) * (value + slope * (float(z[i]) - mean))
 
 
-@njit(**UNCHECKED)
-def grid_divergence(z, n_x, weights, totals, factors, w):
+def workspace(n_rows, dtype):
+    """Return the arrays that :func:`divergence_on_grid` works in."""
+    cells, local = np.empty(n_rows, np.int32), np.empty(n_rows, dtype)
+    return cells, local, np.empty((2 * MOST_CELLS, 4)), np.empty((8, MOST_CELLS + 3)), np.empty((5, 3))
+
+
+@njit(**PART)
+def divergence_on_grid(z, n_x, weights, totals, factors, cells, local, moments, lines, numbers, w):
     """D of two classes on the line, and the weight w of every point in its gradient, ∇D = Xᵀw.
 
     The first ``n_x`` points are those of class x. ``totals`` are the sums of weights of the classes, ``factors`` their
-    kernel variances over their variances. Returns NaN where a grid does not do: classes that hardly overlap, a class
-    that does not vary, or too many cells.
+    kernel variances over their variances. NaN where a grid does not do: classes that hardly overlap, a class that does
+    not vary, or too many cells.
     """
     # Within x, within y, and across: the variance of a sum's Gaussian, the sum S, and ∂S/∂V.
-    variances, values, slopes = np.empty(3), np.empty(3), np.empty(3)
-    means, own = np.empty(2), np.empty(2)
+    variances, values, slopes, means, own = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    charges, potentials, couplings, by_variance = lines[:2], lines[2:6], lines[6], lines[7]
     low, high = _measure(z, n_x, weights, totals, factors, means, variances)
     vx, vy = variances[0], variances[1]
-    if not (0 < vx < np.inf and 0 < vy < np.inf):
-        return np.nan
     variances[2] = 0.5 * (vx + vy)
-    cells, local = np.empty(len(z), np.int32), np.empty(len(z), z.dtype)
-    fineness, needed, n_couplings = 0, 0, 0
-    while True:
+    # The cells that are tried last are fine enough, or there is no value.
+    fineness, needed, n_cells, n_couplings, h = -1, 0, 0, 0, math.nan
+    has_value = 0 < vx < math.inf and 0 < vy < math.inf
+    while has_value and fineness < needed:
+        fineness = needed
         h = _CELLS[fineness] * math.sqrt(min(vx, vy))
-        if not (high - low) / h + 3 < MOST_CELLS:
-            return np.nan
+        has_value = (high - low) / h + 3 < MOST_CELLS
+        if not has_value:
+            break
         n_cells = int((high - low) / h + 3)
-        moments, lines = np.zeros((2 * n_cells, 4)), np.zeros((8, n_cells + 3))
-        charges, potentials, couplings, by_variance = lines[:2], lines[2:6], lines[6], lines[7]
+        for k in range(2 * n_cells):
+            for j in range(4):
+                moments[k, j] = 0.0
+        for r in range(6):
+            for k in range(n_cells + 3):
+                lines[r, k] = 0.0
         _deposit(z, weights, n_x, n_cells, z.dtype.type(low - 0.5 * h), z.dtype.type(1 / h), cells, local, moments)
-        _charge(moments, charges)
+        _charge(moments, n_cells, charges)
         for k in range(3):
             values[k] = slopes[k] = 0.0
+        # The pairs of two classes first, with either of them above: they tell how fine the cells must be. Pairs of one
+        # class are met once and count twice.
         for turn in range(4):
-            upper, lower, above, below = _TURNS[turn]
-            k = upper if turn > 1 else 2
+            upper, across = turn % 2, turn < 2
+            lower, k, others = (1 - upper, 2, 2) if across else (upper, upper, 0)
             if turn != 1:  # which has the couplings of the turn before
                 exponents = _EXPONENTS if fineness < 2 else _MORE_EXPONENTS
-                n_couplings = _couple_nodes(variances[k], h, exponents, couplings, by_variance)
+                n_couplings = _couple_nodes(variances[k], h, exponents, n_cells + 3, couplings, by_variance)
             value, slope = _couple(
-                charges[upper], charges[lower], couplings, by_variance, n_couplings, potentials[above],
-                potentials[below],
+                charges[upper, : n_cells + 3], charges[lower], couplings, by_variance, n_couplings,
+                potentials[others + upper], potentials[others + lower],
             )  # fmt: skip
             values[k] += value
             slopes[k] += slope
             if turn == 1:
                 overlap = values[2] / (totals[0] * totals[1])
-                if not overlap > _LEAST_OVERLAP:
-                    return np.nan
-                while needed < len(_OVERLAPS) and overlap < _OVERLAPS[needed]:
+                has_value = overlap > _LEAST_OVERLAP
+                while overlap < _OVERLAPS[needed]:
                     needed += 1
-                if needed > fineness:
+                if needed > fineness or not has_value:
                     break
-        if needed <= fineness:
-            break
-        fineness = needed
+    if not has_value:
+        return math.nan
     for c in range(2):
         slope = 2 * slopes[c] / values[c] - 1 / variances[c] - 2 * slopes[2] / values[2] + 1 / variances[2]
         own[c] = 2 * factors[c] * slope / totals[c]
         values[c] *= 2
         slopes[c] = 2 / (values[c] * h)  # from here on of D by the potential
-    _weigh(z, weights, n_x, cells, local, potentials, slopes, 2 / (values[2] * h), own, means, moments, w)
+    across = 2 / (values[2] * h)
+    _weigh(z, weights, n_x, n_cells, cells, local, potentials, slopes, across, own, means, moments, w)
     return math.log(values[0] * values[1] / (values[2] * values[2])) + math.log(variances[2] / math.sqrt(vx * vy))

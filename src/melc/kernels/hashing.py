@@ -8,7 +8,7 @@ Different rows have different ones, except with a probability of about n²/2⁶�
 import numpy as np
 from numba import njit
 
-from melc.kernels.flags import COMPILE
+from melc.kernels.flags import COMPILE, inlined
 
 # Odd numbers with irregular bits: those of MurmurHash3's finaliser, and the golden ratio.
 _FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
@@ -17,16 +17,17 @@ _HALF, _SIGN, _ONE, _MANTISSA = np.uint64(33), np.uint64(1), np.uint64(1), np.ui
 _UNIT = 2.0**-53
 
 
-@njit(**COMPILE)
-def _scrambled(bits):
-    bits ^= bits >> _HALF
-    bits *= _FIRST
-    bits ^= bits >> _HALF
-    bits *= _SECOND
+def _scrambled_bits(bits):
+    """Numbers, or arrays of them, of type uint64."""
+    bits = (bits ^ (bits >> _HALF)) * _FIRST
+    bits = (bits ^ (bits >> _HALF)) * _SECOND
     return bits ^ (bits >> _HALF)
 
 
-@njit(**COMPILE)
+_scrambled = inlined(_scrambled_bits)
+
+
+@inlined
 def _term(bits, feature):
     """The part of one feature in a hash: zero for zeros of either sign."""
     if bits << _SIGN == 0:
@@ -62,30 +63,14 @@ def add_weights_by_hash(hashes, weights, step, table):
         table[hashes[i] & last] += weights[step * i]
 
 
-@njit(**COMPILE)
-def _key(hashed, code):
-    return hashed + np.uint64(code) * _GOLDEN
-
-
-@njit(**COMPILE)
 def class_keys(hashes, codes):
     """Return hashes of the contents and the classes of rows, shape (n,)."""
-    keys = np.empty_like(hashes)
-    for i in range(len(hashes)):
-        keys[i] = _key(hashes[i], codes[i])
-    return keys
+    return hashes + codes.astype(np.uint64) * _GOLDEN
 
 
-@njit(**COMPILE)
-def _uniform(key, seed):
-    return (np.float64(_scrambled(key ^ seed) >> _MANTISSA) + 0.5) * _UNIT
-
-
-@njit(**COMPILE)
 def write_uniforms(keys, seed, numbers):
     """Write a pseudo-random number between 0 and 1 for each key to ``numbers``, shape (n,)."""
-    for i in range(len(keys)):
-        numbers[i] = _uniform(keys[i], seed)
+    numbers[:] = ((_scrambled_bits(keys ^ seed) >> _MANTISSA) + 0.5) * _UNIT
 
 
 @njit(**COMPILE)
@@ -97,9 +82,10 @@ def select_rows(hashes, codes, weights, step, seed, table, limits, chosen, keys)
     last = np.uint64(len(table) - 1)
     n = 0
     for i in range(len(hashes)):
-        key = _key(hashes[i], codes[i])
+        key = hashes[i] + np.uint64(codes[i]) * _GOLDEN
         weight = table[hashes[i] & last] if len(table) else weights[step * i]
-        if _uniform(key, seed) < limits[codes[i]] * weight:
+        uniform = (np.float64(_scrambled(key ^ seed) >> _MANTISSA) + 0.5) * _UNIT
+        if uniform < limits[codes[i]] * weight:
             chosen[n], keys[n] = i, key
             n += 1
     return n

@@ -4,6 +4,8 @@
 ``variance`` is V in exp(−(x − y)²/2V). Derivatives are written to ``dx`` and ``dy``, of the same shapes.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -130,19 +132,10 @@ def add_self_pairs(x, a, variance, reach, place, budget, dx):
     return 2.0 * twice + diagonal, count
 
 
-@njit(cache=True, nogil=True)
 def nearest_distance(x, y):
-    """Return the smallest |x_i − y_j| of two sorted arrays (points or bin numbers), in linear time."""
-    best = np.inf
-    i = 0
-    j = 0
-    while i < len(x) and j < len(y):
-        best = min(best, abs(x[i] - y[j]))
-        if x[i] < y[j]:
-            i += 1
-        else:
-            j += 1
-    return best
+    """Return the smallest |x_i − y_j| of two sorted arrays (points or bin numbers)."""
+    after = np.searchsorted(y, x)
+    return min(np.abs(x - y[np.minimum(after, len(y) - 1)]).min(), np.abs(x - y[np.maximum(after - 1, 0)]).min())
 
 
 @njit(cache=True, nogil=True)
@@ -213,19 +206,6 @@ def bin_means(x, a, origin, inverse_width, weights, means, members):
     return k + 1
 
 
-@njit(inline="always")
-def _not_below(support, t):
-    """Return the number of support points below t, by bisection. np.searchsorted takes much longer to compile."""
-    low, high = 0, len(support)
-    while low < high:
-        middle = (low + high) // 2
-        if support[middle] < t:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @njit(**COMPILE)
 def log_density(t, support, weights, bandwidth, out):
     """Write log Σ_k w_k exp(−(t − s_k)²/2h²) for each t, shape (n,), to ``out``; h is the bandwidth.
@@ -238,39 +218,35 @@ def log_density(t, support, weights, bandwidth, out):
     lightest, heaviest = weights[0], weights[0]
     for k in range(n):
         lightest, heaviest = min(lightest, weights[k]), max(heaviest, weights[k])
-    exponents = 40.0 + np.log(heaviest / lightest)
-    scale = np.sqrt(0.5) / bandwidth  # applied before squaring, which could overflow
+    exponents = 40.0 + math.log(heaviest / lightest)
+    scale = math.sqrt(0.5) / bandwidth  # applied before squaring, which could overflow
     for i in range(len(t)):
         ti = t[i]
-        right = _not_below(support, ti)
-        closest = min(right, n - 1)
-        if right > 0 and (right == n or ti - support[right - 1] < support[right] - ti):
-            closest = right - 1
-        nearest = abs(ti - support[closest])
-        exponent = (nearest * scale) * (nearest * scale)
-        reach = np.sqrt(exponent + exponents) / scale
-        # Far from the support, reach and nearest agree in all digits, so the closest point is included explicitly.
-        first = min(closest, _not_below(support, ti - reach))
-        last = max(closest + 1, _not_below(support, ti + reach))
+        place, nearest, reach, closest, first, last = ti, 0.0, 0.0, 0, 0, 0
+        for search in range(3):  # where t is, and where the points within reach begin and end
+            low, high = 0, n
+            while low < high:
+                middle = (low + high) // 2
+                if support[middle] < place:
+                    low = middle + 1
+                else:
+                    high = middle
+            if search == 0:
+                closest = min(low, n - 1)
+                if low > 0 and (low == n or ti - support[low - 1] < support[low] - ti):
+                    closest = low - 1
+                nearest = abs(ti - support[closest])
+                reach = math.sqrt((nearest * scale) * (nearest * scale) + exponents) / scale
+                place = ti - reach
+            elif search == 1:
+                # Far from the support, reach and nearest agree in all digits, so the closest point is always included.
+                first = min(closest, low)
+                place = ti + reach
+            else:
+                last = max(closest + 1, low)
         near, near_weights = support[first:last], weights[first:last]
         total = 0.0
         for k in range(len(near)):
             far = abs(ti - near[k])
             total += near_weights[k] * exp_negative(-((far - nearest) * scale) * ((far + nearest) * scale))
-        out[i] = np.log(total) - exponent
-
-
-@njit(**COMPILE)
-def count_not_above(z, thresholds, counts):
-    """Write the number of thresholds at or below each z, shape (n,), to ``counts``: the index of its interval.
-
-    Each threshold is compared with a whole block of points. This vectorises, while a binary search would suffer from
-    mispredicted branches.
-    """
-    for start in range(0, len(z), 1024):
-        points = z[start : start + 1024]
-        block = counts[start : start + 1024]
-        block[:] = 0
-        for t in thresholds:
-            for i in range(len(points)):
-                block[i] += points[i] >= t
+        out[i] = math.log(total) - (nearest * scale) * (nearest * scale)

@@ -1,5 +1,6 @@
 """A curve: the log-odds along a line, piecewise linear."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -124,6 +125,24 @@ class Curve:
     def moved(self, shift: float, norm: float) -> "Curve":
         """Return the curve of z' = (z + shift) / norm."""
         return of_points((self.knots + shift) / norm, self.log_odds)
+
+
+def leading(curves: Sequence[Curve]) -> tuple[Floats, NDArray[np.int64]]:
+    """Return where another one of several curves becomes the highest, and the number of the highest in each interval.
+
+    The thresholds have shape (n_thresholds,), the numbers shape (n_thresholds + 1,). Of equal curves the first leads.
+    """
+    knots = np.unique(np.concatenate([curve.knots for curve in curves]))
+    values = np.stack([curve.at(knots) for curve in curves])
+    first, second = np.triu_indices(len(curves), 1)
+    apart = values[first] - values[second]  # linear between knots: where it changes its sign, two curves cross
+    pair, piece = np.nonzero(apart[:, :-1] * apart[:, 1:] < 0)
+    share = apart[pair, piece] / (apart[pair, piece] - apart[pair, piece + 1])
+    places = np.unique(np.append(knots, knots[piece] + share * np.diff(knots)[piece]))
+    middles = np.concatenate([[places[0] - 1.0], 0.5 * (places[:-1] + places[1:]), [places[-1] + 1.0]])
+    leaders = np.argmax([curve.at(middles) for curve in curves], axis=0)
+    changes = np.flatnonzero(np.diff(leaders))
+    return places[changes], np.append(leaders[:1], leaders[changes + 1])
 
 
 def of_points(knots: Floats, log_odds: Floats, level: float = 0.0) -> Curve:

@@ -7,82 +7,111 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
-from melc.model.line import Line, sides_of
-from melc.model.names import contributions_of, feature_names_of
+from melc.model.line import Line
+from melc.model.names import contributions_of, feature_names_of, minor_lines_sentence
 
-_COLOURS = ("#0072B2", "#E69F00")
-# Lines and features that are shown, and letters of a name.
-_MOST_LINES, _MOST_FEATURES, _MOST_LETTERS = 6, 8, 40
-_WIDE, _HIGH, _N_PLACES = 320, 90, 160
+# The colours of the classes, in their order; further classes begin again with the first.
+CLASS_COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00"),
+    *("#56B4E9", "#7F3C8D", "#8A6D3B", "#C2B200", "#6E6E6E"),
+)
+# Lines, classes and features that are shown, and letters of a name.
+_LINES_SHOWN, _CLASSES_SHOWN, _FEATURES_LISTED, _LETTERS_SHOWN = 6, len(CLASS_COLOURS), 8, 40
+_WIDE, _HIGH, _PLACES_DRAWN = 320, 90, 160
 
 
 def fitted_html(model: Any) -> str:
     """Return a fitted model as HTML: its lines, the most important first. All curves have the same scale."""
-    names, lines = feature_names_of(model), list(enumerate(model.lines_, start=1))
+    names, labels = feature_names_of(model), [str(label) for label in model.classes_]
+    lines = [(number, line) for number, line in enumerate(model.lines_, start=1) if not line.minor]
     lines.sort(key=lambda numbered: -numbered[1].importance)
-    most = max(float(np.abs(line.decisive.log_odds).max()) for line in model.lines_)
-    parts = [_line(model, line, number, names, most) for number, line in lines[:_MOST_LINES]]
+    most = max(float(np.abs(curve.log_odds).max()) for line in model.lines_ for curve in line.decisive)
+    parts = [_line_html(model, line, number, names, labels, most) for number, line in lines[:_LINES_SHOWN]]
     hidden = len(lines) - len(parts)
-    more = f'<p style="margin:0">and {hidden} more lines</p>' if hidden else ""
+    notes = [f"and {hidden} more lines"] if hidden else []
+    minor = minor_lines_sentence(model, [_text(name) for name in names])
+    notes += [minor] if minor else []
+    more = "".join(f'<p style="margin:0;flex-basis:100%">{note}</p>' for note in notes)
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:1em 2em;font:13px system-ui,sans-serif;margin-bottom:.6em">'
-        f"{''.join(parts)}{more}</div>"
+        f"{_legend(labels)}{''.join(parts)}{more}</div>"
     )
 
 
-def _line(model: Any, line: Line, number: int, names: Sequence[str], most: float) -> str:
+def _legend(labels: list[str]) -> str:
+    """Return the classes with their colours, if there are more than two; of two, a heading names both."""
+    if len(labels) == 2:
+        return ""
+    shown = " ".join(_class_html(labels, k) for k in range(min(len(labels), _CLASSES_SHOWN)))
+    hidden = len(labels) - _CLASSES_SHOWN
+    more = f" and {hidden} more classes" if hidden > 0 else ""
+    return f'<div style="flex-basis:100%">Classes: {shown}{more}</div>'
+
+
+def _class_html(labels: list[str], code: int) -> str:
+    return f'<span style="border-bottom:3px solid {_colour(code)}">{_text(labels[code])}</span>'
+
+
+def _colour(code: int) -> str:
+    return CLASS_COLOURS[code % len(CLASS_COLOURS)]
+
+
+def _line_html(model: Any, line: Line, number: int, names: Sequence[str], labels: list[str], most: float) -> str:
     """Return one line: a heading, a picture, the intervals, and the features."""
-    sides = sides_of(model, line)
-    heading = f"{_text(sides[1])} against {_text(sides[0]) if len(model.classes_) == 2 else 'the rest'}"
-    if len(model.lines_) > 1:
-        heading = f"Line {number}: {heading}"
-    parts = _picture(line, most), _intervals(line, sides), _features(model, line, names)
-    return f'<div><div style="font-weight:600">{heading}</div>{"".join(parts)}</div>'
+    parts = [f"Line {number}"] if len(model.lines_) > 1 else []
+    parts += [f"{_text(labels[1])} against {_text(labels[0])}"] if len(labels) == 2 else []
+    body = _picture(line, most), _intervals_html(line, labels), _features(model, line, names)
+    return f'<div><div style="font-weight:600">{": ".join(parts)}</div>{"".join(body)}</div>'
 
 
 def _text(name: str) -> str:
     """Return a name as HTML, shortened, and isolated from the direction of the text around it."""
-    short = name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+    short = name if len(name) <= _LETTERS_SHOWN else f"{name[: _LETTERS_SHOWN - 1]}…"
     return f"<bdi>{html.escape(short)}</bdi>"
 
 
 def _picture(line: Line, most: float) -> str:
-    """Return a picture of both densities, the curve in front of them, and the intervals below."""
+    """Return a picture of the class densities, the curves in front of them, and the intervals below."""
     low, high = float(line.places[0]), float(line.places[-1])
     wide = (high - low) or 1.0
-    top = float(line.densities.max()) or 1.0
-    x = (line.places - low) / wide * _WIDE
-    around = np.concatenate([x[:1], x, x[-1:]])  # from the bottom, and back to it
-    outlines = [_path(around, _HIGH * (1 - np.pad(heights, 1) / top)) for heights in line.densities]
-    areas = [
-        f'<path d="{outline}" fill="{colour}" fill-opacity=".18" stroke="{colour}"{dash}/>'
-        for outline, colour, dash in zip(outlines, _COLOURS, ("", ' stroke-dasharray="6 3"'), strict=True)
-    ]
-    places = np.linspace(low, high, _N_PLACES)
-    y = _HIGH / 2 * (1 - line.decisive.at(places) / (most or 1.0))
+    places = np.linspace(low, high, _PLACES_DRAWN)
     zero = f'<path d="M0 {_HIGH / 2}H{_WIDE}" stroke="currentColor" stroke-dasharray="3 3" opacity=".5"/>'
-    curve = f'<path d="{_path((places - low) / wide * _WIDE, y)}" fill="none" stroke="currentColor" stroke-width="2"/>'
+    curves = [
+        f'<path d="{_path((places - low) / wide * _WIDE, _HIGH / 2 * (1 - curve.at(places) / (most or 1.0)))}" '
+        f'fill="none" stroke="{_colour(k) if len(line.curves) > 1 else "currentColor"}" stroke-width="2"/>'
+        for k, curve in enumerate(line.decisive[:_CLASSES_SHOWN])
+    ]
     ends = (np.clip(np.concatenate([[low], line.thresholds, [high]]), low, high) - low) / wide * _WIDE
     bands = [
-        f'<rect x="{a:.1f}" y="{_HIGH}" width="{max(0.0, b - a):.1f}" height="8" fill="{_COLOURS[code]}"/>'
+        f'<rect x="{a:.1f}" y="{_HIGH}" width="{max(0.0, b - a):.1f}" height="8" fill="{_colour(code)}"/>'
         for a, b, code in zip(ends[:-1], ends[1:], line.codes, strict=True)
     ]
     return (
         f'<svg viewBox="0 0 {_WIDE} {_HIGH + 8}" width="{_WIDE}" height="{_HIGH + 8}" role="img" '
-        'aria-label="Densities of both sides along the line, and what it adds to the log-odds" '
-        f'style="max-width:100%">{"".join([*areas, zero, curve, *bands])}</svg>'
+        'aria-label="Densities of the classes along the line, and what it adds to the log-odds" '
+        f'style="max-width:100%">{"".join([*_areas(line, low, wide), zero, *curves, *bands])}</svg>'
     )
+
+
+def _areas(line: Line, low: float, wide: float) -> list[str]:
+    """Return the densities of the classes as areas, every second one with a broken outline."""
+    top = float(line.densities.max()) or 1.0
+    x = (line.places - low) / wide * _WIDE
+    around = np.concatenate([x[:1], x, x[-1:]])  # from the bottom, and back to it
+    areas = []
+    for k, heights in enumerate(line.densities[:_CLASSES_SHOWN]):
+        outline, dash = _path(around, _HIGH * (1 - np.pad(heights, 1) / top)), ' stroke-dasharray="6 3"' * (k % 2)
+        areas.append(f'<path d="{outline}" fill="{_colour(k)}" fill-opacity=".18" stroke="{_colour(k)}"{dash}/>')
+    return areas
 
 
 def _path(x: Floats, y: Floats) -> str:
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
 
 
-def _intervals(line: Line, sides: tuple[str, str]) -> str:
-    """Return the intervals between thresholds, each with its side, in ascending order."""
-    parts = [
-        f'<span style="border-bottom:3px solid {_COLOURS[code]}">{_text(sides[code])}</span>' for code in line.codes
-    ]
+def _intervals_html(line: Line, labels: list[str]) -> str:
+    """Return the intervals between thresholds, each with the class that the line speaks for, in ascending order."""
+    parts = [_class_html(labels, code) for code in line.codes]
     joined = parts[0]
     for threshold, part in zip(line.thresholds, parts[1:], strict=True):
         joined += f" <small>{threshold:.4g}</small> {part}"
@@ -92,7 +121,7 @@ def _intervals(line: Line, sides: tuple[str, str]) -> str:
 def _features(model: Any, line: Line, names: Sequence[str]) -> str:
     """Return the features of a line that contribute most, with their weights."""
     sizes = contributions_of(model, line)
-    order = line.features[np.argsort(-np.abs(sizes[line.features]), kind="stable")][:_MOST_FEATURES]
+    order = line.features[np.argsort(-np.abs(sizes[line.features]), kind="stable")][:_FEATURES_LISTED]
     largest = max(float(np.abs(sizes[order]).max()), 1e-300)
     rows = [
         f'<tr><td style="text-align:left">{_text(names[j])}</td><td>{line.direction[j]:.4g}</td>'

@@ -1,6 +1,6 @@
 """The names and contributions of features in outputs and warnings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from melc.model.line import Line
 # A pattern for names of columns and other values in a message, as repr writes them; an apostrophe begins none.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 # Characters to which a column of names is filled up; longer names stand out.
-_WIDEST = 60
+_WIDEST_COLUMN = 60
+# Features of minor lines that a sentence names.
+_MINOR_NAMED = 12
 
 
 def feature_names_of(model: Any, given: Any = None) -> list[str]:
@@ -41,12 +43,26 @@ def column_width(texts: Iterable[str]) -> int:
 
     A single name of a thousand characters does not move the numbers beside all others out of sight.
     """
-    return min(_WIDEST, max(len(text) for text in texts))
+    return min(_WIDEST_COLUMN, max(len(text) for text in texts))
 
 
 def contributions_of(model: Any, line: Line) -> Floats:
     """Return weight × standard deviation of each feature in a line, shape (n_features,)."""
     return np.asarray(line.direction * model.feature_spread_, dtype=np.float64)
+
+
+def found_for(model: Any, k: int) -> str | None:
+    """Return the name of the class that the k-th direction was found for, or None if it was found for all classes.
+
+    A ``MELC`` with more than two classes, which alone has ``coef_``, has a direction for each class.
+    """
+    return str(model.classes_[k]) if len(model.classes_) > 2 and hasattr(model, "coef_") else None
+
+
+def line_name(model: Any, k: int) -> str:
+    """Return the number of the k-th line from 1, and the class that it was found for, if it was found for one."""
+    label = found_for(model, k)
+    return f"line {k + 1}" + ("" if label is None else f" (found for {label})")
 
 
 def largest_first(values: Floats) -> NDArray[np.int64]:
@@ -78,3 +94,17 @@ def terms_of(line: Line, names: Mapping[int, str], most: int, digits: int | None
     terms[0] = terms[0].removeprefix("+ ") if terms[0].startswith("+") else f"-{terms[0].removeprefix('- ')}"
     hidden = len(features) - len(shown)
     return [*terms, f"+ {hidden} more"] if hidden else terms
+
+
+def minor_lines_sentence(model: Any, names: Sequence[str]) -> str:
+    """Return a sentence about the minor lines, the most important first, or nothing if there are none.
+
+    ``names`` are the names of all features as they are to be written.
+    """
+    minor = sorted((line for line in model.lines_ if line.minor), key=lambda line: -line.importance)
+    features = list(dict.fromkeys(j for line in minor for j in by_contribution(line)))
+    if not features:
+        return ""
+    shown = features if len(features) <= _MINOR_NAMED + 1 else features[:_MINOR_NAMED]
+    written = ", ".join([*(names[j] for j in shown), *(["…"] if len(shown) < len(features) else [])])
+    return f"and small curves of {len(features)} other feature{'s' if len(features) > 1 else ''}: {written}"

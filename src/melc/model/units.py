@@ -113,7 +113,17 @@ def _moved(line: Line, mean: Floats, scale: Floats) -> Line:
     return replace(
         line,
         direction=direction / norm,
-        curve=line.curve.moved(shift, norm),
+        curves=tuple(curve.moved(shift, norm) for curve in line.curves),
+        errors=tuple(
+            _errors_at_moved(curve.knots, errors, shift, norm)
+            for curve, errors in zip(line.curves, line.errors, strict=False)  # none, or those of each curve
+        ),
         places=(line.places + shift) / norm,
         densities=line.densities * norm,
     )
+
+
+def _errors_at_moved(knots: Floats, errors: Floats, shift: float, norm: float) -> Floats:
+    """Return the standard errors at the knots of a moved curve; where rounding has made knots equal, the largest."""
+    moved = (knots + shift) / norm
+    return np.maximum.reduceat(errors, np.flatnonzero(np.append(True, np.diff(moved) > 0)))

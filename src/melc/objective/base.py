@@ -1,10 +1,12 @@
 """D from three double sums, the same for all methods: the result of an evaluation, and the formula behind it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc import kernels
 from melc.arrays import Floats
@@ -40,14 +42,23 @@ class Combined(NamedTuple):
     """D, and what the class variances contribute to its gradient.
 
     The gradient weight of a row of class c with projection z gets a linear function of z added, times the weight of the
-    row. Row c of ``linear``, shape (2, 3), holds the mean of the class, the slope of that function, and its value at
-    the mean. ``by_added`` are the derivatives of D by the summands of shrinkage.
+    row. ``linear[c]`` holds the mean of the class, the slope of that function, and its value at the mean. ``by_added``
+    are the derivatives of D by the summands of shrinkage.
     """
 
     divergence: float
-    linear: Floats
+    linear: list[tuple[float, float, float]]
     by_added: list[float]
     floored: bool
+
+
+def measure(z: Floats, codes: NDArray[np.int8], weights: Floats, step: int) -> list[list[float]]:
+    """Return pairs over the classes: their weights, means and variances, and their smallest and largest points."""
+    spread = np.zeros((2, 5))
+    spread[:, 3:] = math.inf, -math.inf
+    kernels.measure(z, codes, weights, step, spread)
+    pairs: list[list[float]] = spread.T.tolist()
+    return pairs
 
 
 def combine_sums(
@@ -64,4 +75,4 @@ def combine_sums(
         for mean_c, own in ((spread.mean_x, own_x), (spread.mean_y, own_y))
     ]
     floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
-    return Combined(divergence, np.array(linear), by_added, floored)
+    return Combined(divergence, linear, by_added, floored)

@@ -34,21 +34,17 @@ class Ascent:
     """
 
     def __init__(self, start: Floats, max_iter: int, before: "Ascent | None" = None) -> None:
-        d = len(start)
-        self.vectors, self.numbers, self.counts = np.zeros((4, d)), np.zeros(3), np.zeros(7, dtype=np.int64)
-        self.vectors[ascent.TRIAL] = self.vectors[ascent.POINT] = start / np.linalg.norm(start)
-        self.counts[ascent.ITERATIONS] = -1
-        self.pairs, self.curvatures = np.zeros((2, ascent.PAIRS, d)), np.zeros(ascent.PAIRS)
-        self.history = np.zeros(max_iter)
+        self.state = ascent.initial_state(start / np.linalg.norm(start), max_iter)
+        self.table, self.numbers, self.counts, self.curvatures, self.history = self.state
         if before is not None:
-            self.pairs[:], self.curvatures[:] = before.pairs, before.curvatures
+            self.table[ascent.STEPS :], self.curvatures[:] = before.table[ascent.STEPS :], before.curvatures
             both = [ascent.KEPT, ascent.NEXT]
             self.counts[both] = before.counts[both]
 
     @property
     def point(self) -> Floats:
         """The best point so far, of length one."""
-        return self.vectors[ascent.POINT]
+        return self.table[ascent.POINT]
 
     @property
     def value(self) -> float:
@@ -65,11 +61,6 @@ class Ascent:
     @property
     def status(self) -> int:
         return int(self.counts[ascent.STATUS])
-
-    @property
-    def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The state as arguments of the kernels."""
-        return self.vectors, self.numbers, self.counts, self.pairs, self.curvatures, self.history
 
 
 class GridRows:
@@ -94,7 +85,7 @@ class GridRows:
 
     def climb(self, climbing: Ascent, gamma: float, tol: float, progress: float) -> None:
         """Run an ascent of D to its end, or until the grid has no value."""
-        kernels.climb(*self._arguments(gamma), *climbing.arguments, np.array([tol, progress]))
+        kernels.climb(self.columns, *self._line(gamma), climbing.state, tol, progress)
 
     def climb_together(self, ascents: list[Ascent], white: Floats, gamma: float, tol: float, progress: float) -> None:
         """Run several ascents side by side, for rows with many features, which are scaled but not white.
@@ -102,10 +93,10 @@ class GridRows:
         ``white``, of shape (d, d), maps the coordinates of the ascents to scaled features. Every step takes two
         products for all running ascents together, Z = V Xᵀ and G = W X, instead of two for each.
         """
-        columns, *line = self._arguments(gamma)
+        columns, line = self.columns, self._line(gamma)
         white = white.astype(np.float32)
         while running := [each for each in ascents if each.status == ascent.RUNNING]:
-            trials = np.array([each.vectors[ascent.TRIAL] for each in running], dtype=np.float32)
+            trials = np.array([each.table[ascent.TRIAL] for each in running], dtype=np.float32)
             with np.errstate(over="ignore", invalid="ignore"):
                 Z = (trials @ white.T) @ columns
             W = np.zeros_like(Z)
@@ -116,16 +107,16 @@ class GridRows:
                     each.counts[ascent.STATUS] = ascent.HANDED_OVER
                 else:
                     relative = tol * min(1.0, max(value, 1e-4))
-                    kernels.advance(value, gradient, *each.arguments, relative, progress)
+                    kernels.advance(value, gradient, each.state, relative, progress)
 
     def evaluate(self, p: Floats, gamma: float) -> tuple[float, Floats]:
         """Return D and its gradient by p, of shape (d,); NaN where the grid has no value."""
-        columns, *rest = self._arguments(gamma)
         with np.errstate(over="ignore", invalid="ignore"):
-            z, w = np.asarray(p, np.float32) @ columns, np.zeros(self.n_rows, np.float32)
-            value = kernels.grid_divergence(z, *rest, w)
-            return float(value), np.asarray(columns @ w, dtype=np.float64)
+            z, w = np.asarray(p, np.float32) @ self.columns, np.zeros(self.n_rows, np.float32)
+            value = kernels.grid_divergence(z, *self._line(gamma), w)
+            return float(value), np.asarray(self.columns @ w, dtype=np.float64)
 
-    def _arguments(self, gamma: float) -> tuple[Any, ...]:
+    def _line(self, gamma: float) -> tuple[int, Any, Floats, Floats]:
+        """Return what the kernels need besides projections: rows of class 0, weights, their totals, and factors."""
         factors = np.array([kernels.silverman_factor(total, gamma) for total in self.totals])
-        return self.columns, self.n_first, self.weights, self.totals, factors
+        return self.n_first, self.weights, self.totals, factors

@@ -31,7 +31,7 @@ from melc.data.points import Binned, Extra, Points
 from melc.data.sample import spread_samples
 from melc.data.source import Rows
 from melc.kernels import ORDER
-from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums
+from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums, measure
 from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
 from melc.objective.occupied import Occupied, layout_over, occupied, spread_of_bins
 from melc.objective.shrinkage import Shrinkage
@@ -78,7 +78,7 @@ class _Sums:
         If S_xy is a sum over rims, its part is left out; see :meth:`slopes_at_rims`.
         """
         own = self.within[c].carry_back((self.xx, self.yy)[c].polynomials[0])
-        return own if self.rimmed is not None else own - 2 * self.across[c].carry_back(self.xy.polynomials[c])
+        return own.copy() if self.rimmed is not None else own - 2 * self.across[c].carry_back(self.xy.polynomials[c])
 
     def slopes_at_rims(self) -> RimSlopes | None:
         """Return −2 ∂ log S_xy/∂z if S_xy is a sum over the rims of a gap, otherwise None."""
@@ -166,11 +166,11 @@ class MomentsDivergence:
     def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> Layout | None:
         """Return a layout for the bandwidths and the range of a sample of each class; None if all points are equal."""
         samples = [X @ v for X, _ in self._samples]
-        (mean_x, variance_x, low_x, high_x), (mean_y, variance_y, low_y, high_y) = (
-            kernels.sample_spread(z, weights) for z, (_, weights) in zip(samples, self._samples, strict=True)
-        )
-        guess = kernels.Spread(*self.rows.total_weights, mean_x, mean_y, variance_x, variance_y)
-        ranges = (low_x, high_x), (low_y, high_y)
+        sizes, weights = [len(z) for z in samples], np.concatenate([weights for _, weights in self._samples])
+        measured = measure(np.concatenate(samples), np.repeat(np.array([0, 1], dtype=np.int8), sizes), weights, 1)
+        _, means, variances_of_sample, lows, highs = measured
+        guess = kernels.Spread(*self.rows.total_weights, *means, *variances_of_sample)
+        ranges = (lows[0], highs[0]), (lows[1], highs[1])
         if kernels.total_variance(guess) <= (_ROUNDING * np.abs(ranges).max()) ** 2:
             # The sample varies no more than the rounding of its mean. All rows are used then, which happens seldom.
             summary = self.rows.summarise(v)
@@ -239,7 +239,7 @@ class MomentsDivergence:
 
     # ---------------------------------------------------------------------------------------------- the gradient
 
-    def _gradient(self, v: Floats, line: _Line, linear: Floats) -> Floats:
+    def _gradient(self, v: Floats, line: _Line, linear: list[tuple[float, float, float]]) -> Floats:
         """Return Σ_i w_i x_i over all rows, shape (n_features,), from one polynomial for each bin.
 
         ``linear`` is what the class variances contribute: see :class:`melc.objective.base.Combined`.
@@ -249,7 +249,8 @@ class MomentsDivergence:
         table, extras = np.zeros((layout.n_bins, ORDER - 1)), []
         drift = 0.0 if slopes is None else _drift_at_rims(line.sums, slopes)
         for c, side in enumerate(line.classes):
-            polynomials = line.sums.polynomials(c) + _in_bins(linear[c], side.bins, layout.origin)
+            polynomials = line.sums.polynomials(c)
+            add_linear(polynomials, linear[c], side.bins, layout.origin)
             drift += float(np.sum(polynomials * side.bins.moments))
             table[side.slots] = polynomials[side.in_table, : ORDER - 1]
             if outside is not None:
@@ -290,16 +291,14 @@ def _drift_at_rims(sums: _Sums, slopes: RimSlopes) -> float:
     return sum(float(np.sum(slopes.polynomials[c] * sums.rimmed.bins.moments[c])) for c in (0, 1))
 
 
-def _in_bins(linear: Floats, bins: Bins, origin: float) -> Floats:
-    """Return a linear function of z as polynomials in u, shape (n_bins, P).
+def add_linear(polynomials: Floats, linear: tuple[float, float, float], bins: Bins, origin: float) -> None:
+    """Add a linear function of z, as polynomials in u, to those of the bins, shape (n_bins, P) or (n_bins, P − 1).
 
     It is given by a point, its slope, and its value at the point.
     """
     point, slope, value = linear
-    polynomials = np.zeros(bins.moments.shape)
-    polynomials[:, 0] = value + slope * (origin + (bins.keys + 0.5) * bins.width - point)
-    polynomials[:, 1] = slope * bins.width / 2
-    return polynomials
+    polynomials[:, 0] += value + slope * (origin + (bins.keys + 0.5) * bins.width - point)
+    polynomials[:, 1] += slope * bins.width / 2
 
 
 def _outliers(line: _Line, c: int, mine: Points, polynomials: Floats, slopes: RimSlopes | None) -> Extra:

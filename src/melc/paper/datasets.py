@@ -137,7 +137,7 @@ def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str]
         packed = files("melc.paper").joinpath(f"data/{name}.csv.gz").read_bytes()
         table = np.loadtxt(gzip.decompress(packed).decode().splitlines(), delimiter=",")
         X, y = table[:, 1:], table[:, 0].astype(np.int64)
-        return _checked(entry, X, y, "the copy embedded in melc", "reinstall melc")
+        return _verified(entry, X, y, "the copy embedded in melc", "reinstall melc")
     path = _path_of(entry, cache)
     if not os.environ.get(FOLDER_VARIABLE):
         return _fetch(entry, f"{base_url}/{name}_scale", path)
@@ -147,7 +147,7 @@ def load(name: str, *, base_url: str = LIBSVM_URL, cache: str | os.PathLike[str]
             f"Put libSVM's {name}_scale there under that name, or unset {FOLDER_VARIABLE} to download it."
         )
     X, y = parse_libsvm(path, entry.shape[1])
-    return _checked(entry, X, y, str(path), f"put libSVM's {name}_scale there as {name}.libsvm")
+    return _verified(entry, X, y, str(path), f"put libSVM's {name}_scale there as {name}.libsvm")
 
 
 def list_datasets(cache: str | os.PathLike[str] | None = None) -> list[Listing]:
@@ -197,7 +197,7 @@ def parse_libsvm(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     return X.toarray(), y.astype(np.int64)
 
 
-def _checked(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str) -> DataSet:
+def _verified(entry: Entry, X: np.ndarray, y: np.ndarray, where: str, remedy: str) -> DataSet:
     """Return the data set if its content equals the recorded one, else raise ``DataSetError`` with the remedy."""
     labels, counts = np.unique(y, return_counts=True)
     found_counts = dict(zip(labels.tolist(), counts.tolist(), strict=True))
@@ -234,7 +234,7 @@ def _fetch(entry: Entry, url: str, path: Path) -> DataSet:
         ) from error
     try:
         X, y = parse_libsvm(path, entry.shape[1])
-        return _checked(entry, X, y, url, f"try again later, or {by_hand}")
+        return _verified(entry, X, y, url, f"try again later, or {by_hand}")
     except DataSetError:
         path.unlink()
         raise

@@ -11,6 +11,7 @@ import numpy as np
 from melc.export.files import replacing
 from melc.paper import results as means
 from melc.paper.results import APPROXIMATIONS, Results
+from melc.plotting.common import new_figure, pyplot
 from melc.sums import bounds
 
 VARIANCES = (0.01, 0.03, 0.1, 0.3)  # the range of V for projections of data in [-1, 1] with γ near 1
@@ -22,10 +23,9 @@ _INK = "#123456"  # placeholder for the text colour of the page, see `as_inline_
 
 def draw_bounds(ink: str = "black") -> Any:
     """Return Figure 1: discarding threshold and bin width against ε. ``ink`` is the colour of text and axes."""
-    matplotlib = _matplotlib()
     epsilons = np.linspace(0.001, 0.5, 400)
-    with matplotlib.rc_context(_style(ink)):
-        figure = matplotlib.figure.Figure(figsize=(9, 3.4), layout="constrained")
+    with pyplot().rc_context(_style(ink)):
+        figure = new_figure(9, 3.4)
         axes = figure.subplots(1, 2)
         panels = ((bounds.discarding_threshold, "discarding threshold T"), (bounds.bin_width, "bin width B"))
         for axis, (bound, title) in zip(axes, panels, strict=True):
@@ -41,25 +41,24 @@ def draw_bounds(ink: str = "black") -> Any:
 
 def draw_losses(results: Results) -> Any:
     """Return Figure 2: the change in balanced accuracy (BAC), one panel per approximation and data set."""
-    matplotlib = _matplotlib()
     losses = means.accuracy_losses(results)
     n_columns = 5
     rows_each = -(-len(results.profile.data_sets) // n_columns)
-    with matplotlib.rc_context(_style("black")):
-        figure = matplotlib.figure.Figure(figsize=(11, 4.6 * rows_each), layout="constrained")
+    with pyplot().rc_context(_style("black")):
+        figure = new_figure(11, 4.6 * rows_each)
         axes = figure.subplots(2 * rows_each, n_columns, squeeze=False)
         for axis in axes.flat:
             axis.set_axis_off()
         for block, method in enumerate(APPROXIMATIONS):
             for index, data_set in enumerate(results.profile.data_sets):
                 axis = axes[block * rows_each + index // n_columns, index % n_columns]
-                image = _panel(axis, results, losses, method, data_set)
+                image = _heat_map_panel(axis, results, losses, method, data_set)
         bar = figure.colorbar(image, ax=axes, shrink=0.4, extend="both", format=lambda x, _: f"{x:+.0%}")
         bar.set_label("BAC of the exact method less that of the approximation")
     return figure
 
 
-def _panel(axis: Any, results: Results, losses: Any, method: str, data_set: str) -> Any:
+def _heat_map_panel(axis: Any, results: Results, losses: Any, method: str, data_set: str) -> Any:
     """Draw the heat map of one approximation and data set, γ against ε."""
     own = losses[(losses["method"] == method) & (losses["data_set"] == data_set)]
     table = own.pivot_table(index="eps", columns="gamma", values="loss", dropna=False)
@@ -102,13 +101,5 @@ def _style(ink: str) -> dict[str, Any]:
 def _save(figure: Any, target: Any, suffix: str, transparent: bool = False) -> None:
     """Save without a date and with fixed ids, so that the same records give the same bytes; text is kept as text."""
     metadata = {"Date": None} if suffix == "svg" else None
-    with _matplotlib().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
+    with pyplot().rc_context({"svg.hashsalt": "melc", "svg.fonttype": "none"}):
         figure.savefig(target, format=suffix, dpi=130, metadata=metadata, transparent=transparent)
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib.figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install 'melc[paper]'") from error
-    return matplotlib

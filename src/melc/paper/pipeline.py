@@ -76,9 +76,9 @@ def reproduce(
     cells = [cell for cell in protocol.cells(profile) if cell.data_set not in missing]
     n_solved = 0
     if not report_only:
-        n_solved = runner.run(cells, folder / "records", n_jobs=n_jobs, show_progress=show_progress)
-    gathered = results.gather(profile, records.read_all(cells, folder / "records"), missing)
-    verdicts = report.write(gathered, folder, _command(profile))
+        n_solved = runner.run_cells(cells, folder / "records", n_jobs=n_jobs, show_progress=show_progress)
+    gathered = results.results_of(profile, records.read_all(cells, folder / "records"), missing)
+    verdicts = report.write_files(gathered, folder, _command(profile))
     return Reproduction(folder / "report.html", folder / "report.md", n_solved, missing, tuple(verdicts))
 
 

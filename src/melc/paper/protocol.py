@@ -10,23 +10,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-GAMMAS = (0.1, 0.5, 1.0, 1.5, 2.0)  # the paper's five
+from melc.paper.datasets import registry
+
+PAPER_GAMMAS = (0.1, 0.5, 1.0, 1.5, 2.0)  # the paper's five
 EPSILONS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # the paper's seven
-SOLVERS = ("cg", "lbfgs")
+PAPER_SOLVERS = ("cg", "lbfgs")
 BASELINES = ("linear SVM", "RBF SVM", "logistic regression", "LDA")
 NORM_DATA_SETS = ("sonar", "german.numer")  # the two named in the paper's norm experiment
-DATA_SETS = (
-    "australian",
-    "breast-cancer",
-    "diabetes",
-    "fourclass",
-    "german.numer",
-    "heart",
-    "ionosphere",
-    "liver-disorders",
-    "sonar",
-    "splice",
-)
+DATA_SETS = tuple(registry())  # all ten
 
 
 @dataclass(frozen=True)
@@ -106,9 +97,9 @@ class Profile:
 
     name: str = "full"
     data_sets: tuple[str, ...] = DATA_SETS
-    gammas: tuple[float, ...] = GAMMAS
+    gammas: tuple[float, ...] = PAPER_GAMMAS
     epsilons: tuple[float, ...] = EPSILONS
-    solvers: tuple[str, ...] = SOLVERS
+    solvers: tuple[str, ...] = PAPER_SOLVERS
     n_folds: int = 5
     folds: tuple[int, ...] = (0, 1, 2, 3, 4)
     n_starts: int = 3
@@ -117,7 +108,7 @@ class Profile:
     tol: float = 1e-5
     moments_eps: float = 1e-6
     sphere_gammas: tuple[float, ...] = (1.0,)
-    norm_gammas: tuple[float, ...] = GAMMAS
+    norm_gammas: tuple[float, ...] = PAPER_GAMMAS
     norm_eps: float = 0.05
     baselines: tuple[str, ...] = BASELINES
     other_n_folds: tuple[int, ...] = (2, 10)

@@ -68,7 +68,7 @@ def path_of(cell: Cell, folder: Path) -> Path:
     return folder / f"{key(cell)}.json"
 
 
-def write(record: Record, folder: Path) -> Path:
+def write_record(record: Record, folder: Path) -> Path:
     """Write the record, completely or not at all, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = path_of(record.cell, folder)

@@ -18,14 +18,14 @@ from melc.paper import figures, protocol
 from melc.paper import results as means
 from melc.paper.figures import COLOUR_LIMIT, TITLES
 from melc.paper.results import APPROXIMATIONS, Results
-from melc.paper.tables import MeanAndSpread, Table, Value, all_tables
+from melc.paper.tables import MeanAndSpread, ReportTable, Value, all_tables
 from melc.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict, all_verdicts
 
 BADGES = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", NOT_RUN: "notrun"}
 CELL = 15  # height of a square of the heat maps, in SVG units
 
 
-def write(results: Results, folder: Path, command: str) -> list[Verdict]:
+def write_files(results: Results, folder: Path, command: str) -> list[Verdict]:
     """Write tables, figures and both versions of the report to `folder`, and return the verdicts.
 
     `command` is shown in the report as the way to make it again.
@@ -61,7 +61,7 @@ def summary(results: Results) -> list[str]:
     return lines
 
 
-def as_markdown(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
+def as_markdown(results: Results, tables: list[ReportTable], verdicts: list[Verdict], command: str) -> str:
     """Return the report as Markdown."""
     parts = ["# The paper's evaluation, reproduced", *summary(results), f"Made with `{command}`.", "## Verdicts"]
     rows = [f"| {v.claim} | **{v.verdict}** | {v.measured} |" for v in verdicts]
@@ -79,7 +79,7 @@ FIGURE2_NOTE = (
 )
 
 
-def as_html(results: Results, tables: list[Table], verdicts: list[Verdict], command: str) -> str:
+def as_html(results: Results, tables: list[ReportTable], verdicts: list[Verdict], command: str) -> str:
     """Return the report as a self-contained HTML page."""
     template = Template(files("melc.paper").joinpath("report_template.html").read_text("utf-8"))
     return template.substitute(
@@ -104,7 +104,7 @@ def _verdict_row(verdict: Verdict) -> str:
     return f"<tr><td>{escape(verdict.claim)}</td><td>{badge}</td><td>{escape(verdict.measured)}</td></tr>"
 
 
-def _table_section(table: Table) -> str:
+def _table_section(table: ReportTable) -> str:
     header = "".join(_table_head(table, i) for i in range(len(table.header)))
     body = "\n".join(
         "<tr>" + "".join(_table_cell(table, value, i) for i, value in enumerate(row)) + "</tr>" for row in table.rows
@@ -116,13 +116,13 @@ def _table_section(table: Table) -> str:
     )
 
 
-def _table_head(table: Table, column: int) -> str:
+def _table_head(table: ReportTable, column: int) -> str:
     title = escape(table.header[column]).replace("-", "\N{NON-BREAKING HYPHEN}")
     kind = "text" if any(isinstance(row[column], str) for row in table.rows) else "number"
     return f'<th scope="col" class="{kind}"><button>{title}</button></th>'
 
 
-def _table_cell(table: Table, value: Value, column: int) -> str:
+def _table_cell(table: ReportTable, value: Value, column: int) -> str:
     text = escape(table.text(value, column))
     kind = "paper" if table.header[column].endswith("paper") else "number"
     if isinstance(value, str):

@@ -58,7 +58,7 @@ class Results:
         return partners.sort_values(["penalty", *settings, "start"], ignore_index=True)
 
 
-def gather(profile: Profile, records: list[Record], missing: dict[str, str]) -> Results:
+def results_of(profile: Profile, records: list[Record], missing: dict[str, str]) -> Results:
     """Return the records as data frames."""
     cells: list[dict[str, Any]] = []
     baselines: list[dict[str, Any]] = []

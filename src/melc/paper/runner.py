@@ -20,7 +20,7 @@ from melc.paper.records import Record
 from melc.paper.solve import solve as solve_cell
 
 
-def run(
+def run_cells(
     cells: list[Cell],
     folder: Path,
     *,
@@ -43,7 +43,7 @@ def solve_and_write(cell: Cell, folder: Path, solve: Callable[[Cell], Record], m
     """Solve a cell in a worker process. The result is the record written to disk; nothing is returned."""
     if os.getpid() != main_process:
         _end_with(main_process)
-    records.write(solve(cell), folder)
+    records.write_record(solve(cell), folder)
 
 
 @lru_cache

@@ -93,7 +93,7 @@ def solve(cell: Cell) -> Record:
             accuracy = _baseline_accuracy(cell)
         else:
             runs, best, accuracy = _melc_accuracy(cell)
-    return Record(cell, accuracy, runs, best, time.perf_counter() - began, _versions())
+    return Record(cell, accuracy, runs, best, time.perf_counter() - began, _versions_used())
 
 
 def _baseline_accuracy(cell: BaselineCell) -> float:
@@ -170,6 +170,6 @@ def _accuracy(fold: Split, rows: MemoryRows, direction: np.ndarray, gamma: float
 
 
 @lru_cache
-def _versions() -> dict[str, str]:
+def _versions_used() -> dict[str, str]:
     packages = ("numpy", "scipy", "scikit-learn", "numba")
     return {"melc": melc.__version__, "python": platform.python_version()} | {p: version(p) for p in packages}

@@ -12,24 +12,62 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from melc.arrays import Floats
-from melc.model.line import Line, sides_of
-from melc.model.names import by_contribution, class_index_of, feature_names_of, terms_of
+from melc.model.html import CLASS_COLOURS
+from melc.model.line import Line, decides_alone
+from melc.model.names import by_contribution, feature_names_of, line_name, terms_of
 from melc.model.units import fitted_model, folds, without_search
 
-BLUE, ORANGE, BLACK, GREY = "#0072B2", "#E69F00", "#000000", "#6E6E6E"
-CLASS_COLOURS = (BLUE, ORANGE)
-CLASS_LINES: tuple[Any, Any] = ("solid", (0, (5, 1.6)))
-CLASS_HATCHES = ("", "////")
+BLUE, ORANGE, BLACK, GREY = *CLASS_COLOURS[:2], "#000000", "#6E6E6E"
+# How lines are broken, areas hatched and points marked, so that classes can be told apart without colours.
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.6)), (0, (1, 1.2)), (0, (5, 1.4, 1, 1.4)))
+_HATCHES = ("", "////", "....", "xxxx")
+_MARKERS = ("o", "^", "s", "D")
+# Most classes that a legend names.
+_MOST_IN_LEGEND = 12
 
 # Options of a text that is drawn as it is, dollar signs included, which would begin a formula.
 AS_WRITTEN = {"parse_math": False}
 
 # Most lines in one figure: more would take minutes, and gigabytes.
 _MOST_PANELS = 50
+# Share of the rows that may lie outside a plot or histogram, at either end.
+ROWS_LEFT_OUT = 0.005
 # Features named in a title, and the most characters of their names and of the names of classes.
-_MOST_NAMED, NAME_LENGTH = 2, 22
+_NAMED_IN_TITLE, NAME_LENGTH = 2, 22
 # Longer titles are broken after the first feature.
 _TITLE_LENGTH = 44
+
+
+@dataclass(frozen=True)
+class ClassStyle:
+    """How a class is drawn."""
+
+    colour: str
+    dashes: Any
+    hatch: str
+    marker: str
+
+
+def class_style(code: int) -> ClassStyle:
+    """Return the style of the class of a number. The first forty classes have different ones."""
+    kind = (code + code // len(CLASS_COLOURS)) % len(_DASHES)
+    return ClassStyle(CLASS_COLOURS[code % len(CLASS_COLOURS)], _DASHES[kind], _HATCHES[kind], _MARKERS[kind])
+
+
+def in_legend(handles: list[Any], names: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Return handles and names of classes for a legend: all of them, or the first and how many more there are."""
+    if len(names) <= _MOST_IN_LEGEND:
+        return handles, list(names)
+    from matplotlib.lines import Line2D
+
+    nothing, hidden = Line2D([], [], linestyle="none"), len(names) - _MOST_IN_LEGEND
+    return [*handles[:_MOST_IN_LEGEND], nothing], [*names[:_MOST_IN_LEGEND], f"and {hidden} more classes"]
+
+
+def legend_columns(n_entries: int, most: int) -> int:
+    """Return a number of columns, at most ``most``, with which the rows of a legend are about equally long."""
+    n_rows = -(-n_entries // most)
+    return -(-n_entries // n_rows)
 
 
 def pyplot() -> Any:
@@ -102,15 +140,15 @@ def opened(estimator: Any, X: Any = None, y: Any = None, feature_names: Any = No
     return model, rows, feature_names_of(model, feature_names)
 
 
-def projected(model: Any, line: Line, X: Any, y: Any) -> tuple[Floats | None, NDArray[np.int8] | None]:
+def projected(model: Any, line: Line, X: Any, y: Any) -> tuple[Floats | None, NDArray[np.int64] | None]:
     """Return the projections of checked rows on a line, shape (n_rows,), and their codes; None for what is None."""
     if X is None:
         return None, None
-    return np.asarray(X @ line.direction, dtype=np.float64), class_codes(model, y, X.shape[0], line)
+    return np.asarray(X @ line.direction, dtype=np.float64), class_codes(model, y, X.shape[0])
 
 
-def class_codes(model: Any, y: Any, n_rows: int, line: Line) -> NDArray[np.int8] | None:
-    """Return the labels as codes, shape (n_rows,): 1 for the class of the line, 0 for the others; None without any."""
+def class_codes(model: Any, y: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Return the labels as numbers of classes, shape (n_rows,); None without any."""
     if y is None:
         return None
     y = np.asarray(y)
@@ -121,12 +159,17 @@ def class_codes(model: Any, y: Any, n_rows: int, line: Line) -> NDArray[np.int8]
         raise ValueError(
             f"y contains {unknown.tolist()[0]!r}, which is not one of the model's classes {model.classes_.tolist()}."
         )
-    return np.asarray(y == model.classes_[line.class_index], dtype=np.int8)
+    return np.searchsorted(model.classes_, y)
 
 
 def bounded(label: Any) -> str:
     """Return the name of a class, cut in the middle if it is too long to be drawn."""
     return shortened([str(label)], 40)[0]
+
+
+def class_names(model: Any) -> list[str]:
+    """Return the names of the classes, cut in the middle if they are too long to be drawn."""
+    return [bounded(label) for label in model.classes_]
 
 
 def on_one_line(name: str) -> str:
@@ -161,7 +204,7 @@ class LinePanels:
     Parameters
     ----------
     displays : list of displays
-        One for each line, in the order of ``lines_``.
+        One for each line, in the order of ``lines_``. Minor lines are not among them.
     headings : list of str
         Their titles.
 
@@ -228,71 +271,61 @@ def panel_axes(ax: Any, n: int, size: tuple[float, float], columns: int = 1, **o
     return given
 
 
-def lines_of(model: Any, class_label: Any) -> list[tuple[int, Line]]:
-    """Return the lines of a class, or of all, with their numbers from 1, the most important first."""
-    return sorted(numbered_lines(model, class_label), key=lambda numbered: -numbered[1].importance)
+def by_importance(model: Any) -> list[int]:
+    """Return the numbers of the lines from 1, the most important first, and minor ones after all others."""
+    lines = model.lines_
+    return [k + 1 for k in sorted(range(len(lines)), key=lambda k: (lines[k].minor, -lines[k].importance))]
 
 
-def numbered_lines(model: Any, class_label: Any = None) -> list[tuple[int, Line]]:
-    """Return the lines of a class, or of all, with their numbers from 1. Of two classes, both have all lines."""
-    numbered = list(enumerate(model.lines_, start=1))
-    if class_label is None:
-        return numbered
-    two, index = len(model.classes_) == 2, class_index_of(model.classes_, class_label, "class_label")
-    return [(k, line) for k, line in numbered if two or line.class_index == index]
+def chosen(minor: Sequence[Any], number: int | None) -> list[int]:
+    """Return the number of the chosen line in a list, or those of all that are not minor, if they fit in a figure.
 
-
-def chosen(numbered: list[tuple[int, Any]], number: int | None) -> list[tuple[int, Any]]:
-    """Return the line of a number, or all of them if it is None and they are not too many for a figure."""
+    ``minor`` says of each line whether it is. If all are minor, they are returned.
+    """
     if number is not None:
-        found = [(k, line) for k, line in numbered if k == number]
-        if not found:
-            raise ValueError(f"line={number!r}, but there are the lines {numbered[0][0]} to {numbered[-1][0]}.")
-        return found
-    if len(numbered) > _MOST_PANELS:
+        return [checked_line(number, len(minor))]
+    numbers = [k for k, each in enumerate(minor, start=1) if not each or all(minor)]
+    if len(numbers) > _MOST_PANELS:
         raise ValueError(
-            f"There are {len(numbered)} lines, and at most {_MOST_PANELS} are plotted together; set line to the number "
-            f"of one, from {numbered[0][0]} to {numbered[-1][0]}."
+            f"There are {len(numbers)} lines, and at most {_MOST_PANELS} are plotted together; set line to the number "
+            f"of one, from 1 to {len(minor)}."
         )
-    return numbered
+    return numbers
 
 
-def is_alone(model: Any, line: Line) -> bool:
-    """Return whether a line is the only one of its class, so that its thresholds are where the decision changes."""
-    return sum(other.class_index == line.class_index for other in model.lines_) == 1
+def checked_line(number: int, n_lines: int) -> int:
+    """Return the number of a line; raise ``ValueError`` if there is none."""
+    if number not in range(1, n_lines + 1):
+        raise ValueError(f"line={number!r}, but there are the lines 1 to {n_lines}.")
+    return number
 
 
-def scale_of(model: Any, line: Line) -> str:
-    """Return what the values of a line's curve are."""
-    return "log-odds" if is_alone(model, line) else "adds to the log-odds"
+def scale_of(model: Any) -> str:
+    """Return what the values of the curves are: with a single line, they have the intercept."""
+    return "log-odds" if decides_alone(model) else "adds to the log-odds"
 
 
-def names_of_sides(model: Any, line: Line) -> tuple[str, str]:
-    """Return the names of the two sides of a line, cut if they are too long to be drawn."""
-    others, mine = sides_of(model, line)
-    return bounded(others), bounded(mine)
+def name_of(model: Any, number: int) -> str:
+    """Return the number of a line, and the class that it was found for, if it was found for one."""
+    return short_line_name(line_name(model, number - 1))
 
 
-def name_of(model: Any, number: int, line: Line) -> str:
-    """Return the number of a line, and its class if there are more than two."""
-    return f"line {number}{owner_of(model.classes_, line.class_index)}"
+def short_line_name(name: str) -> str:
+    """Return the name of a line, cut if it is too long to be drawn."""
+    return shortened([name], 48)[0]
 
 
-def owner_of(classes: NDArray[Any], index: int) -> str:
-    """Return the class of a line in brackets, if there are more than two classes."""
-    return f" ({shortened([str(classes[index])], NAME_LENGTH)[0]} against the rest)" if len(classes) > 2 else ""
-
-
-def title_of(model: Any, number: int, line: Line, names: dict[int, str]) -> str:
+def title_of(model: Any, number: int, names: dict[int, str]) -> str:
     """Return the sum of the features, in several lines of text if it is long, the line's number and its importance."""
-    terms = terms_of(line, names, _MOST_NAMED, 2)
+    line = model.lines_[number - 1]
+    terms = terms_of(line, names, _NAMED_IN_TITLE, 2)
     summed = " ".join(terms)
     if len(summed) > _TITLE_LENGTH:
         summed = "\n".join([terms[0], " ".join(terms[1:])])
-    return f"z = {summed}\n{name_of(model, number, line)}, importance {line.importance:.2g}"
+    return f"z = {summed}\n{name_of(model, number)}, importance {line.importance:.2g}"
 
 
 def short_names(lines: Sequence[Line], names: list[str]) -> dict[int, str]:
     """Return names of the features that are named in titles, cut so that those which differ still do."""
-    named = sorted({j for line in lines for j in by_contribution(line)[: _MOST_NAMED + 1]})
+    named = sorted({j for line in lines for j in by_contribution(line)[: _NAMED_IN_TITLE + 1]})
     return dict(zip(named, shortened([names[j] for j in named], NAME_LENGTH), strict=True))

@@ -50,7 +50,6 @@ class ConvergenceDisplay:
         estimator: Any,
         *,
         line: int | None = None,
-        class_label: Any = None,
         title: str | None = None,
         ax: Any = None,
     ) -> "ConvergenceDisplay | common.LinePanels":
@@ -61,9 +60,8 @@ class ConvergenceDisplay:
         estimator : MELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines, one below the other.
-        class_label : default=None
-            Class whose runs are plotted. By default those of all classes.
+            Number of the line to plot, from 1; with more than two classes each class has one. By default all lines, one
+            below the other.
         title : str, default=None
             Title of the plot. By default, of several lines, their numbers.
         ax : matplotlib Axes, array of Axes, or empty Figure, default=None
@@ -74,11 +72,9 @@ class ConvergenceDisplay:
         display : ConvergenceDisplay or LinePanels
         """
         model, _, _ = common.opened(estimator)
-        runs, lines = _runs(model), common.chosen(common.numbered_lines(model, class_label), line)
-        displays = [
-            cls([np.asarray(run.history or (run.divergence,)) for run in runs[number - 1]]) for number, _ in lines
-        ]
-        return common.plotted(displays, [common.name_of(model, *each) for each in lines], ax, title)
+        runs, numbers = _runs(model), common.chosen([each.minor for each in model.lines_], line)
+        displays = [cls([np.asarray(run.history or (run.divergence,)) for run in runs[k - 1]]) for k in numbers]
+        return common.plotted(displays, [common.name_of(model, k) for k in numbers], ax, title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ConvergenceDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""

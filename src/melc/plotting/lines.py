@@ -1,5 +1,6 @@
 """Plot of the curves of lines, with the class densities under them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,49 +8,59 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.model.line import Line
+from melc.model.names import class_index_of
 from melc.plotting import common
-from melc.plotting.common import AS_WRITTEN, BLACK, CLASS_COLOURS, CLASS_HATCHES, CLASS_LINES, GREY, NAME_LENGTH
+from melc.plotting.common import AS_WRITTEN, BLACK, GREY, NAME_LENGTH, class_style
 
 _COLUMNS = 3
-# The part of a panel that the densities take, below the curve.
-_STRIP = 0.26
-_BINS = 40
-# Share of the rows that may lie outside a histogram, at either end.
-_ROWS_LEFT_OUT = 0.005
+# The part of a panel that the densities take, below the curves, and that of the band with the leading classes above.
+_STRIP, _TOP = 0.26, 0.03
+_HISTOGRAM_BINS = 40
+# Half the width of a band in standard errors; how far bands may reach beyond all curves, as a part of their height; and
+# the most curves of a panel that have bands: more would cover each other.
+_ERRORS, _BEYOND, _MOST_BANDS = 1.96, 0.15, 4
 
 
 @dataclass(frozen=True)
 class Panel:
     """One line as it is plotted.
 
-    ``sides`` are the names of the others and of the class that the line is for. ``edges``, of shape (n + 1,) or (n,),
-    are where the ``heights`` under the curve are: histograms of rows in n bins, or densities in n places. ``scale`` is
-    what the values of the curve are.
+    ``edges``, of shape (n + 1,) or (n,), are where the ``heights`` under the curves are: histograms of rows in n bins,
+    or densities in n places.
     """
 
     line: Line
     title: str
-    sides: tuple[str, str]
     edges: Floats = field(repr=False)
     heights: list[Floats] = field(repr=False)
-    scale: str = "adds to the log-odds"
-    labelled: bool = True  # whether the heights are those of the two sides, or of all rows
+    labelled: bool = True  # whether the heights are those of the classes, or of all rows
 
 
 @dataclass(eq=False)
 class LinesDisplay:
     """Small plots of the lines of a model, the most important first.
 
-    Each shows what the line adds to the log-odds, in the colour of the class that it speaks for, with the thresholds
-    where that changes, and the densities of the classes below. The intercept is part of the curve of a line that
-    decides alone. All have the same scale. Create it with :meth:`from_estimator`.
+    Each shows what the line adds to the log-odds, with the thresholds where it changes from speaking for one class to
+    speaking for another, and the densities of the classes below. Of two classes there is one curve, above areas in the
+    colours of the classes that it speaks for. Of more classes each has a curve in its colour, and a band along the top
+    has the colour of the highest. Bands around the curves are ± 1.96 standard errors, where the model knows them; with
+    more than four curves they are left out. The intercept is part of the curves of a line that decides alone. All plots
+    have the same scale. Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
     panels : list of Panel
         The lines shown.
+    labels : list of str
+        Names of the classes.
+    scale : str, default="adds to the log-odds"
+        What the values of the curves are.
+    code : int, default=None
+        Of more than two classes, the number of the class whose curves are shown, or None for all.
     n_hidden : int, default=0
         Number of less important lines that are not shown.
+    n_minor : int, default=0
+        Number of minor lines that are not shown.
 
     Attributes
     ----------
@@ -57,8 +68,10 @@ class LinesDisplay:
         Axes with the plots.
     figure_ : matplotlib Figure
         Figure that contains the axes.
-    curves_ : list of matplotlib Line2D
-        One curve per line.
+    curves_ : list of lists of matplotlib Line2D
+        The curves of each line: one of two classes, or one for each class shown.
+    bands_ : list of lists of matplotlib PolyCollection
+        The bands around these curves; empty lists where there are none.
     threshold_lines_ : list of lists of matplotlib Line2D
         The thresholds of each line.
 
@@ -69,14 +82,18 @@ class LinesDisplay:
     >>> from melc import AdditiveMELC
     >>> from melc.plotting import LinesDisplay
     >>> X, species = load_iris(return_X_y=True, as_frame=True)
-    >>> model = AdditiveMELC(random_state=0).fit(X, species == 1)
-    >>> display = LinesDisplay.from_estimator(model, max_lines=2)
-    >>> len(display.curves_)
-    2
+    >>> model = AdditiveMELC(random_state=0).fit(X, species)
+    >>> display = LinesDisplay.from_estimator(model, max_lines=1)
+    >>> [len(curves) for curves in display.curves_]
+    [3]
     """
 
     panels: list[Panel] = field(repr=False)
+    labels: list[str]
+    scale: str = field(default="adds to the log-odds", repr=False)
+    code: int | None = field(default=None, repr=False)
     n_hidden: int = 0
+    n_minor: int = 0
 
     @classmethod
     def from_estimator(
@@ -85,8 +102,10 @@ class LinesDisplay:
         X: Any = None,
         y: Any = None,
         *,
+        line: int | None = None,
         class_label: Any = None,
         max_lines: int = 9,
+        minor: bool = False,
         feature_names: Any = None,
         title: str | None = None,
         ax: Any = None,
@@ -101,10 +120,14 @@ class LinesDisplay:
             Rows to show under the curves, as histograms. By default the densities of the training rows are shown.
         y : array-like of shape (n_rows,), default=None
             Labels of these rows, for one histogram per class.
+        line : int, default=None
+            Number of the line to plot, from 1. By default the most important ones.
         class_label : default=None
-            Class whose lines are plotted. By default those of all classes.
+            Of more than two classes, the one whose curves are shown. By default those of all classes.
         max_lines : int, default=9
             Maximum number of lines to show.
+        minor : bool, default=False
+            Whether minor lines are shown as well, after the others: small ones, each of one feature.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
@@ -119,21 +142,24 @@ class LinesDisplay:
         model, rows, names = common.opened(estimator, X, y, feature_names)
         if max_lines < 1:
             raise ValueError(f"max_lines={max_lines}; it must be at least 1.")
-        chosen = common.lines_of(model, class_label)
-        shown = chosen[:max_lines]
-        short = common.short_names([line for _, line in shown], names)
-        panels = [_panel(model, number, line, short, rows, y) for number, line in shown]
-        return cls(panels, len(chosen) - len(shown)).plot(ax=ax, title=title)
+        shown, n_hidden, n_minor = lines_to_show(model, max_lines, minor)
+        if line is not None:
+            shown, n_hidden, n_minor = [common.checked_line(line, len(model.lines_))], 0, 0
+        short = common.short_names([model.lines_[k - 1] for k in shown], names)
+        panels = [_line_panel(model, k, short, rows, y) for k in shown]
+        code = None if class_label is None else class_index_of(model.classes_, class_label, "class_label")
+        known = common.class_names(model), common.scale_of(model), code
+        return cls(panels, *known, n_hidden, n_minor).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "LinesDisplay":
         """Plot on an array of axes, in an empty figure, or in a new one if it is None, and return the display."""
         n = len(self.panels)
         self.axes_ = common.panel_axes(ax, n, figure_size(n), min(_COLUMNS, n), sharey=True)
         self.figure_ = self.axes_[0].figure
-        self.curves_: list[Any] = []
+        self.curves_: list[list[Any]] = []
+        self.bands_: list[list[Any]] = []
         self.threshold_lines_: list[list[Any]] = []
-        values = np.concatenate([panel.line.decisive.log_odds for panel in self.panels])
-        low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+        low, high = self._limits()
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             self._draw(axes, panel, low, high)
         self._add_legend(own_figure=common.is_figure(ax))
@@ -141,21 +167,39 @@ class LinesDisplay:
             self.figure_.suptitle(title, **AS_WRITTEN)
         return self
 
+    @property
+    def _codes(self) -> Sequence[int]:
+        """The numbers of the curves that are shown."""
+        every = range(1 if len(self.labels) == 2 else len(self.labels))
+        return every if self.code is None or len(every) == 1 else [self.code]
+
+    def _has_bands(self, line: Line) -> bool:
+        return len(line.errors) > 0 and len(self._codes) <= _MOST_BANDS
+
+    def _limits(self) -> tuple[float, float]:
+        """Return the ends of the common scale: all curves, zero, and the bands as far as there is room for them."""
+        shown = [(panel.line, code) for panel in self.panels for code in self._codes]
+        values = np.concatenate([[0.0], *(line.decisive[code].log_odds for line, code in shown)])
+        halves = [_ERRORS * (line.errors[code] if self._has_bands(line) else 0.0) for line, code in shown]
+        low, high = float(values.min()), float(values.max())
+        beyond = _BEYOND * (high - low)
+        ends = [(line.decisive[code].log_odds, half) for (line, code), half in zip(shown, halves, strict=True)]
+        lowest = min(float((values - half).min()) for values, half in ends)
+        highest = max(float((values + half).max()) for values, half in ends)
+        return max(min(low, lowest), low - beyond), min(max(high, highest), high + beyond)
+
     def _draw(self, ax: Any, panel: Panel, low: float, high: float) -> None:
         """Draw one line; ``low`` and ``high`` are the ends of the common scale."""
-        curve, thresholds = panel.line.decisive, panel.line.thresholds
         margin = 0.04 * (panel.edges[-1] - panel.edges[0]) or 1.0
         left, right = panel.edges[0] - margin, panel.edges[-1] + margin
-        # The thresholds are among the points, so that the colours change exactly there.
-        z = np.unique(np.concatenate([[left], curve.knots, thresholds, [right]]))
-        values = curve.at(z)
-        for code, part in enumerate((np.minimum(values, 0), np.maximum(values, 0))):
-            style = {"facecolor": CLASS_COLOURS[code], "hatch": CLASS_HATCHES[code], "edgecolor": "white"}
-            ax.fill_between(z, part, alpha=0.45, linewidth=0, **style)
+        if len(self.labels) == 2:
+            self._fill_sides(ax, panel.line, left, right)
+        else:
+            self._draw_leading(ax, panel.line, left, right)
         ax.axhline(0, color=GREY, linewidth=0.8)
-        self.curves_ += ax.plot(z, values, color=BLACK, linewidth=1.6)
+        self._draw_curves(ax, panel.line, (left, right), (low, high))
         dotted = {"color": BLACK, "linewidth": 1, "linestyle": ":"}
-        self.threshold_lines_.append([ax.axvline(t, **dotted) for t in thresholds])
+        self.threshold_lines_.append([ax.axvline(t, **dotted) for t in panel.line.thresholds])
         room = (high - low or 1.0) * 1.06
         ax.set_ylim(high - room / (1 - _STRIP), high + 0.06 * (high - low))
         ax.set_yticks([t for t in ax.get_yticks() if low <= t <= high])
@@ -164,16 +208,50 @@ class LinesDisplay:
         ax.tick_params(labelsize=7)
         ax.spines[["top", "right"]].set_visible(False)
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
-            ax.set_ylabel(panel.scale, fontsize=8)
+            ax.set_ylabel(self.scale, fontsize=8)
         self._draw_heights(ax, panel)
+
+    def _fill_sides(self, ax: Any, line: Line, left: float, right: float) -> None:
+        """Fill the area between the curve of two classes and zero in the colour of the class that it speaks for."""
+        z = _drawn_places(line, 0, left, right)
+        values = line.decisive[0].at(z)
+        for code, part in enumerate((np.minimum(values, 0), np.maximum(values, 0))):
+            style = class_style(code)
+            face: dict[str, Any] = {"facecolor": style.colour, "hatch": style.hatch, "edgecolor": "white"}
+            ax.fill_between(z, part, alpha=0.45, linewidth=0, **face)
+
+    def _draw_leading(self, ax: Any, line: Line, left: float, right: float) -> None:
+        """Draw a band along the top in the colours of the classes that the line speaks for."""
+        ends = np.clip(np.concatenate([[left], line.thresholds, [right]]), left, right)
+        for start, end, code in zip(ends[:-1], ends[1:], line.codes, strict=True):
+            if end > start:
+                style = class_style(int(code))
+                band = ax.axvspan(start, end, ymin=1 - _TOP, linewidth=0, zorder=3)
+                band.set(facecolor=style.colour, hatch=style.hatch, edgecolor="white")
+
+    def _draw_curves(self, ax: Any, line: Line, ends: tuple[float, float], limits: tuple[float, float]) -> None:
+        """Draw the curves, with bands that end at the limits of the scale."""
+        curves, bands = [], []
+        for code in self._codes:
+            z, curve = _drawn_places(line, code, *ends), line.decisive[code]
+            style = class_style(code)
+            colour, dashes = (BLACK, "solid") if len(self.labels) == 2 else (style.colour, style.dashes)
+            values = curve.at(z)
+            if self._has_bands(line):
+                half = _ERRORS * np.interp(z, curve.knots, line.errors[code])
+                band = np.clip(values - half, *limits), np.clip(values + half, *limits)
+                bands.append(ax.fill_between(z, *band, color=colour, alpha=0.16, linewidth=0))
+            curves += ax.plot(z, values, color=colour, linestyle=dashes, linewidth=1.6)
+        self.curves_.append(curves)
+        self.bands_.append(bands)
 
     def _draw_heights(self, ax: Any, panel: Panel) -> None:
         """Draw the densities, or histograms of rows, in a strip at the bottom."""
         strip = ax.inset_axes([0, 0, 1, _STRIP], sharex=ax)
         strip.set_axis_off()
         for code, heights in enumerate(panel.heights):
-            colour = CLASS_COLOURS[code] if panel.labelled else GREY
-            style = {"color": colour, "linestyle": CLASS_LINES[code], "linewidth": 1.2}
+            colour = class_style(code).colour if panel.labelled else GREY
+            style = {"color": colour, "linestyle": class_style(code).dashes, "linewidth": 1.2}
             if len(panel.edges) == len(heights):
                 strip.plot(panel.edges, heights, **style)
                 strip.fill_between(panel.edges, heights, color=colour, alpha=0.15, linewidth=0)
@@ -184,27 +262,60 @@ class LinesDisplay:
 
     def _add_legend(self, own_figure: bool) -> None:
         """Explain the colours once: below all panels of a figure of our own, otherwise in the first panel."""
+        handles, labels = self._class_entries()
+        further = self._further_entries()
+        handles, labels = [*handles, *further.values()], [*labels, *further]
+        columns = common.legend_columns(len(labels), min(6, 2 * len(self.panels)))
+        below: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": 8}
+        holder, place = (self.figure_, below) if own_figure else (self.axes_[0], {"loc": "upper right", "fontsize": 6})
+        legend = common.with_names_as_written(holder.legend(handles, labels, frameon=False, **place))
+        if self._note():
+            legend.set_title(self._note())
+            legend.get_title().set(fontsize=7, color=GREY)
+
+    def _class_entries(self) -> tuple[list[Any], list[str]]:
+        """Return handles and names of the classes: areas of two, curves of more."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        one_pair = len({panel.sides for panel in self.panels}) == 1
-        names = common.shortened(list(self.panels[0].sides), NAME_LENGTH) if one_pair else ["the rest", "the class"]
-        handles: list[Any] = [
-            Patch(facecolor=CLASS_COLOURS[code], hatch=CLASS_HATCHES[code], alpha=0.45, edgecolor="white")
-            for code in (0, 1)
-        ]
-        labels = [f"speaks for {name}" for name in names]
+        names = common.shortened(self.labels, NAME_LENGTH)
+        styles = [class_style(code) for code in range(len(names))]
+        if len(names) == 2:
+            areas = [Patch(facecolor=s.colour, hatch=s.hatch, alpha=0.45, edgecolor="white") for s in styles]
+            return areas, [f"speaks for {name}" for name in names]
+        curves = [Line2D([], [], color=s.colour, linestyle=s.dashes, linewidth=1.6) for s in styles]
+        return common.in_legend(curves, names)
+
+    def _further_entries(self) -> dict[str, Any]:
+        """Return the handles of what is not a class, by their names."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        found: dict[str, Any] = {}
         if any(self.threshold_lines_):
-            handles.append(Line2D([], [], color=BLACK, linewidth=1, linestyle=":"))
-            labels.append("threshold")
-        handles.append(Line2D([], [], color=CLASS_COLOURS[0] if self.panels[0].labelled else GREY, linewidth=1.2))
-        labels.append("density of the rows")
-        below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(4, 2 * len(self.panels)), "fontsize": 8}
-        holder, place = (self.figure_, below) if own_figure else (self.axes_[0], {"loc": "upper right", "fontsize": 6})
-        legend = common.with_names_as_written(holder.legend(handles, labels, frameon=False, **place))
-        if self.n_hidden:
-            legend.set_title(f"{self.n_hidden} less important line{'s' if self.n_hidden > 1 else ''} not shown")
-            legend.get_title().set(fontsize=7, color=GREY)
+            found["threshold"] = Line2D([], [], color=BLACK, linewidth=1, linestyle=":")
+        if any(self.bands_):
+            found["± 1.96 standard errors"] = Patch(facecolor=BLACK, alpha=0.16)
+        if len(self.labels) == 2 or not self.panels[0].labelled:
+            colour = class_style(0).colour if self.panels[0].labelled else GREY
+            found["density of the rows"] = Line2D([], [], color=colour, linewidth=1.2)
+        return found
+
+    def _note(self) -> str:
+        """Return how many lines are not shown."""
+        kinds = ((self.n_hidden, "less important"), (self.n_minor, "minor"))
+        counts = [f"{n} {kind} line{'s'[: n > 1]}" for n, kind in kinds if n]
+        return f"{' and '.join(counts)} not shown" if counts else ""
+
+
+def lines_to_show(model: Any, most: int, minor: bool) -> tuple[list[int], int, int]:
+    """Return the numbers of the lines to show, the most important first, and how many others and minor ones are not.
+
+    If a model has minor lines only, they count as the others.
+    """
+    numbers, lines = common.by_importance(model), model.lines_
+    main = numbers if minor or all(line.minor for line in lines) else [k for k in numbers if not lines[k - 1].minor]
+    return main[:most], len(main[most:]), len(numbers) - len(main)
 
 
 def figure_size(n_lines: int) -> tuple[float, float]:
@@ -213,15 +324,19 @@ def figure_size(n_lines: int) -> tuple[float, float]:
     return max(3.6 * columns, 5.0), 2.7 * -(-n_lines // columns) + 0.5
 
 
-def _panel(model: Any, number: int, line: Line, names: dict[int, str], X: Any, y: Any) -> Panel:
+def _drawn_places(line: Line, code: int, left: float, right: float) -> Floats:
+    """Return the places at which a curve is drawn. The thresholds are among them, so that colours change there."""
+    return np.unique(np.concatenate([[left], line.curves[code].knots, line.thresholds, [right]]))
+
+
+def _line_panel(model: Any, number: int, names: dict[int, str], X: Any, y: Any) -> Panel:
     """Return the panel of a line, with histograms of the rows if there are any, otherwise with its densities."""
-    title, scale = common.title_of(model, number, line, names), common.scale_of(model, line)
-    sides = common.names_of_sides(model, line)
+    line, title = model.lines_[number - 1], common.title_of(model, number, names)
     z, codes = common.projected(model, line, X, y)
     if z is None:
-        return Panel(line, title, sides, line.places, list(line.densities), scale)
-    low, high = np.quantile(z, [_ROWS_LEFT_OUT, 1 - _ROWS_LEFT_OUT])
-    edges = np.linspace(min(low, line.places[0]), max(high, line.places[-1]), _BINS + 1)
-    groups = [z] if codes is None else [z[codes == code] for code in (0, 1)]
+        return Panel(line, title, line.places, list(line.densities))
+    low, high = np.quantile(z, [common.ROWS_LEFT_OUT, 1 - common.ROWS_LEFT_OUT])
+    edges = np.linspace(min(low, line.places[0]), max(high, line.places[-1]), _HISTOGRAM_BINS + 1)
+    groups = [z] if codes is None else [z[codes == code] for code in range(len(model.classes_))]
     heights = [np.histogram(group, edges)[0] / max(len(group), 1) for group in groups]
-    return Panel(line, title, sides, edges, heights, scale, labelled=codes is not None)
+    return Panel(line, title, edges, heights, labelled=codes is not None)

@@ -9,20 +9,20 @@ from scipy.sparse import issparse
 
 from melc.arrays import Floats
 from melc.model.line import Line
+from melc.model.names import class_index_of
 from melc.plotting import common
-from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, CLASS_COLOURS, GREY, ORANGE
+from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, ORANGE, class_style
 
-_MARKERS = ("o", "^")
-_GRID_POINTS = 300
-# Share of the rows that may lie outside the plot, at either end of a feature.
-_ROWS_LEFT_OUT = 0.005
+_PLACES_PER_AXIS = 300
 
 
 @dataclass(eq=False)
 class PlaneDisplay:
     """Plot of a line of two features: what it adds to the log-odds as the background of the plane of its features.
 
-    Thresholds are straight lines there. Create it with :meth:`from_estimator`.
+    Of more than two classes, the background has the colour of the class that the line speaks for, the stronger the
+    further its curve is above the next one, or shows what the line adds to the log-odds of one class. Thresholds are
+    straight lines. Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -32,16 +32,18 @@ class PlaneDisplay:
         The ends of the plot along either feature.
     names : tuple of two str
         Names of the features.
-    sides : tuple of two str
-        Names of the two sides: the other classes, and the class that the line is for.
+    labels : list of str
+        Names of the classes.
     heading : str
         The sum of the features, and the importance of the line.
     scale : str, default="adds to the log-odds"
-        What the values of the background are.
+        What the values of the curves are.
+    code : int, default=None
+        Of more than two classes, the number of the class whose curve is shown, or None for that of the highest curve.
     points : ndarray of shape (n_points, 2), default=None
         The two features of the rows to show.
     targets : ndarray of shape (n_points,), default=None
-        Codes of these rows: 1 for the class that the line is for.
+        Numbers of the classes of these rows.
 
     Attributes
     ----------
@@ -68,11 +70,12 @@ class PlaneDisplay:
     line: Line = field(repr=False)
     limits: tuple[tuple[float, float], tuple[float, float]] = field(repr=False)
     names: tuple[str, str]
-    sides: tuple[str, str]
+    labels: list[str]
     heading: str = field(repr=False)
     scale: str = field(default="adds to the log-odds", repr=False)
+    code: int | None = field(default=None, repr=False)
     points: Floats | None = field(default=None, repr=False)
-    targets: NDArray[np.int8] | None = field(default=None, repr=False)
+    targets: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @classmethod
     def from_estimator(
@@ -102,7 +105,7 @@ class PlaneDisplay:
         line : int, default=None
             Number of the line, from 1. By default the most important line of two features.
         class_label : default=None
-            Class whose most important line is plotted, if ``line`` is not given. By default that of all classes.
+            Of more than two classes, the one whose curve is shown. By default the class of the highest curve is.
         max_rows : int, default=1000
             Maximum number of points; of more rows a random sample is shown.
         feature_names : list of str, default=None
@@ -119,15 +122,16 @@ class PlaneDisplay:
         model, rows, names = common.opened(estimator, X, y, feature_names)
         if max_rows < 0:
             raise ValueError(f"max_rows={max_rows}; it must not be negative.")
-        number, drawn = _chosen(model, line, class_label)
+        number, drawn = _line_to_plot(model, line)
+        code = None if class_label is None else class_index_of(model.classes_, class_label, "class_label")
         first, second = common.shortened([names[j] for j in drawn.features])
         limits, points, targets = _limits_without_rows(model, drawn), None, None
         if rows is not None:
-            columns = _columns(rows, drawn)
-            limits = _limits(columns)
-            points, targets = _sample(columns, common.class_codes(model, y, len(columns), drawn), max_rows)
-        heading = common.title_of(model, number, drawn, common.short_names([drawn], names))
-        known = (first, second), common.names_of_sides(model, drawn), heading, common.scale_of(model, drawn)
+            columns = _two_features(rows, drawn)
+            limits = _axis_limits(columns)
+            points, targets = _rows_to_show(columns, common.class_codes(model, y, len(columns)), max_rows)
+        heading = common.title_of(model, number, common.short_names([drawn], names))
+        known = (first, second), common.class_names(model), heading, common.scale_of(model), code
         return cls(drawn, limits, *known, points, targets).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "PlaneDisplay":
@@ -144,69 +148,95 @@ class PlaneDisplay:
         return self
 
     def _draw_background(self) -> None:
-        """Draw what the line adds as colours, with the scale beside it, and the thresholds as lines."""
-        from matplotlib.colors import LinearSegmentedColormap
-
-        across, up = (np.linspace(low, high, _GRID_POINTS) for low, high in self.limits)
-        weights, curve = self.line.direction[self.line.features], self.line.decisive
+        """Draw what the line says as colours, and the thresholds as lines."""
+        across, up = (np.linspace(low, high, _PLACES_PER_AXIS) for low, high in self.limits)
+        weights = self.line.direction[self.line.features]
         z = weights[0] * across[None, :] + weights[1] * up[:, None]
-        largest = float(np.abs(curve.log_odds).max()) or 1.0
-        colours = LinearSegmentedColormap.from_list("melc", [BLUE, "white", ORANGE])
-        self.image_ = self.ax_.imshow(
-            curve.at(z.ravel()).reshape(z.shape),
-            cmap=colours,
-            vmin=-largest,
-            vmax=largest,
-            extent=(*self.limits[0], *self.limits[1]),
-            origin="lower",
-            aspect="auto",
-            interpolation="bilinear",
-            alpha=0.75,
-        )
-        against = common.shortened(list(self.sides), 18)
-        scale = self.figure_.colorbar(self.image_, ax=self.ax_)
-        scale.set_label(f"{self.scale}\n← {against[0]}     {against[1]} →", fontsize=8, **AS_WRITTEN)
+        if len(self.labels) > 2 and self.code is None:
+            self._draw_leading(z)
+        else:
+            self._draw_curve(z)
         inside = [t for t in self.line.thresholds if z.min() < t < z.max()]
         if inside:
             self.ax_.contour(across, up, z, levels=inside, colors=BLACK, linewidths=1, linestyles=":")
 
+    def _draw_curve(self, z: Floats) -> None:
+        """Draw the curve of the second of two classes, or of one of more, with its scale beside it."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        two = len(self.labels) == 2
+        code = 1 if two or self.code is None else self.code
+        curve = self.line.decisive[0 if two else code]
+        largest = float(np.abs(curve.log_odds).max()) or 1.0
+        ends = [BLUE, "white", ORANGE] if two else [GREY, "white", class_style(code).colour]
+        colours = LinearSegmentedColormap.from_list("melc", ends)
+        values = curve.at(z.ravel()).reshape(z.shape)
+        self._draw_image(values, cmap=colours, vmin=-largest, vmax=largest, interpolation="bilinear")
+        names = common.shortened(self.labels, 18)
+        what = f"{self.scale}\n← {names[0]}     {names[1]} →" if two else f"{self.scale} of {names[code]}"
+        self.figure_.colorbar(self.image_, ax=self.ax_).set_label(what, fontsize=8, **AS_WRITTEN)
+
+    def _draw_leading(self, z: Floats) -> None:
+        """Draw the class of the highest curve in its colour, the stronger the further that is above the next curve."""
+        from matplotlib.colors import to_rgb
+        from matplotlib.patches import Patch
+
+        values = np.sort([curve.at(z.ravel()) for curve in self.line.decisive], axis=0)
+        lead = values[-1] - values[-2]
+        codes = self.line.codes[np.searchsorted(self.line.thresholds, z.ravel(), side="right")]
+        colours = np.array([to_rgb(class_style(code).colour) for code in range(len(self.labels))])
+        strength = (lead / (lead.max() or 1.0))[:, None]
+        self._draw_image((1 - strength * (1 - colours[codes])).reshape(*z.shape, 3), interpolation="nearest")
+        if self.targets is None:  # otherwise the points are in the legend
+            names = common.shortened(self.labels, 18)
+            shown = [code for code in range(len(names)) if code in codes]
+            handles = [Patch(facecolor=class_style(code).colour) for code in shown]
+            entries = common.in_legend(handles, [f"speaks for {names[code]}" for code in shown])
+            common.with_names_as_written(self.ax_.legend(*entries, fontsize=8, framealpha=0.85))
+
+    def _draw_image(self, values: Floats, **options: Any) -> None:
+        extent = (*self.limits[0], *self.limits[1])
+        self.image_ = self.ax_.imshow(values, extent=extent, origin="lower", aspect="auto", alpha=0.75, **options)
+
     def _draw_points(self) -> None:
-        """Draw the rows, in the colours and with the markers of their sides; grey without labels."""
+        """Draw the rows, in the colours and with the markers of their classes; grey without labels."""
         assert self.points is not None
         style = {"s": 18, "edgecolors": BLACK, "linewidths": 0.4, "zorder": 3}
         if self.targets is None:
             self.ax_.scatter(*self.points.T, color=GREY, **style)
             return
-        for code, name in enumerate(common.shortened(list(self.sides), 18)):
-            mine = self.points[self.targets == code]
-            self.ax_.scatter(*mine.T, color=CLASS_COLOURS[code], marker=_MARKERS[code], label=name, **style)
-        common.with_names_as_written(self.ax_.legend(fontsize=8, framealpha=0.85))
+        handles = []
+        for code, name in enumerate(self.labels):
+            mine, kind = self.points[self.targets == code], class_style(code)
+            handles.append(self.ax_.scatter(*mine.T, color=kind.colour, marker=kind.marker, label=name, **style))
+        entries = common.in_legend(handles, common.shortened(self.labels, 18))
+        common.with_names_as_written(self.ax_.legend(*entries, fontsize=8, framealpha=0.85))
 
 
-def _chosen(model: Any, number: int | None, class_label: Any) -> tuple[int, Line]:
+def _line_to_plot(model: Any, number: int | None) -> tuple[int, Line]:
     """Return the number of the line to plot, and the line, which has weights of two features."""
-    two = [(k, line) for k, line in common.lines_of(model, class_label) if len(line.features) == 2]
+    two = [k for k in common.by_importance(model) if len(model.lines_[k - 1].features) == 2]
     if number is None:
         if not two:
             raise ValueError("No line of the model has two features; LinesDisplay plots any lines.")
-        return two[0]
-    (_, line), *_ = common.chosen(common.numbered_lines(model), number)
+        return two[0], model.lines_[two[0] - 1]
+    line = model.lines_[common.checked_line(number, len(model.lines_)) - 1]
     n_features = len(line.features)
     if n_features != 2:
-        others = f"choose one of {sorted(k for k, _ in two)}" if two else "LinesDisplay plots it"
+        others = f"choose one of {sorted(two)}" if two else "LinesDisplay plots it"
         raise ValueError(
             f"Line {number} has {n_features} feature{'s'[: n_features > 1]}, and a plane needs two: {others}."
         )
     return number, line
 
 
-def _columns(X: Any, line: Line) -> Floats:
+def _two_features(X: Any, line: Line) -> Floats:
     """Return the two features of a line as a dense array of shape (n_rows, 2)."""
     columns = X[:, line.features]
     return np.asarray(columns.toarray() if issparse(columns) else columns, dtype=np.float64)
 
 
-def _sample(columns: Floats, codes: Any, most: int) -> tuple[Floats, Any]:
+def _rows_to_show(columns: Floats, codes: Any, most: int) -> tuple[Floats, Any]:
     """Return at most so many rows, drawn at random but always the same, and their codes."""
     if len(columns) <= most:
         return columns, codes
@@ -214,9 +244,9 @@ def _sample(columns: Floats, codes: Any, most: int) -> tuple[Floats, Any]:
     return columns[drawn], None if codes is None else codes[drawn]
 
 
-def _limits(columns: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+def _axis_limits(columns: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return intervals of both features that contain nearly all rows, with a margin."""
-    lows, highs = np.quantile(columns, [_ROWS_LEFT_OUT, 1 - _ROWS_LEFT_OUT], axis=0)
+    lows, highs = np.quantile(columns, [common.ROWS_LEFT_OUT, 1 - common.ROWS_LEFT_OUT], axis=0)
     margins = np.where(highs > lows, 0.06 * (highs - lows), 1.0)
     return _pairs(lows - margins, highs + margins)
 

@@ -6,22 +6,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
-from scipy.special import expit
 
 from melc.arrays import Floats
-from melc.model.line import Line
+from melc.model.line import Line, decides_alone
 from melc.plotting import common
-from melc.plotting.common import AS_WRITTEN, BLACK, CLASS_COLOURS, CLASS_HATCHES, CLASS_LINES, GREY
+from melc.plotting.common import AS_WRITTEN, BLACK, GREY, ClassStyle, class_style
 
-_GRID_POINTS = 501
+_PLACES_ALONG_LINE = 501
 # data="auto" draws one tick per row up to this many rows, and a histogram for more.
 _MOST_RUG_TICKS = 1000
 # More thresholds than this are not drawn one by one: they could not be told apart.
-_MOST_THRESHOLDS = 200
+_MOST_THRESHOLDS_DRAWN = 200
 # Most characters of a class name above the plot, and the least distance of upright names, as a share of the width.
 _MOST_IN_BAND, _NAMES_APART = 24, 0.03
-# Most characters of a legend in one line.
-_MOST_IN_LINE = 60
+# Most characters and entries of a legend in one line.
+_MOST_IN_LINE, _MOST_ENTRIES = 60, 4
+# The height of a line of ticks, as a part of the densities, and the most of all of them.
+_RUG_LINE, _MOST_OF_RUG = 0.055, 0.4
 
 Data = Literal["auto", "rug", "histogram"]
 
@@ -30,30 +31,30 @@ Data = Literal["auto", "rug", "histogram"]
 class ProjectionDisplay:
     """Plot of the class densities along a line, with the thresholds and the class of every interval.
 
-    If a class has several lines, each speaks for the class in some intervals, and their sum decides. Create the plot
-    with :meth:`from_estimator`.
+    If a model has several lines, each speaks for one class or another in its intervals, and their sum decides. Create
+    the plot with :meth:`from_estimator`.
 
     Parameters
     ----------
     grid : ndarray of shape (n_points,)
         Points along the line, ascending.
-    heights : ndarray of shape (2, n_points)
-        Densities of the two classes on the grid. If the line decides alone and the priors differ, each is multiplied
-        by its prior, so that the curves cross near the thresholds.
+    heights : ndarray of shape (n_classes, n_points)
+        Densities of the classes on the grid. If the line decides alone and the priors differ, each is multiplied by its
+        prior, so that the curves cross near the thresholds.
     thresholds : ndarray of shape (n_thresholds,)
-        Points where the line changes sides.
+        Points where the line changes from speaking for one class to speaking for another.
     codes : ndarray of shape (n_thresholds + 1,)
-        Class, 0 or 1, of each interval between the thresholds.
-    labels : tuple of two str
-        Names of the two classes. With more than two classes the first is "rest", all other classes together.
-    priors : tuple of two float, default=(1.0, 1.0)
-        Factors by which the densities were multiplied.
+        Number of the class of each interval between the thresholds.
+    labels : list of str
+        Names of the classes.
+    priors : ndarray of shape (n_classes,), default=None
+        Factors by which the densities were multiplied, or None if they are all equal.
     points : ndarray of shape (n_rows,), default=None
         Projections of the rows to show.
     targets : ndarray of shape (n_rows,), default=None
-        Class codes of these rows.
+        Numbers of the classes of these rows.
     decides : bool, default=True
-        Whether rows on the other side are misclassified, because the line decides alone.
+        Whether rows in an interval of another class are misclassified, because the line decides alone.
 
     Attributes
     ----------
@@ -61,8 +62,8 @@ class ProjectionDisplay:
         Axes with the plot.
     figure_ : matplotlib Figure
         Figure that contains the axes.
-    lines_ : list of two matplotlib Line2D
-        Curves of the densities.
+    lines_ : list of matplotlib Line2D
+        Curves of the densities, one for each class.
     threshold_lines_ : list of matplotlib Line2D
         Lines of the thresholds inside the plot.
 
@@ -82,11 +83,11 @@ class ProjectionDisplay:
     grid: Floats = field(repr=False)
     heights: Floats = field(repr=False)
     thresholds: Floats = field(repr=False)
-    codes: NDArray[np.int8] = field(repr=False)
-    labels: tuple[str, str]
-    priors: tuple[float, float] = (1.0, 1.0)
+    codes: NDArray[np.int64] = field(repr=False)
+    labels: list[str]
+    priors: Floats | None = field(default=None, repr=False)
     points: Floats | None = field(default=None, repr=False)
-    targets: NDArray[np.int8] | None = field(default=None, repr=False)
+    targets: NDArray[np.int64] | None = field(default=None, repr=False)
     decides: bool = field(default=True, repr=False)
 
     @classmethod
@@ -97,7 +98,6 @@ class ProjectionDisplay:
         y: Any = None,
         *,
         line: int | None = None,
-        class_label: Any = None,
         data: Data = "auto",
         feature_names: Any = None,
         title: str | None = None,
@@ -112,11 +112,10 @@ class ProjectionDisplay:
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
             Rows to show along the line. The model does not store its training rows.
         y : array-like of shape (n_rows,), default=None
-            Labels of these rows. Rows on the other side are marked.
+            Labels of these rows. Rows in an interval of another class are marked.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines, one below the other.
-        class_label : default=None
-            Class whose lines are plotted. By default those of all classes.
+            Number of the line to plot, from 1. By default all lines but minor ones, one below the other. Those of a
+            :class:`melc.MELC` with more than two classes are the directions found for each class, in their order.
         data : {"auto", "rug", "histogram"}, default="auto"
             Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows.
         feature_names : list of str, default=None
@@ -131,29 +130,30 @@ class ProjectionDisplay:
         display : ProjectionDisplay or LinePanels
         """
         model, rows, names = common.opened(estimator, X, y, feature_names)
-        lines = common.chosen(common.numbered_lines(model, class_label), line)
-        short = common.short_names([each for _, each in lines], names)
-        headings = [common.title_of(model, number, each, short) for number, each in lines]
-        displays = [cls._of_line(model, each, *common.projected(model, each, rows, y)) for _, each in lines]
+        numbers = common.chosen([each.minor for each in model.lines_], line)
+        lines = [model.lines_[k - 1] for k in numbers]
+        short = common.short_names(lines, names)
+        headings = [common.title_of(model, k, short) for k in numbers]
+        displays = [cls._of_line(model, each, *common.projected(model, each, rows, y)) for each in lines]
         return common.plotted(displays, headings, ax, title, data=data)
 
     @classmethod
     def _of_line(cls, model: Any, line: Line, points: Any, targets: Any) -> "ProjectionDisplay":
         """Return the display of a line, not yet plotted."""
-        priors = _priors(line)
-        grid = np.union1d(line.places, np.linspace(line.places[0], line.places[-1], _GRID_POINTS))
+        priors = _density_factors(model, line)
+        grid = np.union1d(line.places, np.linspace(line.places[0], line.places[-1], _PLACES_ALONG_LINE))
         with np.errstate(over="ignore"):  # in 1 / slope, where a density ends
             smooth = PchipInterpolator(line.places, line.densities, axis=1)  # stays between neighbouring places
         return cls(
             grid=grid,
-            heights=smooth(grid) * np.array(priors)[:, None],
+            heights=smooth(grid) * (1.0 if priors is None else priors[:, None]),
             thresholds=line.thresholds,
             codes=line.codes,
-            labels=common.names_of_sides(model, line),
+            labels=common.class_names(model),
             priors=priors,
             points=points,
             targets=targets,
-            decides=common.is_alone(model, line),
+            decides=decides_alone(model),
         )
 
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
@@ -181,9 +181,10 @@ class ProjectionDisplay:
         for left, right, code in zip(edges[:-1], edges[1:], codes, strict=True):
             if left == right:
                 continue
-            self.ax_.axvspan(left, right, color=CLASS_COLOURS[code], alpha=0.10, linewidth=0, zorder=0)
+            style = class_style(int(code))
+            self.ax_.axvspan(left, right, color=style.colour, alpha=0.10, linewidth=0, zorder=0)
             band = self.ax_.axvspan(left, right, ymin=0.935, zorder=3, linewidth=0)
-            band.set(facecolor=CLASS_COLOURS[code], alpha=0.55, hatch=CLASS_HATCHES[code], edgecolor="white")
+            band.set(facecolor=style.colour, alpha=0.55, hatch=style.hatch, edgecolor="white")
             middle = (left + right) / 2
             label = common.shortened([self.labels[code]], _MOST_IN_BAND)[0]
             if (right - left) / visible > 0.02 + 0.015 * len(label):
@@ -206,54 +207,57 @@ class ProjectionDisplay:
             data = "rug" if len(self.points) <= _MOST_RUG_TICKS else "histogram"
         (self._draw_rug if data == "rug" else self._draw_histogram)()
 
-    def _groups(self) -> list[tuple[Floats, Floats, Any, str]]:
-        """Return (points on their side, other points, colour, hatching) per class; one grey group without labels."""
+    def _groups(self) -> list[tuple[Floats, Floats, ClassStyle]]:
+        """Return, for each class, its points in its intervals, the others, and its style; without labels all, grey."""
         assert self.points is not None
         if self.targets is None:
-            return [(self.points, self.points[:0], GREY, "")]
-        decided = self.codes[np.searchsorted(self.thresholds, self.points, side="right")]
-        mine, wrong = self.targets == 1, self.targets != decided
+            return [(self.points, self.points[:0], ClassStyle(GREY, "solid", "", "o"))]
+        wrong = self.targets != self.codes[np.searchsorted(self.thresholds, self.points, side="right")]
         return [
-            (self.points[own & ~wrong], self.points[own & wrong], CLASS_COLOURS[code], CLASS_HATCHES[code])
-            for code, own in enumerate((~mine, mine))
+            (self.points[own & ~wrong], self.points[own & wrong], class_style(code))
+            for code, own in ((code, self.targets == code) for code in range(len(self.labels)))
         ]
 
     def _draw_rug(self) -> None:
-        """Draw one line of ticks per class below the axis, with crosses for rows on the other side."""
+        """Draw one line of ticks per class below the axis, with crosses for rows in intervals of another class."""
         groups = self._groups()
-        step = 0.055 * self.heights.max()
-        for row, (right, wrong, colour, _) in enumerate(groups):
+        step = min(_RUG_LINE, _MOST_OF_RUG / len(groups)) * self.heights.max()
+        for row, (right, wrong, style) in enumerate(groups):
             level = -(row + 0.75) * step
-            self.ax_.plot(right, np.full(len(right), level), "|", color=colour, markersize=8, alpha=0.6)
+            self.ax_.plot(right, np.full(len(right), level), "|", color=style.colour, markersize=8, alpha=0.6)
             self.ax_.plot(wrong, np.full(len(wrong), level), "x", color=BLACK, markersize=5, zorder=5)
         self._name_wrong(self.ax_.plot, [], [], "x", color=BLACK, markersize=5)
         self.ax_.axhline(0, color=GREY, linewidth=0.6)
         self._floor = -(len(groups) + 0.5) * step
 
     def _draw_histogram(self) -> None:
-        """Draw one histogram per class on the scale of its density, with the part on the other side in dark."""
+        """Draw one histogram per class on the scale of its density, with the part in other intervals in dark."""
         assert self.points is not None
         edges = np.linspace(self.grid[0], self.grid[-1], 61)
         dark = {"fill": True, "color": BLACK, "alpha": 0.55}
-        for (right, wrong, colour, hatch), prior in zip(self._groups(), self.priors, strict=False):
+        factors = np.ones(len(self.labels)) if self.priors is None else self.priors
+        for (right, wrong, style), prior in zip(self._groups(), factors, strict=False):
             scale = prior / ((len(right) + len(wrong)) * (edges[1] - edges[0]) or 1)
             both = np.histogram(np.concatenate([right, wrong]), edges)[0] * scale
-            self.ax_.stairs(both, edges, fill=True, facecolor=colour, alpha=0.3, hatch=hatch, edgecolor="white")
+            face: dict[str, Any] = {"facecolor": style.colour, "hatch": style.hatch, "edgecolor": "white"}
+            self.ax_.stairs(both, edges, fill=True, alpha=0.3, **face)
             self.ax_.stairs(np.histogram(wrong, edges)[0] * scale, edges, **dark)
         self._name_wrong(self.ax_.stairs, [0], [0, 0], **dark)
 
     def _name_wrong(self, draw: Any, *nothing: Any, **style: Any) -> None:
-        """Add the number of rows on the other side to the legend, by drawing an empty artist with that label."""
+        """Add the number of rows in other intervals to the legend, by drawing an empty artist with that label."""
         if self.targets is not None:
-            name = "misclassified" if self.decides else "on the other side"
-            wrong = sum(len(wrong) for _, wrong, _, _ in self._groups())
+            name = "misclassified" if self.decides else "in an interval of another class"
+            wrong = sum(len(wrong) for _, wrong, _ in self._groups())
             draw(*nothing, **style, label=f"{name} ({wrong} of {len(self.targets)})")
 
     def _draw_densities(self) -> None:
         self.lines_ = []
-        for height, colour, style, label in zip(self.heights, CLASS_COLOURS, CLASS_LINES, self.labels, strict=True):
-            options = {"color": colour, "linestyle": style, "linewidth": 2, "zorder": 4, "label": label}
-            self.lines_ += self.ax_.plot(self.grid, height, **options)
+        for code, height in enumerate(self.heights):
+            style = class_style(code)
+            self.lines_ += self.ax_.plot(
+                self.grid, height, color=style.colour, linestyle=style.dashes, linewidth=2, zorder=4
+            )
 
     def _draw_thresholds(self) -> None:
         drawn, _ = self._drawn()
@@ -268,11 +272,11 @@ class ProjectionDisplay:
         self._note_far_thresholds(int(np.sum(self.thresholds <= self.grid[0])), "left")
         self._note_far_thresholds(int(np.sum(self.thresholds >= self.grid[-1])), "right")
 
-    def _drawn(self) -> tuple[Floats, NDArray[np.int8]]:
+    def _drawn(self) -> tuple[Floats, NDArray[np.int64]]:
         """Return the thresholds to draw and the classes between them: all, or those of cells if there are very many."""
-        if len(self.thresholds) <= _MOST_THRESHOLDS:
+        if len(self.thresholds) <= _MOST_THRESHOLDS_DRAWN:
             return self.thresholds, self.codes
-        edges = np.linspace(self.grid[0], self.grid[-1], _MOST_THRESHOLDS + 1)
+        edges = np.linspace(self.grid[0], self.grid[-1], _MOST_THRESHOLDS_DRAWN + 1)
         codes = self.codes[np.searchsorted(self.thresholds, (edges[:-1] + edges[1:]) / 2, side="right")]
         changes = np.flatnonzero(np.diff(codes)) + 1
         return edges[changes], codes[np.concatenate([[0], changes])]
@@ -291,17 +295,28 @@ class ProjectionDisplay:
         highest = max(self.heights.max(), self.ax_.dataLim.y1)
         self.ax_.set_ylim(self._floor, 1.2 * highest)
         self.ax_.set_yticks([t for t in self.ax_.get_yticks() if 0 <= t < 1.1 * highest])
-        equal = self.priors[0] == self.priors[1]
-        self.ax_.set(xlabel="projection z = x · v", ylabel="density" if equal else "prior × density")
-        n_lines = 1 if sum(map(len, self.ax_.get_legend_handles_labels()[1])) <= _MOST_IN_LINE else 2
+        self.ax_.set(xlabel="projection z = x · v", ylabel="density" if self.priors is None else "prior × density")
+        handles, names = common.in_legend(self.lines_, self.labels)
+        others, texts = self.ax_.get_legend_handles_labels()
+        handles, names = handles + others, names + texts
+        short = sum(map(len, names)) <= _MOST_IN_LINE * -(-len(names) // _MOST_ENTRIES)
+        columns = common.legend_columns(len(names), _MOST_ENTRIES if short else 2)
         if title:
+            n_lines = -(-len(names) // columns)
             self.ax_.set_title(title, pad=8 + 14 * n_lines, **AS_WRITTEN)  # above the legend
         self.ax_.spines[["top", "right"]].set_visible(False)
-        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": 4 // n_lines}
-        legend = self.ax_.legend(**above, frameon=False, fontsize=8, handlelength=2.6, columnspacing=1.4)
-        common.with_names_as_written(legend)
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": columns}
+        style = {"frameon": False, "fontsize": 8, "handlelength": 2.6, "columnspacing": 1.4}
+        common.with_names_as_written(self.ax_.legend(handles, names, **above, **style))
 
 
-def _priors(line: Line) -> tuple[float, float]:
-    """Return the factors that make the densities cross near the thresholds: the priors, or (1, 1) if they are equal."""
-    return (float(expit(-line.offset)), float(expit(line.offset))) if line.offset else (1.0, 1.0)
+def _density_factors(model: Any, line: Line) -> Floats | None:
+    """Return the factors that make the densities cross near the thresholds: the priors, shape (n_classes,).
+
+    None if they are equal, or if the line does not decide alone.
+    """
+    if model.priors is None or not decides_alone(model):
+        return None
+    totals = line.counts.sum(axis=0)  # the weights of the training rows
+    priors = np.asarray(totals if isinstance(model.priors, str) else model.priors, dtype=np.float64)
+    return priors / priors.sum() if np.ptp(priors) > 0 else None

@@ -10,7 +10,7 @@ from melc.explain import Explanation, explain, nearest_change
 from melc.model.names import class_index_of, largest_first
 from melc.model.units import nameless
 from melc.plotting import common
-from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, CLASS_COLOURS, CLASS_HATCHES, GREY, ORANGE
+from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, ORANGE, ClassStyle, class_style
 
 
 @dataclass(eq=False)
@@ -34,7 +34,10 @@ class ExplanationDisplay:
     n_hidden : int, default=0
         Number of features whose parts are in ``rest``.
     labels : tuple of two str, default=("", "")
-        The classes that negative and positive log-odds speak for.
+        The classes that negative and positive log-odds speak for. Of more than two classes, the first is empty and the
+        second the class whose log-odds are shown.
+    code : int, default=1
+        The number of the class whose log-odds are shown, for its colour.
     reference_name : str, default="reference"
         What the reference is.
 
@@ -67,6 +70,7 @@ class ExplanationDisplay:
     rest: float = 0.0
     n_hidden: int = 0
     labels: tuple[str, str] = field(default=("", ""))
+    code: int = 1
     reference_name: str = "reference"
 
     @classmethod
@@ -124,7 +128,7 @@ class ExplanationDisplay:
         ax: Any = None,
     ) -> "ExplanationDisplay":
         """Plot one row of an :class:`melc.explain.Explanation`; the arguments are those of :meth:`from_estimator`."""
-        column, labels = _column(explanation, row, class_label)
+        column, labels, code = _column(explanation, row, class_label)
         parts = explanation.log_odds_parts[row, column]
         values = explanation.reference + explanation.deviations[row]
         order = largest_first(parts)
@@ -138,6 +142,7 @@ class ExplanationDisplay:
             float(parts[order[len(shown) :]].sum()),
             len(order) - len(shown),
             labels,
+            code,
             explanation.reference_name,
         )
         return display.plot(ax=ax, title=title)
@@ -151,8 +156,9 @@ class ExplanationDisplay:
             names, parts = [*names, f"{self.n_hidden} other features"], np.append(parts, self.rest)
         ends = self.base + np.cumsum(parts)
         starts, places = np.concatenate([[self.base], ends[:-1]]), np.arange(1, len(parts) + 1)
-        raises = (parts >= 0).astype(int)
-        style = {"color": [CLASS_COLOURS[k] for k in raises], "hatch": [CLASS_HATCHES[k] for k in raises]}
+        below = class_style(0) if self.labels[0] else ClassStyle(GREY, "solid", "", "o")
+        styles = [class_style(self.code) if part >= 0 else below for part in parts]
+        style = {"color": [each.colour for each in styles], "hatch": [each.hatch for each in styles]}
         self.bars_ = self.ax_.barh(places, parts, left=starts, height=0.66, edgecolor="white", **style)
         self._connect(np.concatenate([[self.base], ends]), parts)
         common.finish_bars(self.ax_, [self.reference_name, *names, "log-odds of the row"], title)
@@ -174,24 +180,25 @@ class ExplanationDisplay:
             self.ax_.annotate(text, (edge, place), **offset, va="center", fontsize=7.5, color=BLACK, weight=weight)
 
     def _finish(self) -> None:
-        """Add the line between the classes, axis label, and room for the numbers."""
-        self.ax_.axvline(0, color=BLACK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        """Add the line between two classes, axis label, and room for the numbers."""
         self.ax_.use_sticky_edges = False
         self.ax_.margins(x=0.12)
-        what = "log-odds"
-        if any(self.labels):
-            what = f"← {self.labels[0]}     {what}     {self.labels[1]} →"
+        what = f"log-odds of {self.labels[1]}" if self.labels[1] else "log-odds"
+        if self.labels[0]:
+            self.ax_.axvline(0, color=BLACK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+            what = f"← {self.labels[0]}     log-odds     {self.labels[1]} →"
         self.ax_.set_xlabel(what, **AS_WRITTEN)
 
 
-def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, tuple[str, str]]:
-    """The column of the log-odds that is shown, and the classes that negative and positive values speak for."""
+def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, tuple[str, str], int]:
+    """The column of the log-odds that is shown, what negative and positive values speak for, and the class."""
     if not -len(explanation.labels) <= row < len(explanation.labels):
         raise ValueError(f"row={row}, but there are {len(explanation.labels)} rows.")
     if len(explanation.base) == 1:
-        return 0, (common.bounded(explanation.classes[0]), common.bounded(explanation.classes[1]))
+        return 0, (common.bounded(explanation.classes[0]), common.bounded(explanation.classes[1])), 1
     label = explanation.labels[row] if class_label is None else class_label
-    return class_index_of(explanation.classes, label, "class_label"), ("rest", common.bounded(label))
+    code = class_index_of(explanation.classes, label, "class_label")
+    return code, ("", common.bounded(label)), code
 
 
 @dataclass(eq=False)

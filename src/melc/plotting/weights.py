@@ -9,10 +9,9 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from melc.arrays import Floats
 from melc.inference import Bootstrap
-from melc.model.line import Line
 from melc.model.names import largest_first
 from melc.plotting import common
-from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, CLASS_COLOURS, CLASS_HATCHES, GREY
+from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, class_style
 
 # Most characters of a class name under the axis; names that together have more get a line of their own.
 _MOST_IN_LABEL = 24
@@ -36,7 +35,7 @@ class WeightsDisplay:
     labels : tuple of two str, default=("", "")
         Names of the classes that negative and positive weights point to; empty unless there is a single threshold.
     sides : tuple of two int, default=(0, 1)
-        Whose colours negative and positive weights have: 0 for the first class or the rest, 1 for the other.
+        The numbers of these classes, whose colours negative and positive weights have.
 
     Attributes
     ----------
@@ -73,7 +72,6 @@ class WeightsDisplay:
         X: Any = None,
         *,
         line: int | None = None,
-        class_label: Any = None,
         feature_names: Any = None,
         max_features: int = 15,
         title: str | None = None,
@@ -88,9 +86,7 @@ class WeightsDisplay:
         X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
             Rows from which the standard deviations are computed. By default those of the training rows are used.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines, one below the other.
-        class_label : default=None
-            Class whose lines are plotted. By default those of all classes.
+            Number of the line to plot, from 1. By default all lines but minor ones, one below the other.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         max_features : int, default=15
@@ -106,20 +102,22 @@ class WeightsDisplay:
         """
         model, rows, names = common.opened(estimator, X, feature_names=feature_names)
         spread = model.feature_spread_ if rows is None else _standard_deviations(rows)
-        lines = common.chosen(common.numbered_lines(model, class_label), line)
-        displays = [cls._of_line(model, each, names, spread, max_features) for _, each in lines]
-        return common.plotted(displays, [common.name_of(model, *each) for each in lines], ax, title)
+        numbers = common.chosen([each.minor for each in model.lines_], line)
+        displays = [cls._of_line(model, k, names, spread, max_features) for k in numbers]
+        return common.plotted(displays, [common.name_of(model, k) for k in numbers], ax, title)
 
     @classmethod
-    def _of_line(cls, model: Any, line: Line, names: list[str], spread: Floats, most: int) -> "WeightsDisplay":
+    def _of_line(cls, model: Any, number: int, names: list[str], spread: Floats, most: int) -> "WeightsDisplay":
         """Return the display of a line, not yet plotted."""
+        line = model.lines_[number - 1]
         weights = line.direction * spread
         order = line.features[np.argsort(-np.abs(weights[line.features]), kind="stable")]
         shown = order[:most]
         # With several thresholds no end of the line belongs to one class.
-        sides = (int(line.codes[0]), int(line.codes[-1])) if len(line.codes) == 2 else (0, 1)
-        ends = common.names_of_sides(model, line) if len(line.codes) == 2 else ("", "")
-        labels = (ends[sides[0]], ends[sides[1]])
+        labels, sides = ("", ""), (0, 1)
+        if len(line.codes) == 2:
+            sides = int(line.codes[0]), int(line.codes[1])
+            labels = common.bounded(model.classes_[sides[0]]), common.bounded(model.classes_[sides[1]])
         return cls([names[j] for j in shown], weights[shown], len(order) - len(shown), labels, sides)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
@@ -128,8 +126,8 @@ class WeightsDisplay:
         self.figure_ = self.ax_.figure
         style: dict[str, Any] = {"color": GREY}
         if any(self.labels):
-            codes = np.where(self.weights >= 0, self.sides[1], self.sides[0])
-            style = {"color": [CLASS_COLOURS[k] for k in codes], "hatch": [CLASS_HATCHES[k] for k in codes]}
+            styles = [class_style(self.sides[int(weight >= 0)]) for weight in self.weights]
+            style = {"color": [each.colour for each in styles], "hatch": [each.hatch for each in styles]}
         places = np.arange(len(self.names))
         self.bars_ = self.ax_.barh(places, self.weights, height=0.72, edgecolor="white", **style)
         self.ax_.invert_yaxis()
@@ -223,7 +221,7 @@ class IntervalsDisplay:
         intervals : Bootstrap
             The result of :func:`melc.inference.bootstrap`.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines, one below the other.
+            Number of the line to plot, from 1. By default all lines but minor ones, one below the other.
         feature_names : list of str, default=None
             Names of the features. By default those of the model.
         max_features : int, default=15
@@ -238,10 +236,9 @@ class IntervalsDisplay:
         display : IntervalsDisplay or LinePanels
         """
         names = intervals.feature_names if feature_names is None else [str(name) for name in feature_names]
-        lines = common.chosen(list(enumerate(intervals.coef.estimate, start=1)), line)
-        displays = [cls._of_line(intervals, number - 1, names, max_features) for number, _ in lines]
-        owners = intervals.line_classes
-        headings = [f"line {k}{common.owner_of(intervals.classes, owners[k - 1])}" for k, _ in lines]
+        numbers = common.chosen(intervals.minor.tolist(), line)
+        displays = [cls._of_line(intervals, k - 1, names, max_features) for k in numbers]
+        headings = [common.short_line_name(intervals.line_names[k - 1]) for k in numbers]
         return common.plotted(displays, headings, ax, title)
 
     @classmethod

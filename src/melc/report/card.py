@@ -11,22 +11,23 @@ import sklearn
 from scipy import sparse
 
 from melc._version import __version__
+from melc.base import checked_projections
 from melc.divergence import cauchy_schwarz_divergence
-from melc.report.counts import on_axes, shown_axes
+from melc.report.counts import classes_with_most_rows
 from melc.report.storage import visible
 from melc.report.subject import Subject
 
 # The method of the divergence on a page: its error is certified.
 _CERTIFIED = "moments"
 
-_MOST_CLASSES = 20
+_MOST_CLASSES_ON_CARD = 20
 
 
 def card_of(subject: Subject) -> list[tuple[str, str]]:
     """Return the rows of the card: what, and its value."""
     model = subject.model
     return [
-        ("Model", f"{type(model).__name__}, {_lines(len(model.lines_))}, {len(subject.labels)} classes"),
+        ("Model", f"{type(model).__name__}, {_lines_text(len(model.lines_))}, {len(subject.labels)} classes"),
         ("Rows", f"{subject.n_rows:,}"),
         ("Features", f"{model.n_features_in_:,}"),
         ("Classes", _classes(subject)),
@@ -34,18 +35,18 @@ def card_of(subject: Subject) -> list[tuple[str, str]]:
         ("Hash of the rows", f"SHA-256 {rows_hash(subject)}"),
         ("Settings", ", ".join(f"{name}={value!r}" for name, value in sorted(model.get_params(deep=False).items()))),
         *_certificates(subject),
-        ("Versions", _versions()),
+        ("Versions", _versions_text()),
         ("Date of this report", f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"),
     ]
 
 
-def _lines(n: int) -> str:
+def _lines_text(n: int) -> str:
     return "one line" if n == 1 else f"{n} lines"
 
 
 def _classes(subject: Subject) -> str:
     counts = subject.class_counts
-    order = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES])
+    order = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES_ON_CARD])
     shown = [f"{visible(subject.labels[k])} {counts[k]:,} ({counts[k] / subject.n_rows:.1%})" for k in order]
     more = [f"and {len(counts) - len(shown)} more"] if len(counts) > len(shown) else []
     return ", ".join(shown + more)
@@ -62,7 +63,10 @@ def rows_hash(subject: Subject) -> str:
 
 
 def _certificates(subject: Subject) -> list[tuple[str, str]]:
-    """Return the divergence of each shown line on these rows, with its certified error, beside that of the fit."""
+    """Return the divergence along each shown line on these rows, with its certified error, beside that of the fit.
+
+    With more than two classes, line k was found for class k, and its divergence is that of the class from all others.
+    """
     model = subject.model
     if not hasattr(model, "divergence_"):
         return [("Certificate", "none: the lines are chosen by their likelihood, not by their divergence")]
@@ -71,12 +75,12 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
     eps = model.eps if model.method == _CERTIFIED else 1e-6
     stored = np.atleast_1d(model.divergence_)
     rows = []
-    for k in shown_axes(subject):
+    for k in [0] if len(stored) == 1 else classes_with_most_rows(subject):
         own = subject.codes == (1 if len(stored) == 1 else k)
         # Along a direction, only the projections matter.
-        z = np.concatenate([on_axes(model, X)[:, [k]] for X, _ in subject.blocks()])
+        z = np.concatenate([checked_projections(model, X)[:, [k]] for X, _ in subject.blocks()])
         here = cauchy_schwarz_divergence(z, own, [1.0], gamma=model.gamma_, method=_CERTIFIED, eps=eps)
-        name = "Certificate" if len(stored) == 1 else f"Certificate of {visible(subject.labels[k])}"
+        name = "Certificate" if len(stored) == 1 else f"Certificate. {subject.line_name(k)}"
         rows.append((name, _certificate(here, float(stored[k]), eps)))
     return rows
 
@@ -89,10 +93,10 @@ def _certificate(here: float, stored: float, eps: float) -> str:
 
 
 def _numbers(values: Any) -> str:
-    return ", ".join(f"{value:.5g}" for value in np.atleast_1d(values)[:_MOST_CLASSES])
+    return ", ".join(f"{value:.5g}" for value in np.atleast_1d(values)[:_MOST_CLASSES_ON_CARD])
 
 
-def _versions() -> str:
+def _versions_text() -> str:
     return (
         f"melc {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"Python {platform.python_version()}"

@@ -10,10 +10,10 @@ from scipy import sparse
 from melc.model.line import decides_alone, log_odds_of
 from melc.report.card import card_of
 from melc.report.counts import counted
-from melc.report.features import lines_of, weights_of
+from melc.report.features import feature_weights, line_pictures
 from melc.report.fields import Field, by_importance, features_in, value_of
 from melc.report.scores import scores_of
-from melc.report.stability import n_resamples_for, resampled, stability_of
+from melc.report.stability import bootstrap_of, n_resamples_for, stability_of
 from melc.report.storage import escaped, has_direction_marks, page_json, visible, with_arrays
 from melc.report.subject import Subject
 
@@ -22,7 +22,7 @@ _MOST_LINES_OF_TEXT, _LONGEST_LINE = 240, 200
 # Characters of the rule on a page with little room, and bytes for the reasons why parts are left out.
 _SHORT_RULE, _FOR_REASONS = 4000, 2000
 # Classes with a name on the page; with more there is no form.
-_MOST_CLASSES = 100
+_MOST_CLASSES_ON_PAGE = 100
 # Larger whole numbers are rounded by browsers.
 _LARGEST_INTEGER = 2**53
 
@@ -45,9 +45,9 @@ def contents_of(
     card = card_of(subject)
     n = n_resamples_for(subject, n_resamples)
     step(f"{n} resamples")
-    resamples = resampled(subject, n, seed, n_jobs)
-    axes = [axis | {"intervals": _threshold_intervals(resamples, axis["number"])} for axis in axes]
-    weights, rule = weights_of(subject, resamples), _shortened(str(subject.export.to_text(digits=5)))
+    resamples = bootstrap_of(subject, n, seed, n_jobs)
+    axes = [axis | {"intervals": _threshold_intervals(resamples) if axis["on_line"] else []} for axis in axes]
+    weights, rule = feature_weights(subject, resamples), _shortened(str(subject.export.to_text(digits=5)))
     stability, scores = stability_of(subject, resamples), scores_of(subject, cv, seed, step)
     step("writing the page")
     data: dict[str, Any] = {
@@ -69,9 +69,9 @@ def contents_of(
     }
     # Very long names could make some of these too large.
     further: dict[str, dict[str, Any]] = {
-        "further lines": {"axes": axes},
+        "log-odds of further classes": {"axes": axes},
         "weights of further lines": {"weights": weights},
-        "lines with their curves": {"lines": lines_of(subject, resamples)},
+        "lines with their curves": {"lines": line_pictures(subject, resamples)},
         "ROC and precision-recall curves": {"scores": scores},
         "most of the rule": {"rule": rule},
     }
@@ -93,7 +93,7 @@ def _with_what_fits(
         return fits
 
     data["left_out"] = [name for name, part in further.items() if not added(part)]
-    if len(subject.labels) <= _MOST_CLASSES:
+    if len(subject.labels) <= _MOST_CLASSES_ON_PAGE:
         added({"fields": _fields_out(subject), "answers": answers_of(subject)})
     for name, made in {"document": _document, "sql": _sql}.items():
         data |= {name: None, f"{name}_why": ""}
@@ -109,15 +109,15 @@ def _with_what_fits(
 
 def _class_names(subject: Subject) -> list[str]:
     """Return the names of the classes; of very many, only of those with the most rows."""
-    shown = set(np.argsort(-subject.class_counts, kind="stable")[:_MOST_CLASSES].tolist())
+    shown = set(np.argsort(-subject.class_counts, kind="stable")[:_MOST_CLASSES_ON_PAGE].tolist())
     return [visible(label) if k in shown else "" for k, label in enumerate(subject.labels)]
 
 
-def _threshold_intervals(resamples: Any, number: int | None) -> list[tuple[float, float]]:
-    """Return the intervals of the thresholds of a line; none if there are no resamples, or for log-odds."""
-    if resamples is None or number is None:
+def _threshold_intervals(resamples: Any) -> list[tuple[float, float]]:
+    """Return the intervals of the thresholds of the only line; none if there are no resamples."""
+    if resamples is None:
         return []
-    return [(each.low, each.high) for each in resamples.thresholds[number] if np.isfinite(each.high - each.low)]
+    return [(each.low, each.high) for each in resamples.thresholds[0] if np.isfinite(each.high - each.low)]
 
 
 _ELSEWHERE = {
@@ -164,7 +164,6 @@ def answers_of(subject: Subject) -> dict[str, Any]:
             {
                 "weights": line.direction[features],
                 "rest": float(constant),
-                "class_index": int(line.class_index),
                 "thresholds": line.thresholds,
                 "codes": line.codes.tolist(),
             }
@@ -173,7 +172,6 @@ def answers_of(subject: Subject) -> dict[str, Any]:
         "log_odds": [
             {
                 "constant": each.constant,
-                "lines": each.lines.tolist(),
                 "curves": [{"knots": curve.knots, "log_odds": curve.log_odds} for curve in each.curves],
             }
             for each in log_odds_of(model)

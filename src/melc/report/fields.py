@@ -12,7 +12,7 @@ from melc.arrays import Floats
 # Fields of a form. Features without a field stay at a typical value.
 MOST_FIELDS = 200
 # Categories that can be chosen in a field.
-MOST_CATEGORIES = 60
+MOST_CHOICES = 60
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Field:
     fill: float | None = None
 
 
-def fields_of(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
+def form_fields(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
     """Return a field for each of the features that matter most, in the order of the features.
 
     ``rows`` are some rows, from which typical values and ranges are taken.

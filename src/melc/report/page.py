@@ -13,13 +13,12 @@ from string import Template
 from typing import Any
 
 from melc.export.files import replacing
+from melc.inference.bootstrap import FEWEST_RESAMPLES
 from melc.report.contents import contents_of
 from melc.report.storage import page_json, visible
 from melc.report.subject import Subject, subject_of
 
-MOST_BYTES = 300_000
-# Fewest resamples that intervals can be made of.
-FEWEST = 20
+MOST_PAGE_BYTES = 300_000
 _SCRIPTS = ("model.js", "draw.js", "lines.js", "whatif.js", "sections.js", "page.js")
 
 
@@ -199,7 +198,7 @@ def page_of(subject: Subject, title: str, step: Callable[[str], None], **options
         "script_hash": _hash(script),
     }
     bare = len(template.substitute(fixed, data="").encode())
-    data = contents_of(subject, MOST_BYTES - bare, step, **options)
+    data = contents_of(subject, MOST_PAGE_BYTES - bare, step, **options)
     return template.substitute(fixed, data=page_json(data))
 
 
@@ -228,7 +227,7 @@ def check_folder(path: Path) -> None:
 def check_options(n_resamples: Any, cv: Any, max_rows: Any, rows: Any) -> None:
     """Raise ``ValueError`` for options that are not whole numbers, or too small."""
     least = {
-        "n_resamples": (n_resamples, FEWEST if n_resamples else 0),
+        "n_resamples": (n_resamples, FEWEST_RESAMPLES if n_resamples else 0),
         "cv": (cv, 2),
         "max_rows": (max_rows, 20),
         "rows": (rows, 0),

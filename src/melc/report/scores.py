@@ -21,10 +21,10 @@ from threadpoolctl import threadpool_limits
 from melc.arrays import Floats
 from melc.report.subject import Subject
 
-MEASURES = ("balanced accuracy", "accuracy", "AUC", "log loss")
+HELD_OUT_MEASURES = ("balanced accuracy", "accuracy", "AUC", "log loss")
 _CURVE_POINTS, _CALIBRATION_BINS = 48, 10
 # Classes with curves and a row in the table of confusions.
-_MOST_CLASSES = 8
+_MOST_SHOWN_CLASSES = 8
 _BOOSTING = "gradient boosting"
 # With more features, gradient boosting is left out: it would take minutes.
 _MOST_BOOSTED = 500
@@ -40,7 +40,7 @@ class HeldOut:
     folds: list[tuple[float, ...]]
 
 
-def competitors(subject: Subject, seed: int) -> dict[str, Any]:
+def other_classifiers(subject: Subject, seed: int) -> dict[str, Any]:
     """Return the other classifiers. They weigh the classes as the model does."""
     weight = "balanced" if subject.model.priors is None else None
     scaler = MaxAbsScaler() if sparse.issparse(subject.X) else StandardScaler()
@@ -59,28 +59,28 @@ def scores_of(subject: Subject, n_folds: int, seed: int, step: Callable[[str], N
     if n_folds < 2:
         fewest = subject.labels[int(np.argmin(counts))]
         return {"reason": f"Class {fewest} has {counts.min()} rows, too few for cross-validation."}
-    models = {type(subject.model).__name__: subject.estimator, **competitors(subject, seed)}
+    models = {type(subject.model).__name__: subject.estimator, **other_classifiers(subject, seed)}
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))
     weights = class_weights(subject, counts)[codes]
     found = {}
     for name, model in models.items():
         step(f"cross-validation: {name}")
         rows = X.toarray() if sparse.issparse(X) and name == _BOOSTING else X
-        found[name] = _held_out(clone(model), rows, y, codes, weights, folds)
+        found[name] = _predict_folds(clone(model), rows, y, codes, weights, folds)
     own = found[type(subject.model).__name__]
     return {
-        "text": _about(subject, n_folds),
-        "measures": MEASURES,
+        "text": _rows_scored(subject, n_folds),
+        "measures": HELD_OUT_MEASURES,
         "n_folds": n_folds,
         "n_rows": len(y),
         "models": [{"name": name, "folds": each.folds} for name, each in found.items()],
-        "curves": [curves for name, each in found.items() for curves in _curves(name, each, codes, weights)],
+        "curves": [curves for name, each in found.items() for curves in _roc_and_precision(name, each, codes, weights)],
         "calibration": _calibration(own.probabilities, codes, weights),
         "confusion": _confusion(own, subject, codes),
     }
 
 
-def _about(subject: Subject, n_folds: int) -> str:
+def _rows_scored(subject: Subject, n_folds: int) -> str:
     """Return on which rows the scores are, and how the classes count in them."""
     n = len(subject.sample)
     rows = f"all {n:,} rows" if n == subject.n_rows else f"a random sample of {n:,} of the {subject.n_rows:,} rows"
@@ -96,14 +96,14 @@ def _about(subject: Subject, n_folds: int) -> str:
 
 def class_weights(subject: Subject, counts: NDArray[np.int64]) -> Floats:
     """Return the weight of a row of each class such that the classes count as the priors of the model say."""
-    priors = subject.model.priors
-    if isinstance(priors, str):
+    if isinstance(subject.model.priors, str):
         return np.ones(len(counts))
-    shares = np.full(len(counts), 1 / len(counts)) if priors is None else np.asarray(priors, dtype=np.float64)
-    return shares * counts.sum() / counts
+    return subject.priors * counts.sum() / counts
 
 
-def _held_out(model: Any, X: Any, y: NDArray[Any], codes: NDArray[Any], weights: Floats, folds: list[Any]) -> HeldOut:
+def _predict_folds(
+    model: Any, X: Any, y: NDArray[Any], codes: NDArray[Any], weights: Floats, folds: list[Any]
+) -> HeldOut:
     """Fit on all folds but one, and predict that one, for each fold."""
     probabilities, predicted = np.empty((len(y), codes.max() + 1)), np.empty_like(y)
     values = []
@@ -135,10 +135,10 @@ def _fold_scores(
     )
 
 
-def _curves(name: str, found: HeldOut, codes: NDArray[Any], weights: Floats) -> list[dict[str, Any]]:
+def _roc_and_precision(name: str, found: HeldOut, codes: NDArray[Any], weights: Floats) -> list[dict[str, Any]]:
     """Return the ROC and the precision-recall curve of a model: for the second of two classes, or for each of more."""
     n_classes = found.probabilities.shape[1]
-    shown = [1] if n_classes == 2 else np.argsort(-np.bincount(codes), kind="stable")[:_MOST_CLASSES].tolist()
+    shown = [1] if n_classes == 2 else np.argsort(-np.bincount(codes), kind="stable")[:_MOST_SHOWN_CLASSES].tolist()
     return [_curve(name, k, found.probabilities[:, k], codes == k) for k in sorted(shown)]
 
 
@@ -188,5 +188,5 @@ def _confusion(found: HeldOut, subject: Subject, codes: NDArray[Any]) -> dict[st
     n = len(subject.labels)
     predicted = np.searchsorted(subject.model.classes_, found.predicted)
     table = np.bincount(codes * n + predicted, minlength=n * n).reshape(n, n)
-    shown = np.sort(np.argsort(-table.sum(axis=1), kind="stable")[:_MOST_CLASSES])
+    shown = np.sort(np.argsort(-table.sum(axis=1), kind="stable")[:_MOST_SHOWN_CLASSES])
     return {"classes": shown.tolist(), "counts": table[np.ix_(shown, shown)].tolist(), "n_classes": n}

@@ -9,27 +9,25 @@ from sklearn.pipeline import Pipeline
 
 from melc.fit.solvers import BY_LIKELIHOOD, Result
 from melc.inference import bootstrap
-from melc.model.line import decides_alone
-from melc.report.counts import shown_axes
-from melc.report.storage import visible
+from melc.report.counts import classes_with_most_rows
 from melc.report.subject import Subject
 
 # Resamples, unless the user says how many; none with more features than this.
-_USUALLY, _MANY_FEATURES = 100, 500
+_USUAL_RESAMPLES, _MOST_FEATURES_RESAMPLED = 100, 500
 # Directions with at least this cosine are said to be the same.
-_SAME = 0.98
+_SAME_DIRECTION = 0.98
 # Rows of the table of thresholds.
-_MOST_THRESHOLDS = 60
+_MOST_THRESHOLDS_LISTED = 60
 
 
 def n_resamples_for(subject: Subject, wanted: int | None) -> int:
     """Return how many resamples to draw: as many as are wanted, or a number that does not take long."""
     if wanted is not None:
         return wanted
-    return _USUALLY if subject.X.shape[1] <= _MANY_FEATURES else 0
+    return _USUAL_RESAMPLES if subject.X.shape[1] <= _MOST_FEATURES_RESAMPLED else 0
 
 
-def resampled(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
+def bootstrap_of(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
     """Return the bootstrap of the model on the sample of rows, or None if no resamples are wanted."""
     if n == 0:
         return None
@@ -47,18 +45,18 @@ def of_sample(subject: Subject) -> str:
 
 def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     """Return sentences, the divergences of the starts, and a table of thresholds with their intervals."""
-    starts = _starts(subject)
+    starts = _starts_of_lines(subject)
     text = [_about_starts(start) for start in starts]
     found: dict[str, Any] = {"text": text, "starts": starts, "table": None}
     if resamples is None:
-        many = subject.X.shape[1] > _MANY_FEATURES
-        asked = f" With more than {_MANY_FEATURES} features they take long, and are drawn only if asked for."
+        many = subject.X.shape[1] > _MOST_FEATURES_RESAMPLED
+        asked = f" With more than {_MOST_FEATURES_RESAMPLED} features they take long, and are drawn only if asked for."
         return found | {"text": [*text, f"No resamples were drawn.{asked if many else ''}"]}
     text += _about_resamples(subject, resamples)
     return found | {"table": _thresholds(subject, resamples)}
 
 
-def _starts(subject: Subject) -> list[dict[str, Any]]:
+def _starts_of_lines(subject: Subject) -> list[dict[str, Any]]:
     """Return, for each line that is shown, the divergence that each start of the search led to, and what was chosen.
 
     None if the lines were not found by their divergence.
@@ -73,14 +71,14 @@ def _starts(subject: Subject) -> list[dict[str, Any]]:
     runs, chosen = (model.results_, model.result_) if several else ([model.results_], [model.result_])
     return [
         {
-            "title": f"{visible(subject.labels[k])} against the rest" if several else "",
+            "title": subject.line_name(k) if several else "",
             "divergences": [float(run.divergence) for run in runs[k]],
             "n_same": sum(_same_direction(model, run, chosen[k]) for run in runs[k]),
             "chosen": float(chosen[k].divergence),
             "linear": chosen[k].reason == BY_LIKELIHOOD,
             "refitted": refitted,
         }
-        for k in shown_axes(subject)
+        for k in (classes_with_most_rows(subject) if several else [0])
     ]
 
 
@@ -101,7 +99,7 @@ def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
     Divergences are no evidence: on large data the runs are on samples.
     """
     first, second = run.direction * model.feature_spread_, chosen.direction * model.feature_spread_
-    return abs(float(first @ second)) >= _SAME * float(np.linalg.norm(first) * np.linalg.norm(second))
+    return abs(float(first @ second)) >= _SAME_DIRECTION * float(np.linalg.norm(first) * np.linalg.norm(second))
 
 
 def _about_starts(start: dict[str, Any]) -> str:
@@ -120,13 +118,13 @@ def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
         f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on new rows is estimated as "
         f"{accuracy.estimate:.3f} ({share} interval {accuracy.low:.3f} to {accuracy.high:.3f})."
     ]
-    if decides_alone(subject.model):
+    if subject.is_of_directions:
         return [*text, f"{resamples.same_optimum:.0%} of the resamples lead to the same optimum."]
     return [*text, "Above the curve of each line stands in how many resamples a line of the same features was found."]
 
 
 def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:
-    """Return a table of the thresholds with their intervals; None if there are no thresholds."""
+    """Return a table of the thresholds of lines that are not minor, with their intervals; None if there are none."""
     several = len(subject.model.lines_) > 1
     rows = [
         [
@@ -136,7 +134,12 @@ def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:
             f"{each.share:.0%}",
         ]
         for k, thresholds in enumerate(resamples.thresholds)
+        if not resamples.minor[k]
         for i, each in enumerate(thresholds, start=1)
     ]
     head = ["threshold", "value", f"{resamples.confidence:.0%} interval", "resamples that have it"]
-    return {"head": head, "rows": rows[:_MOST_THRESHOLDS], "caption": "Thresholds over the resamples"} if rows else None
+    return (
+        {"head": head, "rows": rows[:_MOST_THRESHOLDS_LISTED], "caption": "Thresholds over the resamples"}
+        if rows
+        else None
+    )

@@ -16,9 +16,10 @@ from melc.data.dask.collections import is_lazy
 from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
-from melc.model.names import feature_names_of
+from melc.model.line import decides_alone
+from melc.model.names import feature_names_of, found_for, line_name
 from melc.model.units import fitted_model, nameless, without_search
-from melc.report.fields import Field, fields_of
+from melc.report.fields import Field, form_fields
 from melc.report.storage import visible
 
 _BLOCK_ELEMENTS = 1 << 22
@@ -61,10 +62,23 @@ class Subject:
     def class_counts(self) -> NDArray[np.int64]:
         return np.bincount(self.codes, minlength=len(self.model.classes_))
 
+    @property
+    def priors(self) -> Floats:
+        """The priors of the classes; those of the rows of the report, if they are to be as the rows are."""
+        given = self.model.priors
+        if given is None:
+            return np.full(len(self.labels), 1 / len(self.labels))
+        shares = np.asarray(self.class_counts if isinstance(given, str) else given, dtype=np.float64)
+        return shares / shares.sum()
+
     def line_name(self, k: int) -> str:
-        """Return the number of a line, from 1, and its class if there are more than two."""
-        several = len(self.labels) > 2
-        return f"Line {k + 1}" + (f" for {visible(self.labels[self.model.lines_[k].class_index])}" if several else "")
+        """Return the number of a line, from 1, and the class that it was found for, if it was found for one."""
+        return "L" + visible(line_name(self.model, k))[1:]
+
+    @property
+    def is_of_directions(self) -> bool:
+        """Whether the model is read by its directions: it has a single line, or one that was found for each class."""
+        return decides_alone(self.model) or found_for(self.model, 0) is not None
 
     def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the rows in blocks of a few megabytes, with the codes of their classes."""
@@ -102,7 +116,7 @@ def subject_of(
     max_rows: int,
     seed: int,
     codes: NDArray[Any] | None = None,
-    fields: Callable[[Any, list[str], Floats], list[Field]] = fields_of,
+    fields: Callable[[Any, list[str], Floats], list[Field]] = form_fields,
     feature_names: list[str] | None = None,
     about: dict[str, str] | None = None,
     export: Any = None,
@@ -129,7 +143,7 @@ def subject_of(
         only = model.classes_[codes[:1]].tolist()[0]
         raise ValueError(f"All rows are of class {only!r}; a report needs rows of two classes or more.")
     names = feature_names_of(model, feature_names)
-    sample = _sample(codes, max_rows, rows.shape[1], np.random.default_rng(seed))
+    sample = _rows_to_fit_on(codes, max_rows, rows.shape[1], np.random.default_rng(seed))
     some = sample[:: math.ceil(len(sample) / min(_ROWS_FOR_RANGES, _few(rows.shape[1])))]
     shown = _dense(rows[some])
     typical = np.median(shown, axis=0)
@@ -159,7 +173,7 @@ def _codes_of(classes: NDArray[Any], y: NDArray[Any], n_rows: int) -> NDArray[An
     return codes
 
 
-def _sample(codes: NDArray[Any], max_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _rows_to_fit_on(codes: NDArray[Any], max_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the indices of rows to fit on, ascending: the same share of every class, but at least some of each."""
     wanted = min(max_rows, _few(n_features))
     if len(codes) <= wanted:

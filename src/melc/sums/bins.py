@@ -1,5 +1,6 @@
 """Moment bins on a line: their layout, the moments of the points in them, and merging into wider bins."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import binom
 
 from melc import kernels
 from melc.arrays import Floats
@@ -15,6 +17,8 @@ Keys = NDArray[np.int64]
 
 # Maximum number of bins of a class in the table. Points beyond the table (outliers) are returned one by one.
 _MOST_BINS = 1 << 14
+# Matrices for merging 2ˡ bins into one are kept up to this l.
+_KEPT_LEVELS = 6
 # The table extends beyond the range of the points by this fraction of the range, on each side.
 _MARGIN = 0.5
 
@@ -43,13 +47,8 @@ class Layout:
             raise ValueError(f"Bin widths {self.widths} must be powers of two, less than 2^52 apart.")
         self.n_bins = self.count[0] + self.count[1]
         self.offset = (0, self.count[0])
-        self.arguments = (
-            self.origin,
-            1 / np.array(self.widths),
-            np.array(self.low, dtype=np.float64),
-            np.array(self.count, dtype=np.float64),
-            np.array(self.offset, dtype=np.int64),
-        )
+        low, count = (float(self.low[0]), float(self.low[1])), (float(self.count[0]), float(self.count[1]))
+        self.arguments = (self.origin, (1 / self.widths[0], 1 / self.widths[1]), low, count, self.offset)
 
     @classmethod
     def around(
@@ -81,22 +80,22 @@ class Layout:
 
         The arithmetic is the same as in :func:`melc.kernels.locate`.
         """
-        t = (z - self.origin) * self.arguments[1][codes]
+        t = (z - self.origin) * np.array(self.arguments[1])[codes]
         keys = np.floor(t)
         return keys, 2 * (t - keys) - 1
 
-    def slots(self, z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int32]:
-        """Return the table row of each point, shape (n,); −1 for points outside the table."""
+    def located(self, z: Floats, codes: NDArray[np.int8]) -> tuple[NDArray[np.int32], Floats]:
+        """Return the table row of each point, −1 if it lies outside the table, and its local coordinate: shape (n,)."""
         rows, local = np.empty(len(z), dtype=np.int32), np.empty(len(z))
         kernels.locate(z, codes, *self.arguments, rows, local)
-        return rows
+        return rows, local
 
     def among(self, chosen: NDArray[np.bool_], z: Floats, codes: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the indices of the points that lie in chosen bins.
 
         ``chosen``, of shape (n_bins + 1,), has an entry for each row of the table and a last one for points outside it.
         """
-        return np.flatnonzero(chosen[self.slots(z, codes)])  # index −1 is the last entry
+        return np.flatnonzero(chosen[self.located(z, codes)[0]])  # index −1 is the last entry
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,7 @@ class Bins:
     keys: Keys
     moments: Floats
     width: float
+    charges: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)  # for sums, once they are known
 
     @property
     def edges(self) -> tuple[Floats, Floats]:
@@ -120,35 +120,57 @@ class Bins:
 
 @dataclass(frozen=True)
 class Merged:
-    """Wider bins made of narrower ones: u of narrow bin k is ``shrink · u + shifts[k]`` in the wider bin."""
+    """Wider bins made of narrower ones."""
 
     bins: Bins
     parents: Keys  # for each narrow bin, the index of the wider bin that contains it
-    shrink: float
-    shifts: Floats
+    matrices: Floats  # from the moments of a narrow bin to those of the wider one, shape (m, P, P)
+    which: Keys  # the matrix of each narrow bin
 
     def carry_back(self, coefficients: Floats) -> Floats:
         """Return polynomials of the wider bins, shape (n_wide, P), in coordinates of the narrow ones, (n_narrow, P)."""
-        if self.shrink == 1:
+        if not len(self.matrices):
             return coefficients
         carried = np.zeros((len(self.parents), coefficients.shape[1]))
-        kernels.split_polynomials(coefficients, self.parents, self.shrink, self.shifts, carried)
+        transposed = np.ascontiguousarray(self.matrices.transpose(0, 2, 1))
+        kernels.map_bins(1.0, transposed, self.which, coefficients, self.parents, carried, np.arange(len(carried)))
         return carried
 
 
 def merge(bins: Bins, width: float) -> Merged:
     """Return the bins merged into bins of the given width, a power of two times theirs. The moments stay exact."""
-    level = round(math.log2(width / bins.width))
+    level, order = round(math.log2(width / bins.width)), bins.moments.shape[1]
+    every = np.arange(len(bins.keys))
     if level <= 0:
-        return Merged(bins, np.arange(len(bins.keys)), 1.0, np.zeros(len(bins.keys)))
+        return Merged(bins, every, np.empty((0, order, order)), every)
     keys = bins.keys >> level
     starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
     parents = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(keys)))
+    places, moments = bins.keys - (keys << level), np.zeros((len(starts), order))
+    if level <= _KEPT_LEVELS:
+        matrices, which = _all_merging(level, order), places
+    else:
+        distinct, which = np.unique(places, return_inverse=True)
+        matrices = _merging(distinct, level, order)
+    kernels.map_bins(1.0, matrices, which, bins.moments, every, moments, parents)
+    return Merged(Bins(keys[starts], moments, bins.width * 2**level), parents, matrices, which)
+
+
+def _merging(places: Keys, level: int, order: int) -> Floats:
+    """Return matrices from the moments of narrow bins to those of bins 2ˡ times as wide, by the binomial theorem.
+
+    The coordinate u of the narrow bin at one of the ``places`` 0, …, 2ˡ − 1 is ``shrink · u + shift`` in the wide bin.
+    """
     shrink = 0.5**level
-    shifts = (2 * (bins.keys - (keys << level)) + 1) * shrink - 1
-    moments = np.zeros((len(starts), bins.moments.shape[1]))
-    kernels.merge_moments(bins.moments, parents, shrink, shifts, moments)
-    return Merged(Bins(keys[starts], moments, bins.width * 2**level), parents, shrink, shifts)
+    shifts = (2 * places + 1) * shrink - 1
+    j, i = np.indices((order, order))
+    powers = shifts[:, None] ** np.arange(order)
+    return np.ascontiguousarray(binom(j, i) * shrink**i * powers[:, np.maximum(j - i, 0)])
+
+
+@functools.cache
+def _all_merging(level: int, order: int) -> Floats:
+    return _merging(np.arange(1 << level), level, order)
 
 
 def power_of_two(width: float) -> float:

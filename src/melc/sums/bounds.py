@@ -188,7 +188,8 @@ def moment_bin_error(order: int, width: float, variance: float, least: int = 0, 
     '2.0e-09'
     """
     errors = np.empty(n)
-    kernels.pair_errors(least, *moment_bin_constants(order), width, math.sqrt(variance), errors)
+    nodes, no_blocks = np.zeros((order, order)), np.empty((0, order, order))
+    kernels.couple_nodes(least, nodes, *moment_bin_constants(order), width, variance, no_blocks, no_blocks, errors)
     return errors
 
 

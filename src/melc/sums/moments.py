@@ -11,7 +11,7 @@ The error of each sum is bounded by :func:`melc.sums.bounds.moment_bin_error`, a
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,17 +42,28 @@ class BinnedSum:
     n_exponentials: int
 
 
-@functools.cache
-def node_tables(order: int) -> tuple[Floats, Floats, Floats, float, float]:
-    """Return the constants for P = ``order`` Chebyshev nodes on [−1, 1] that the kernels need.
+class _Nodes(NamedTuple):
+    """Constants for P Chebyshev nodes on [−1, 1].
 
-    Row a of the first table, shape (P, P), holds the monomial coefficients of the polynomial that is one at node a and
-    zero at the other nodes. The second, shape (P, P), holds half the differences of the nodes. The others are
-    :func:`bounds.moment_bin_constants`.
+    ``charging``, shape (1, P + 1, P), leads from the moments of a bin to its charges and, below them, its mass;
+    ``slopes``, shape (1, P, P), from the potential at the nodes to its derivative by u, a polynomial of degree P − 2.
+    ``constants`` are half the differences of the nodes, shape (P, P), and :func:`bounds.moment_bin_constants`.
     """
+
+    charging: Floats
+    slopes: Floats
+    constants: tuple[Floats, Floats, float, float]
+
+
+@functools.cache
+def _nodes(order: int) -> _Nodes:
     points = np.cos((2 * np.arange(order) + 1) * np.pi / (2 * order))
-    lagrange = np.ascontiguousarray(np.linalg.inv(np.vander(points, increasing=True)).T)
-    return lagrange, np.subtract.outer(points, points) / 2, *bounds.moment_bin_constants(order)
+    # Row a holds the coefficients of the polynomial that is one at node a and zero at the others.
+    lagrange = np.linalg.inv(np.vander(points, increasing=True)).T
+    slopes = np.zeros((1, order, order))
+    slopes[0, :-1] = (lagrange[:, 1:] * np.arange(1, order)).T
+    charging = np.ascontiguousarray(np.concatenate([lagrange, np.eye(1, order)])[None])
+    return _Nodes(charging, slopes, (np.subtract.outer(points, points) / 2, *bounds.moment_bin_constants(order)))
 
 
 def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
@@ -61,11 +72,15 @@ def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
     return _sum(bins, bins, True, variance, math.log(100 * len(bins.keys) / eps))
 
 
-def sum_across(x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
-    """Return the sum over all pairs of points of two classes, whose bins have the same width and origin."""
+def sum_across(x: Bins, y: Bins, variance: float, eps: float, enough: float | None = None) -> BinnedSum:
+    """Return the sum over all pairs of points of two classes, whose bins have the same width and origin.
+
+    Pairs of distant bins are left out unless the error would be more than ``enough``, by default a quarter of ``eps``:
+    D contains this sum twice.
+    """
     # If the classes overlap, the sum is seldom smaller than with the mass spread evenly over the bins.
     likely = _sum(x, y, False, variance, math.log(len(x.keys) * len(y.keys) * 100 / eps))
-    if likely.error <= eps / 4:  # small enough for D, which contains this sum twice
+    if likely.error <= (eps / 4 if enough is None else enough):
         return likely
     return _sum(x, y, False, variance, log_pairs(x, y) + math.log(100 / eps))
 
@@ -87,70 +102,81 @@ def sum_bins(
     the polynomials of ∂ log S/∂z, and the number of exponentials.
     """
     order, width = x.moments.shape[1], x.width
-    lagrange, differences, *constants = node_tables(order)
     least = 0 if within or x.keys is y.keys else int(kernels.nearest_distance(x.keys, y.keys))
-    first = int(min(x.keys[0], y.keys[0]))
-    span = int(max(x.keys[-1], y.keys[-1])) - first + 1
+    first = min(int(x.keys[0]), int(y.keys[0]))
+    span = max(int(x.keys[-1]), int(y.keys[-1])) - first + 1
     reach = bounds.farther(0 if within else (least + 1) * width, variance, exponents)
     n_offsets = min(math.ceil(reach / width) + (2 if within else 3), span - least)
-    blocks, slopes = np.empty((2, n_offsets, order, order))
-    kernels.couple_nodes(least, differences, width, variance, blocks, slopes)
+    blocks, slopes = np.empty((n_offsets, order, order)), np.empty((n_offsets, order, order))
     errors = np.empty(n_offsets)
-    kernels.pair_errors(least, *constants, width, math.sqrt(variance), errors)
+    kernels.couple_nodes(least, *_nodes(order).constants, width, variance, blocks, slopes, errors)
     # Long loops over all bins are faster than short ones over the occupied bins, unless few bins are occupied.
     whole = span <= 4 * min(len(x.keys), len(y.keys)) + 16
-    sides = [_Charges(bins, first, span if whole else 0, lagrange) for bins in ((x,) if within else (x, y))]
-    one, other = sides[0], sides[-1]
+    columns = span if whole else 0
+    one = _charges(x, first, columns)
+    other = one if within else _charges(y, first, columns)
+    potential = np.zeros((order, one.table.shape[1]))
     if within:  # each pair of different bins counts twice, a bin with itself once; the sum is doubled below
         blocks[0] *= 0.5
         slopes[0] *= 0.5
         errors[0] *= 0.5
-    value, slope, error = one.couple(other, least, blocks, slopes, errors)
-    if within:
+        value, slope, error = _couple(one, one, least, blocks, slopes, errors, potential, potential)
         value, slope, error = 2 * value, 2 * slope, 2 * error
     else:
+        below = np.zeros((order, other.table.shape[1]))
+        value, slope, error = _couple(one, other, least, blocks, slopes, errors, potential, below)
         level = 1 if least == 0 else 0  # pairs of bins with the same number have been counted already
-        more = other.couple(one, least + level, blocks[level:], slopes[level:], errors[level:])
+        rest = blocks[level:], slopes[level:], errors[level:]
+        more = _couple(other, one, least + level, *rest, below, potential)
         value, slope, error = value + more[0], slope + more[1], error + more[2]
     nearest, count = max(least - 1, 0) * width, n_offsets * order * order
     if not value * width > 0:  # the sum underflowed: it is unknown, with an infinite error
         return 0.0, 0.0, math.inf, 0.0, tuple(np.zeros(bins.moments.shape) for bins in (x, y)), count
     if n_offsets < span - least:
         left_out = (least + n_offsets - 1) * width
-        ratio = math.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
-        error += float(x.moments[:, 0].sum()) * float(y.moments[:, 0].sum()) * ratio
-    polynomials = tuple(side.slopes((4 if within else 2) / (width * value)) for side in sides)
-    return value, slope, error, nearest * nearest / (2 * variance), polynomials, count
+        error += one.mass * other.mass * math.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+    factor, exponent = (4 if within else 2) / (width * value), nearest * nearest / (2 * variance)
+    first_polynomials = one.slopes(potential, factor)
+    polynomials = (first_polynomials,) if within else (first_polynomials, other.slopes(below, factor))
+    return value, slope, error, exponent, polynomials, count
 
 
 class _Charges:
     """The charges at the nodes of some bins, in a table of ``span`` bins from ``first`` on, or of the occupied bins."""
 
-    def __init__(self, bins: Bins, first: int, span: int, lagrange: Floats) -> None:
-        self.keys, self.lagrange = bins.keys, lagrange
+    def __init__(self, bins: Bins, first: int, span: int) -> None:
         n, order = bins.moments.shape
-        self.whole = span > 0
-        self.columns = bins.keys - first if self.whole else np.arange(n)
-        self.table, self.potential = np.zeros((order + 1, span or n)), np.zeros((order, span or n))
-        kernels.put_charges(self.columns, bins.moments, lagrange, self.table)
+        self.keys, self.whole, self.every = bins.keys, span > 0, np.arange(n)
+        self.columns = bins.keys - first if self.whole else self.every
+        self.the_only = np.zeros(n, dtype=np.int64)
+        charges, charging = np.zeros((span or n, order + 1)), _nodes(order).charging
+        kernels.map_bins(1.0, charging, self.the_only, bins.moments, self.every, charges, self.columns)
+        self.table = np.ascontiguousarray(charges.T)
+        self.mass = float(bins.moments[:, 0].sum())
 
-    def couple(
-        self, lower: "_Charges", least: int, blocks: Floats, slopes: Floats, errors: Floats
-    ) -> tuple[float, float, float]:
-        """Return S, ∂S/∂V and the error over pairs with a bin of ``lower`` that is at least ``least`` bins below."""
-        couplings = least, blocks, slopes, errors, self.potential, lower.potential
-        if self.whole:
-            found = kernels.couple_bins(self.table, lower.table, *couplings)
-        else:
-            found = kernels.couple_occupied(self.keys, self.table, lower.keys, lower.table, *couplings)
-        value, slope, error = found
-        return value, slope, error
-
-    def slopes(self, factor: float) -> Floats:
+    def slopes(self, potential: Floats, factor: float) -> Floats:
         """Return ``factor`` times the derivative of the potential in each bin, as polynomials in u, (n_bins, P)."""
-        polynomials = np.empty((len(self.columns), len(self.lagrange)))
-        kernels.read_slopes(self.columns, self.potential, self.lagrange, factor, polynomials)
+        order, by_bin = len(potential), np.ascontiguousarray(potential.T)
+        polynomials = np.zeros((len(self.columns), order))
+        kernels.map_bins(factor, _nodes(order).slopes, self.the_only, by_bin, self.columns, polynomials, self.every)
         return polynomials
+
+
+def _charges(bins: Bins, first: int, span: int) -> _Charges:
+    """Return the charges of bins, kept with them: the sums within and across often need the same."""
+    found: _Charges | None = bins.charges.get((first, span))
+    if found is None:
+        found = bins.charges[first, span] = _Charges(bins, first, span)
+    return found
+
+
+def _couple(upper: _Charges, lower: _Charges, least: int, *others: Floats) -> tuple[float, float, float]:
+    """Return S, ∂S/∂V and the error over pairs with a bin of ``lower`` that is at least ``least`` bins below."""
+    if upper.whole:
+        value, slope, error = kernels.couple_bins(upper.table, lower.table, least, *others)
+    else:
+        value, slope, error = kernels.couple_occupied(upper.keys, upper.table, lower.keys, lower.table, least, *others)
+    return value, slope, error
 
 
 def log_pairs(x: Bins, y: Bins) -> float:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.base import LineClassifier
-from melc.export.document import FORMAT as MODEL_FORMAT
-from melc.export.document import MOST_BYTES, check_version, format_of, from_document, to_document
+from melc.export.document import MODEL_FORMAT, MOST_BYTES, check_version, format_of, from_document, to_document
 from melc.export.reading import parse
 from melc.export.sql import query
 from melc.export.sql_parts import column, literal

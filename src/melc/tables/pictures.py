@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from melc.model.line import decides_alone
+from melc.model.names import found_for
 from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
-from melc.plotting.common import bounded, new_figure, numbered_lines
-from melc.plotting.lines import figure_size
+from melc.plotting.common import name_of, new_figure
+from melc.plotting.lines import figure_size, lines_to_show
 from melc.tables.apply import labelled_blocks
 from melc.tables.model import TableModel
 from melc.tables.read import column_names, read_blocks
@@ -22,8 +23,8 @@ from melc.tables.source import Source, TableError, as_plain_file
 FORMATS = (".png", ".svg", ".pdf", ".html")
 _MOST_ROWS = 100_000  # of a table in a picture
 _MOST_ROWS_OF_TEXT = 2000  # of the rule on a page
-# Lines in an image, and of each class on a page.
-_LINES_IN_IMAGE, _LINES_ON_PAGE = 9, 24
+# Lines in an image, and on a page, and features of each.
+_LINES_IN_IMAGE, _LINES_ON_PAGE, _FEATURES_SHOWN = 9, 24, 15
 
 
 def ending_of(path: Path) -> str:
@@ -101,25 +102,26 @@ def _class_of(fitted: TableModel, label: str | None) -> Any:
 
 
 def _lines(fitted: TableModel, X: Any, y: Any, class_label: Any, most: int) -> Any:
-    """Return a figure of the lines: densities with thresholds if they decide, else the curves of the most important."""
-    n_lines = len(numbered_lines(fitted.model, class_label))
-    options = {"class_label": class_label, "feature_names": fitted.encoding.feature_names}
+    """Return a figure of the lines: densities with thresholds if one decides, else the curves of the most important."""
+    names = fitted.encoding.feature_names
     if decides_alone(fitted.model):
-        figure = new_figure(7, 4.5 * n_lines)
-        ProjectionDisplay.from_estimator(fitted.model, X, y, **options, ax=figure)
+        figure = new_figure(7, 4.5)
+        ProjectionDisplay.from_estimator(fitted.model, X, y, feature_names=names, ax=figure)
     else:
-        figure = new_figure(*figure_size(min(most, n_lines)))
-        LinesDisplay.from_estimator(fitted.model, X, y, **options, max_lines=most, ax=figure)
+        figure = new_figure(*figure_size(len(lines_to_show(fitted.model, most, False)[0])))
+        options = {"class_label": class_label, "feature_names": names, "max_lines": most}
+        LinesDisplay.from_estimator(fitted.model, X, y, **options, ax=figure)
     return figure
 
 
-def _weights(fitted: TableModel, X: Any, class_label: Any) -> Any:
-    """Return a figure of the weights in the only line of a class."""
+def _weights(fitted: TableModel, X: Any, number: int) -> Any:
+    """Return a figure of the weights in a line."""
     names = fitted.encoding.feature_names
-    figure = new_figure(7, 1 + 0.28 * min(len(names), 15))
-    title = None if class_label is None else f"{bounded(class_label)} against the rest"
-    options = {"feature_names": names, "class_label": class_label, "title": title}
-    WeightsDisplay.from_estimator(fitted.model, X, **options, ax=figure)
+    figure = new_figure(7, 1.2 + 0.28 * min(len(names), _FEATURES_SHOWN))
+    title = None if decides_alone(fitted.model) else name_of(fitted.model, number)
+    WeightsDisplay.from_estimator(
+        fitted.model, X, line=number, feature_names=names, max_features=_FEATURES_SHOWN, title=title, ax=figure
+    )
     return figure
 
 
@@ -159,18 +161,13 @@ pre {{ background: #f5f5f5; padding: 1rem; overflow-x: auto }}
 
 
 def _sections(fitted: TableModel, X: Any, y: Any, class_label: Any) -> str:
-    """Return the lines of each class; if they are single ones, with their weights."""
-    alone = decides_alone(fitted.model)
+    """Return the lines, and the weights if there is a single line, or one that was found for each class."""
+    model = fitted.model
+    alone = decides_alone(model)
     parts = ["<h2>Densities and weights</h2>" if alone else "<h2>What each line adds to the log-odds</h2>"]
-    for label in _shown(fitted, class_label):
-        parts.append(_svg(_lines(fitted, X, y, label, _LINES_ON_PAGE)))
-        if alone:
-            parts.append(_svg(_weights(fitted, X, label)))
+    parts.append(_svg(_lines(fitted, X, y, class_label, _LINES_ON_PAGE)))
+    if alone or found_for(model, 0) is not None:
+        parts += [] if alone else ["<h2>Weights</h2>"]
+        shown = range(1, 1 + min(len(model.lines_), _LINES_ON_PAGE))
+        parts += [_svg(_weights(fitted, X, number)) for number in shown]
     return "\n".join(parts)
-
-
-def _shown(fitted: TableModel, class_label: Any) -> list[Any]:
-    """Return the classes to show: the one chosen, or all of more than two, each against the rest, or None of two."""
-    if len(fitted.model.classes_) == 2:
-        return [None]
-    return fitted.model.classes_.tolist() if class_label is None else [class_label]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.report.fields import MOST_CATEGORIES, MOST_FIELDS, Field, by_importance, number_field
+from melc.report.fields import MOST_CHOICES, MOST_FIELDS, Field, by_importance, number_field
 from melc.report.page import page_of
 from melc.report.subject import subject_of
 from melc.tables.apply import labelled_blocks
@@ -105,7 +105,7 @@ def _category_field(column: Column, place: int, model: Any, rows: Floats) -> Fie
     """Return the field of a text column: the reference, and the categories that matter most."""
     categories = column.categories or ()
     n = len(column.shown_categories)
-    chosen = np.sort(np.argsort(-model.importances_[place : place + n], kind="stable")[: MOST_CATEGORIES - 1])
+    chosen = np.sort(np.argsort(-model.importances_[place : place + n], kind="stable")[: MOST_CHOICES - 1])
     shares = rows[:, place : place + n].mean(axis=0)
     shown = [0, *(chosen + 1).tolist()]
     frequency = [1 - shares.sum(), *shares[chosen]]

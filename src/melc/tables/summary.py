@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from melc.export.text import numbers_apart
-from melc.model.line import Line, sides_of
-from melc.model.names import by_contribution, column_width, contributions_of
+from melc.model.names import by_contribution, column_width, contributions_of, found_for
 from melc.tables.model import TableModel
 from melc.tables.problem import AnyProblem
 
@@ -20,13 +19,13 @@ _SOLID_SPACE = "\u00a0"
 
 
 def fit_summary(fitted: TableModel, problem: AnyProblem, accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
-    """Return a summary: rows, classes, accuracy, lines and features, the most important first.
+    """Return a summary: rows, classes, accuracy, lines and features, the most important first, minor lines last.
 
     ``accuracy`` is the mean, standard deviation and number of folds of the balanced accuracy, or None.
     """
     model, names = fitted.model, fitted.encoding.feature_names
     scores = None if accuracy is None else dict(zip(("mean", "spread", "folds"), accuracy, strict=True))
-    lines = sorted(enumerate(model.lines_, start=1), key=lambda numbered: -numbered[1].importance)
+    lines = sorted(range(len(model.lines_)), key=lambda k: (model.lines_[k].minor, -model.lines_[k].importance))
     strongest = np.argsort(-model.importances_, kind="stable")[:_MOST_FEATURES]
     return {
         "rows": sum(problem.class_counts.values()),
@@ -35,7 +34,7 @@ def fit_summary(fitted: TableModel, problem: AnyProblem, accuracy: tuple[float, 
         "balanced_accuracy": scores,
         **_search(model),
         "intercepts": model.intercepts_.tolist(),
-        "lines": [{"number": number, **_line(model, line, names)} for number, line in lines],
+        "lines": [_line(model, k, names) for k in lines],
         "strongest_features": [{"feature": names[j], "importance": float(model.importances_[j])} for j in strongest],
     }
 
@@ -47,21 +46,24 @@ def _search(model: Any) -> dict[str, Any]:
     return {"divergence": np.atleast_1d(model.divergence_).tolist(), "gamma": float(model.gamma_)}
 
 
-def _line(model: Any, line: Line, names: list[str]) -> dict[str, Any]:
-    """Return the summary of one line.
+def _line(model: Any, k: int, names: list[str]) -> dict[str, Any]:
+    """Return the summary of the k-th line.
 
-    The range is that of the training rows. Of each interval the rows against the class, and of the class, are counted.
+    The range is that of the training rows. In each interval between thresholds the line speaks for a class, and the
+    rows of every class are counted.
     """
-    sides, effects = sides_of(model, line), contributions_of(model, line)
+    line, labels = model.lines_[k], [str(label) for label in model.classes_]
+    effects = contributions_of(model, line)
     weights = [(names[j], float(line.direction[j]), float(effects[j])) for j in by_contribution(line)]
     return {
-        "class": sides[1],
-        "against": sides[0],
+        "number": k + 1,
+        "found_for": found_for(model, k),
+        "minor": line.minor,
         "importance": line.importance,
         "features": [{"feature": name, "weight": weight, "effect": effect} for name, weight, effect in weights],
-        "range": line.curve.knots[[0, -1]].tolist(),
+        "range": [float(line.curves[0].knots[0]), float(line.curves[0].knots[-1])],
         "thresholds": line.thresholds.tolist(),
-        "intervals": [sides[code] for code in line.codes],
+        "intervals": [labels[code] for code in line.codes],
         "counts": line.counts.tolist(),
     }
 
@@ -76,24 +78,29 @@ def fit_text(summary: dict[str, Any]) -> str:
     if summary["balanced_accuracy"]:
         score = summary["balanced_accuracy"]
         parts.append(f"balanced accuracy {score['mean']:.3f} ± {score['spread']:.3f} ({score['folds']}-fold)")
-    parts += [_text_of_line(line) for line in summary["lines"][:_MOST_LINES]]
-    if len(summary["lines"]) > _MOST_LINES:
-        parts.append(f"and {len(summary['lines']) - _MOST_LINES} more lines; melc explain prints them all")
+    main = [line for line in summary["lines"] if not line["minor"]]
+    parts += [_text_of_line(line) for line in main[:_MOST_LINES]]
+    if len(main) > _MOST_LINES:
+        parts.append(f"and {len(main) - _MOST_LINES} more lines; melc explain prints them all")
+    n_minor = len(summary["lines"]) - len(main)
+    if n_minor:
+        parts.append(f"and {n_minor} minor line{'s'[: n_minor > 1]}, each of one feature")
     features = [(each["feature"], f"{each['importance']:.3g}") for each in summary["strongest_features"]]
     return "\n".join([*parts, "strongest features:", aligned([("feature", "importance"), *features])])
 
 
 def _text_of_line(line: dict[str, Any]) -> str:
-    """Return what a line is for, its strongest features with their weights, and its intervals."""
+    """Return the name of a line, its strongest features with their weights, and its intervals."""
     features = [f"{each['weight']:+.3g} {each['feature']}" for each in line["features"]]
     hidden = len(features) - _MOST_FEATURES
     more = [f"and {hidden} more"] if hidden > 0 else []
     thresholds = numbers_apart(line["thresholds"], line["range"][1] - line["range"][0], 4)
     first, *others = line["intervals"]
     intervals = [first, *(f"| {place} | {side}" for place, side in zip(thresholds, others, strict=True))]
+    name = f"line {line['number']}" + (f" (found for {line['found_for']})" if line["found_for"] else "")
     return "\n".join(
         [
-            f"line {line['number']}: {line['class']} against {line['against']}, importance {line['importance']:.3g}",
+            f"{name}, importance {line['importance']:.3g}",
             _wrapped("  z =", features[:_MOST_FEATURES] + more),
             _wrapped("  along z:", intervals),
         ]

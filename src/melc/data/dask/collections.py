@@ -27,14 +27,14 @@ def _dask_rows() -> Any:
 
 
 def collect(model: Any, X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Any:
-    """Return :func:`melc.data.dask.rows.collect` of collections whose features fit the model."""
+    """Return :func:`melc.data.dask.rows.collect_partitions` of collections whose features fit the model."""
     check_features(model, X, reset=True)
-    return _dask_rows().collect(X, y, sample_weight, few)
+    return _dask_rows().collect_partitions(X, y, sample_weight, few)
 
 
 def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Return the collections in memory."""
-    X, y, sample_weight = _dask_rows().gather(X, y, sample_weight)
+    X, y, sample_weight = _dask_rows().dask.compute(X, y, sample_weight)
     return X, y, sample_weight
 
 
@@ -88,10 +88,10 @@ def _on_frame(frame: Any, model: Any, method: str) -> Any:
     values = np.asarray(getattr(model, method)(some))[: len(frame)]
     if values.ndim == 1:
         return pd.Series(values, index=frame.index)
-    return pd.DataFrame(values, index=frame.index, columns=_columns(model, method, values.shape[1]))
+    return pd.DataFrame(values, index=frame.index, columns=_column_names(model, method, values.shape[1]))
 
 
-def _columns(model: Any, method: str, n: int) -> Any:
+def _column_names(model: Any, method: str, n: int) -> Any:
     """The names of the n columns that a method returns."""
     if method == "line_log_odds":
         return range(n)

@@ -34,18 +34,18 @@ def _call(task: Callable[..., Sums], parts: Sequence[Part]) -> Sums:
     return task(parts)
 
 
-def _checked(number: int, *given: Any) -> Part:
-    """Return the checked partition. ``given`` is X, y and perhaps weights, or one tuple of these."""
+def _checked_partition(number: int, *given: Any) -> Part:
+    """Return a partition, checked. ``given`` is X, y and perhaps weights, or one tuple of these."""
     X, y, *weights = given[0] if len(given) == 1 else given
     return checked(number, X, y, weights[0] if weights else None)
 
 
 def checked_at(workers: list[str], number: int, given: tuple[Any, ...]) -> Any:
-    """Return a delayed checked partition, preferably on one of ``workers``; the scheduler may choose another."""
+    """Return a delayed partition that is checked when computed, preferably by one of ``workers``."""
     if not workers:
-        return dask.delayed(_checked)(number, *given)
+        return dask.delayed(_checked_partition)(number, *given)
     with dask.annotate(workers=workers, allow_other_workers=True):
-        return dask.delayed(_checked)(number, *given)
+        return dask.delayed(_checked_partition)(number, *given)
 
 
 def _threads_here() -> int:

@@ -14,12 +14,13 @@ from melc.arrays import Floats
 from melc.data.dask.checks import check_alike, dtype_of, is_array, n_features_of
 from melc.data.dask.partitions import Partitions, active_client, checked_at, fits_in_memory, side_by_side
 from melc.data.dask.shared import Request, SharedRounds
-from melc.data.dask.worker import Call, Place, Report, numbered, reported, warm_up
+from melc.data.dask.worker import Call, PartitionReport, Place, numbered, reported, warm_up
 from melc.data.hashing import DistinctRows, Selection
+from melc.data.hats import CurveRequest, CurveSums
 from melc.data.memory import MemoryRows, sampled
 from melc.data.points import Binned, Extra, Points
 from melc.data.source import Collected, Limits, Ranks
-from melc.data.summary import Summary
+from melc.data.summary import ClassSummaries
 from melc.kernels import ORDER
 from melc.sums.bins import Layout
 from melc.sums.rims import RimBins, Rims, RimSlopes
@@ -68,15 +69,15 @@ class DaskRows:
         return False
 
     @functools.cached_property
-    def counts(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, ...]:
         return _rest_and_one(self._classes.counts, self._code, np.sum, int)
 
     @functools.cached_property
-    def total_weights(self) -> tuple[float, float]:
+    def total_weights(self) -> tuple[float, ...]:
         return _rest_and_one(self._classes.totals, self._code, np.sum, float)
 
     @functools.cached_property
-    def smallest_weights(self) -> tuple[float, float]:
+    def smallest_weights(self) -> tuple[float, ...]:
         return _rest_and_one(self._classes.smallest_weights, self._code, np.min, float)
 
     def bin(self, v: Floats, layout: Layout) -> Binned:
@@ -98,14 +99,17 @@ class DaskRows:
     def points_of(self, v: Floats, code: int) -> Points:
         return self._round("points_of", v, code)
 
-    def summarise(self, v: Floats) -> Summary:
+    def summarise(self, v: Floats) -> ClassSummaries:
         return self._round("summarise", v)
 
     def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
         return self._round("bin_between", v, layout, limits)
 
-    def count(self, v: Floats, thresholds: Floats) -> Floats:
-        return self._round("count", v, thresholds)
+    def count(self, v: Floats, thresholds: Floats, n_classes: int = 2) -> Floats:
+        return self._round("count", v, thresholds, n_classes)
+
+    def sum_curves(self, directions: Floats, request: CurveRequest) -> CurveSums:
+        return self._round("sum_curves", directions, request)
 
     def take(self, ranks: Ranks) -> MemoryRows:
         taken = self._round("take_by_ranks_among_all", ranks)
@@ -168,13 +172,16 @@ class _Classes:
 
 
 def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
-    """Return the values of the two classes, or, given a ``code``, that of ``over`` all other classes and its own."""
+    """Return the values of both classes; with a ``code``, those of the rest and of class ``code``.
+
+    The value of the rest is ``over`` all other classes: their sum, or their minimum.
+    """
     if code is None:
-        return kind(values[0]), kind(values[1])
+        return tuple(map(kind, values))
     return kind(over(np.delete(values, code))), kind(values[code])
 
 
-def _classes_of(reports: list[Report]) -> _Classes:
+def _classes_of(reports: list[PartitionReport]) -> _Classes:
     labels = np.unique(np.concatenate([report.labels for report in reports]))
     counts, totals = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
     smallest = np.full(len(labels), np.inf)
@@ -189,10 +196,10 @@ def _classes_of(reports: list[Report]) -> _Classes:
 # --------------------------------------------------------------------------------------------- from collections
 
 
-def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:
-    """Read and check the partitions, and hold them in memory if there is room.
+def collect_partitions(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool]) -> Collected | None:
+    """Return the rows of collections, checked and held in memory if there is room for them.
 
-    Returns None if ``few(n_rows, n_features)``: the data are then better fitted in this process.
+    Return None if ``few(n_rows, n_features)`` says that the data are better fitted in this process.
     """
     check_alike(X, y, sample_weight)
     n_features, client = n_features_of(X), active_client()
@@ -200,7 +207,7 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     warming = [] if client is None else [client.submit(warming_up, workers=[w], pure=False) for w in client.nthreads()]
     n_bytes = _bytes_of(X)
     held = fits_in_memory(n_bytes)
-    blocks = _blocks(X, y, sample_weight)
+    blocks = _delayed_partitions(X, y, sample_weight)
     wishes: list[str] = []
     if client is not None and n_bytes <= _LITTLE_TO_MOVE:
         wishes = side_by_side(len(blocks), client.nthreads())
@@ -223,12 +230,6 @@ def collect(X: Any, y: Any, sample_weight: Any, few: Callable[[int, int], bool])
     return Collected(rows, classes.labels, classes.counts, classes.totals, varies)
 
 
-def gather(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return the collections loaded into memory."""
-    X, y, sample_weight = dask.compute(X, y, sample_weight)
-    return X, y, sample_weight
-
-
 def _bytes_of(X: Any) -> float:
     """Return the size of all features in bytes; for a dataframe, estimated from the lengths of some partitions."""
     if is_array(X):
@@ -238,11 +239,11 @@ def _bytes_of(X: Any) -> float:
     return float(np.mean(lengths)) * X.npartitions * n_features_of(X) * np.dtype(dtype_of(X)).itemsize
 
 
-def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
-    """Return the features, labels and weights of each partition: a tuple of delayed objects, or of one for all of them.
+def _delayed_partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """Return, for each partition, a tuple of its delayed features, labels and, if there are any, weights.
 
-    Dataframes are taken together as one delayed object. Otherwise Dask would read a file once for each of them, and
-    would merge partitions of those that have few columns.
+    Of dataframes the tuple has a single delayed object, which computes all of them together. Otherwise Dask would read
+    a file once for each of them, and would merge the partitions of those that have few columns.
     """
     given = [each for each in (X, y, sample_weight) if each is not None]
     if not any(is_array(each) for each in given):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+Solution = TypeVar("Solution")
 
 
 class Ended(Exception):
@@ -40,10 +40,10 @@ class SharedRounds:
         self._make: Callable[[list[Request]], None] | None = None
         self._ended = False
 
-    def solve_all(self, solve: Callable[[int], T]) -> list[T]:
+    def solve_all(self, solve: Callable[[int], Solution]) -> list[Solution]:
         """Return ``solve(k)`` for each problem k. The first error ends all problems."""
 
-        def run(k: int) -> T:
+        def run(k: int) -> Solution:
             result = solve(k)
             self._leave()
             return result

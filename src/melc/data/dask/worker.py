@@ -21,6 +21,8 @@ from melc.sums.rims import Rims, RimSlopes
 
 # With more distinct labels than this in a partition, y cannot be class labels.
 _MOST_LABELS = 10_000
+# Rows that are compared with the first at once.
+_COMPARED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Report:
+class PartitionReport:
     """What is known of a partition before the first round."""
 
     labels: NDArray[Any]
@@ -167,7 +169,7 @@ def _check_partition(number: int, given: Any, X: Any, y: NDArray[Any], weights: 
         )
 
 
-def reported(number: int, part: Part) -> Report:
+def reported(number: int, part: Part) -> PartitionReport:
     """Return the report of a partition."""
     try:
         labels, index = np.unique(part.y, return_inverse=True)
@@ -186,16 +188,16 @@ def reported(number: int, part: Part) -> Report:
         smallest = np.full(len(labels), np.inf)
         np.minimum.at(smallest, index, part.weights)
     if not len(part.y):
-        return Report(labels, counts, totals, smallest, None, False, False)
+        return PartitionReport(labels, counts, totals, smallest, None, False, False)
     is_sparse = sparse.issparse(part.X)
     first = part.X[:1].toarray()[0] if is_sparse else part.X[0]
-    return Report(labels, counts, totals, smallest, np.array(first), _varies(part.X, first), is_sparse)
+    return PartitionReport(labels, counts, totals, smallest, np.array(first), _varies(part.X, first), is_sparse)
 
 
 def _varies(X: Any, first: Floats) -> bool:
     if sparse.issparse(X):
         return bool((X.max(axis=0).toarray() != X.min(axis=0).toarray()).any())
-    return any(bool(np.any(X[a : a + 4096] != first)) for a in range(0, X.shape[0], 4096))
+    return any(bool(np.any(X[a : a + _COMPARED_AT_ONCE] != first)) for a in range(0, X.shape[0], _COMPARED_AT_ONCE))
 
 
 def numbered(classes: NDArray[Any], part: Part) -> Part:

@@ -102,8 +102,13 @@ function table(head, rows, caption) {
       i ? element("td", {}, cell) : element("th", { scope: "row" }, cell)))))));
 }
 
-/** A key of the two sides of a line. */
-function key(sides) {
-  return element("p", { class: "key" }, sides.map((side, code) =>
-    element("span", {}, element("i", { class: `swatch side${code}` }), named(side))));
+const N_COLOURS = 10;
+
+/** The name of the style of a class: null stands for all other classes together. */
+const sideStyle = (code) => (code === null ? "others" : `side${code % N_COLOURS}`);
+
+/** A key of classes, given by their numbers. */
+function key(sides, names) {
+  return element("p", { class: "key" }, sides.map((code, i) =>
+    element("span", {}, element("i", { class: `swatch ${sideStyle(code)}` }), named(names[i]))));
 }

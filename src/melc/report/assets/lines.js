@@ -1,5 +1,5 @@
 "use strict";
-// An axis with the densities of both sides, thresholds that can be moved, and the counts that follow from them.
+// An axis with the densities of its sides, which are classes, thresholds that can be moved, and the counts that follow.
 
 const WIDE = roomFor(760), HIGH = 270, LEFT = 14, RIGHT = 14, FOOT = 62, HEAD = 12;
 
@@ -15,7 +15,7 @@ function axisFrom(data) {
   return { ...data, below, totals, own, chosen: own.slice(), shownCodes: data.codes.slice() };
 }
 
-/** Rows of both sides in each interval between thresholds, given as places among the edges. */
+/** Rows of each side in each interval between thresholds, given as places among the edges. */
 function rowsBetween(axis, places) {
   return axis.totals.map((total, side) => {
     const cumulated = [0, ...places.map((i) => axis.below[side][i]), total];
@@ -26,28 +26,39 @@ function rowsBetween(axis, places) {
 /** matrix[true side][predicted side] for the thresholds as they are now. */
 function confusionOf(axis) {
   return rowsBetween(axis, axis.chosen).map((rows) => {
-    const found = [0, 0];
+    const found = axis.totals.map(() => 0);
     rows.forEach((count, i) => { found[axis.shownCodes[i]] += count; });
     return found;
   });
 }
 
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
 function measuresOf(matrix) {
-  const recall = matrix.map((row, side) => row[side] / (row[0] + row[1]));
-  const precision = [0, 1].map((side) => matrix[side][side] / (matrix[0][side] + matrix[1][side]));
-  const total = matrix.flat().reduce((a, b) => a + b, 0);
-  return { recall, precision, balanced: (recall[0] + recall[1]) / 2, accuracy: (matrix[0][0] + matrix[1][1]) / total };
+  const right = matrix.map((row, side) => row[side]);
+  const recall = matrix.map((row, side) => right[side] / sum(row));
+  const precision = matrix.map((_, side) => right[side] / sum(matrix.map((row) => row[side])));
+  const known = recall.filter(Number.isFinite);  // without sides that have no rows
+  return { recall, precision, balanced: sum(known) / known.length, accuracy: sum(right) / sum(matrix.map(sum)) };
 }
 
-/** Move the thresholds to where they would be with another prior of the second side: it is added to the log-odds. */
-function setPrior(axis, prior) {
-  if (Math.abs(prior - axis.prior) < 1e-9) return resetAxis(axis);
-  const odds = Array.from(axis.log_odds, (value) => value + logit(prior) - logit(axis.prior));
-  const places = [], codes = [Number(odds[0] > 0)];
-  for (let i = 1; i < odds.length; i++) {
-    if ((odds[i] > 0) === (odds[i - 1] > 0)) continue;
-    places.push(Math.abs(odds[i]) < Math.abs(odds[i - 1]) ? i : i - 1);
-    codes.push(Number(odds[i] > 0));
+/** The side of the highest log-odds at an edge, and how far they are above the next. */
+function leaderAt(axis, i, added) {
+  const odds = axis.log_odds.map((values, side) => (values ? values[i] : 0) + added[side]);
+  const best = odds.indexOf(Math.max(...odds));
+  return { best, lead: odds[best] - Math.max(...odds.filter((_, side) => side !== best)) };
+}
+
+/** Move the thresholds to where they would be with another prior of a side: it is added to the log-odds. */
+function setPrior(axis, side, prior) {
+  if (Math.abs(prior - axis.priors[side]) < 1e-9) return resetAxis(axis);
+  const added = axis.priors.map((own, k) => (k === side ? logit(prior) - logit(own) : 0));
+  const leaders = Array.from(axis.edges, (_, i) => leaderAt(axis, i, added));
+  const places = [], codes = [leaders[0].best];
+  for (let i = 1; i < leaders.length; i++) {
+    if (leaders[i].best === leaders[i - 1].best) continue;
+    places.push(leaders[i].lead < leaders[i - 1].lead ? i : i - 1);
+    codes.push(leaders[i].best);
   }
   joinEmpty(axis, places, codes);
   Object.assign(axis, { chosen: places, shownCodes: codes });
@@ -55,14 +66,15 @@ function setPrior(axis, prior) {
 
 const logit = (p) => Math.log(p / (1 - p));
 
-/** Join intervals without rows of their own side with their neighbours. */
+/** Join intervals without rows of their own side with their neighbours. Two different neighbours share them. */
 function joinEmpty(axis, places, codes) {
   for (;;) {
     const rows = rowsBetween(axis, places), i = codes.findIndex((code, k) => codes.length > 1 && rows[code][k] === 0);
     if (i < 0) return;
-    const outermost = i === 0 || i === codes.length - 1;
-    places.splice(Math.max(0, i - 1), outermost ? 1 : 2);
-    codes.splice(i, outermost ? 1 : 2);
+    const inner = i > 0 && i < codes.length - 1, alike = inner && codes[i - 1] === codes[i + 1];
+    const shared = inner && !alike ? [Math.round((places[i - 1] + places[i]) / 2)] : [];
+    places.splice(Math.max(0, i - 1), inner ? 2 : 1, ...shared);
+    codes.splice(i, alike ? 2 : 1);
   }
 }
 
@@ -85,7 +97,7 @@ function moveThreshold(axis, index, place) {
 
 // -------------------------------------------------------------------------------------------------------- the picture
 
-/** The section of one axis: picture, prior, matrix and measures. */
+/** The section of one axis: picture, prior, matrix and measures. `sides` are the names of its classes. */
 function axisSection(data, sides, label, title) {
   const axis = axisFrom(data);
   const x = scale(axis.edges[0], axis.edges[axis.edges.length - 1], LEFT, WIDE - RIGHT);
@@ -103,7 +115,7 @@ function axisSection(data, sides, label, title) {
   };
   update();
   const prior = priorControl(axis, sides, update);
-  const section = element("div", { class: "axis-panel" }, key(sides), drawing,
+  const section = element("div", { class: "axis-panel" }, key(axis.sides, sides), drawing,
     element("div", { class: "controls" }, prior,
       element("button", { type: "button", onclick: () => { resetAxis(axis); prior.reset(); update(); } },
         "Back to the model")),
@@ -114,7 +126,7 @@ function axisSection(data, sides, label, title) {
 
 function densityPath(axis, values, x, y, side) {
   const xs = Array.from(axis.edges, x), line = pathOf(xs, values.map(y));
-  return svg("g", { class: `density side${side}` },
+  return svg("g", { class: `density ${sideStyle(axis.sides[side])} dash${side % 2}` },
     svg("path", { class: "area", d: `${line}L${xs[xs.length - 1]} ${y(0)}L${xs[0]} ${y(0)}Z` }),
     svg("path", { class: "edge", d: line }));
 }
@@ -124,7 +136,7 @@ function bandsOf(axis, x, sides) {
   return axis.shownCodes.map((code, i) => {
     const from = x(ends[i]), width = Math.max(0, x(ends[i + 1]) - from);
     const room = Math.floor(width / 8);
-    return svg("g", { class: `band side${code}` },
+    return svg("g", { class: `band ${sideStyle(axis.sides[code])}` },
       svg("rect", { x: from, y: HIGH - FOOT, width, height: 20 }),
       room >= 3 ? svg("text", { x: from + width / 2, y: HIGH - FOOT + 14, "text-anchor": "middle" }, shortened(sides[code], room)) : null);
   });
@@ -173,26 +185,31 @@ function placeHandle(node, axis, index, x, sides) {
 }
 
 function priorControl(axis, sides, update) {
-  const shown = element("output", {}, percent(axis.prior));
-  const slider = element("input", { type: "range", min: -5, max: 5, step: 0.05, value: logit(axis.prior),
+  let side = sides.length - 1;
+  const shown = element("output", {});
+  const slider = element("input", { type: "range", min: -5, max: 5, step: 0.05,
     oninput: () => {
       const p = logistic(Number(slider.value));
       shown.textContent = percent(p);
-      setPrior(axis, p);
+      setPrior(axis, side, p);
       update();
     } });
-  const control = element("label", { class: "prior" }, "Prior of ", named(sides[1]), " ", slider, " ", shown);
-  control.reset = () => { slider.value = logit(axis.prior); shown.textContent = percent(axis.prior); };
+  const reset = () => { slider.value = logit(axis.priors[side]); shown.textContent = percent(axis.priors[side]); };
+  const choose = element("select", { onchange: () => { side = Number(choose.value); resetAxis(axis); reset(); update(); } },
+    sides.map((name, k) => element("option", { value: k, selected: k === side }, shortened(name, 40))));
+  const label = element("label", {}, "Prior of ", sides.length > 2 ? "the class" : named(sides[1]), " ", slider);
+  const control = element("div", { class: "prior" }, sides.length > 2 ? choose : null, label, " ", shown);
+  control.reset = reset;
+  reset();
   return control;
 }
 
 function figuresOf(axis, sides) {
   const matrix = confusionOf(axis), { recall, precision, balanced, accuracy } = measuresOf(matrix);
-  const rows = sides.map((side, i) => [named(side), whole(matrix[i][0]), whole(matrix[i][1]), percent(recall[i]), percent(precision[i])]);
+  const rows = sides.map((side, i) => [named(side), ...matrix[i].map(whole), percent(recall[i]), percent(precision[i])]);
   const values = axis.chosen.map((i) => short(axis.edges[i]));
   return [
-    table(["true class", ["as ", named(sides[0])], ["as ", named(sides[1])], "recall", "precision"]
-      .map((cell) => (Array.isArray(cell) ? element("span", {}, ...cell) : cell)), rows),
+    table(["true class", ...sides.map((side) => element("span", {}, "as ", named(side))), "recall", "precision"], rows),
     element("dl", { class: "tiles" },
       tile("balanced accuracy", percent(balanced)), tile("accuracy", percent(accuracy)),
       tile(axis.chosen.length === 1 ? "threshold" : "thresholds", values.join(", ") || "none")),

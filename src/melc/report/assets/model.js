@@ -54,17 +54,15 @@ function projectionsOf(model, x) {
   });
 }
 
-/** What each line adds to the log-odds at given projections. */
-function addsAt(model, projections) {
-  const adds = [];
-  for (const { lines, curves } of model.log_odds) lines.forEach((k, i) => { adds[k] = curveAt(curves[i], projections[k]); });
-  return adds;
+/** What each line adds, at given projections, to the log-odds of the second of two classes, or of one of more. */
+function addsAt(model, projections, code) {
+  const { curves } = model.log_odds[model.log_odds.length === 1 ? 0 : code];
+  return curves.map((curve, k) => curveAt(curve, projections[k]));
 }
 
 /** Log-odds of the second of two classes, or of each of more, at given projections. */
 function oddsAt(model, projections) {
-  const adds = addsAt(model, projections);
-  return model.log_odds.map(({ constant, lines }) => lines.reduce((sum, k) => sum + adds[k], 0) + constant);
+  return model.log_odds.map(({ constant }, code) => addsAt(model, projections, code).reduce((a, b) => a + b, 0) + constant);
 }
 
 const codeOf = (odds) => (odds.length === 1 ? Number(odds[0] > 0) : odds.indexOf(Math.max(...odds)));
@@ -80,7 +78,8 @@ const logistic = (x) => x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.
 
 function probabilitiesOf(odds) {
   if (odds.length === 1) return [logistic(-odds[0]), logistic(odds[0])];
-  const each = odds.map(logistic), total = each.reduce((a, b) => a + b, 0);
+  const most = Math.max(...odds), each = odds.map((value) => Math.exp(value - most));
+  const total = each.reduce((a, b) => a + b, 0);
   return each.map((p) => p / total);
 }
 
@@ -135,7 +134,7 @@ function nearestChange(model, x, spreads) {
     const up = steepest(line, spreads);
     if (!up) continue;
     for (const direction of [up, up.map((d) => -d)]) {
-      consider(direction, exact ? changeOnLine(line, projections[0], direction, own) : changeAlong(model, projections, direction));
+      consider(direction, exact ? changeOnLine(line, projections[0], direction) : changeAlong(model, projections, direction));
     }
   }
   if (!exact) for (const direction of singles(model, spreads)) consider(direction, changeAlong(model, projections, direction));
@@ -149,10 +148,11 @@ function singles(model, spreads) {
   return strongest.flatMap((j) => [1, -1].map((sign) => spreads.map((_, i) => (i === j ? sign * spreads[j] : 0))));
 }
 
-function changeOnLine(line, z, direction, own) {
+/** The distance to the nearest threshold in a direction: there the class changes. */
+function changeOnLine(line, z, direction) {
   const slope = direction.reduce((sum, d, j) => sum + d * line.weights[j], 0);
   const distances = Array.from(line.thresholds, (t) => (t - z) / slope).filter((distance) => distance >= 0);
-  return distances.length ? { distance: Math.min(...distances), code: 1 - own } : null;
+  return distances.length ? { distance: Math.min(...distances) } : null;
 }
 
 /** The changed row: a little beyond the boundary, so that the class has changed in spite of rounding. */

@@ -15,13 +15,12 @@ function start() {
   }
 }
 
-function sidesOf(data, axis) {
-  return axis.class_index === null ? data.classes : ["the rest", data.classes[axis.class_index]];
-}
+/** The names of the classes whose rows are counted along an axis. */
+const sidesOf = (data, axis) => axis.sides.map((code) => (code === null ? "other classes" : data.classes[code]));
 
 function leadOf(data) {
   const of = data.classes.length === 2 ? ["tells ", named(data.classes[1]), " from ", named(data.classes[0])] : [`tells ${data.classes.length} classes apart`];
-  const how = data.alone ? ` by thresholds on ${data.n_lines === 1 ? "one line" : "a line for each class"}: a weighted sum of the features.`
+  const how = data.alone ? " by thresholds on one line: a weighted sum of the features."
     : ` by ${data.n_lines} lines, whose curves add up to the log-odds.`;
   return [`This ${data.kind} model `, ...of, how];
 }
@@ -37,10 +36,9 @@ function summaryOf(data) {
 
 function sectionsOf(data) {
   return [
-    ["line", data.n_lines > 1 ? "Lines and thresholds" : "The line", lineNodes(data)],
+    ["line", data.alone ? "The line" : "Log-odds and thresholds", lineNodes(data)],
     ["weights", "Features", weightsSection(data.weights)],
-    data.lines.length ? ["curves", data.n_lines > 1 ? "Lines with their curves" : "The curve", [curvesText(data), element("div", { class: "grid" },
-      data.lines.map(curveFigure))]] : null,
+    data.lines.length ? ["curves", curvesTitle(data), curvesNodes(data)] : null,
     ["what-if", "What if", whatIfNodes(data)],
     ["scores", "Held-out scores", scoresSection(data.scores, data.classes)],
     ["stability", "Stability", stabilitySection(data.stability)],
@@ -52,11 +50,11 @@ function sectionsOf(data) {
 function lineNodes(data) {
   const label = data.alone ? "projection z" : "log-odds";
   const figures = data.axes.map((axis) => {
-    const sides = sidesOf(data, axis), title = `${sides[1]} against ${sides[0]}`;
+    const sides = sidesOf(data, axis), title = data.alone ? "The line" : `Log-odds of ${sides[1]}`;
     return [title, axisSection(axis, sides, label, title)];
   });
-  const remark = data.classes.length > 2
-    ? note("Each class has log-odds of its own, against the rest. The model predicts the class with the largest; the matrix below counts what those of one class alone say.") : null;
+  const remark = data.classes.length > 2 && !data.alone
+    ? note("The log-odds of a class are those of its probability, and above zero where it is more than one half. The model predicts the class with the largest; the matrix below counts what those of one class alone say.") : null;
   return [
     element("p", {}, "Drag a threshold, or move it with the arrow keys, and the matrix follows. It counts the ",
       `${whole(data.n_rows)} rows given to this report; if the model was fitted on them, held-out scores are lower.`,
@@ -65,10 +63,30 @@ function lineNodes(data) {
   ];
 }
 
+function curvesTitle(data) {
+  if (data.n_lines > 1) return "Lines with their curves";
+  return data.classes.length > 2 ? "The curves" : "The curve";
+}
+
+/** The lines with their curves; minor ones are folded away. */
+function curvesNodes(data) {
+  const grid = (lines) => element("div", { class: "grid" }, lines.map((line) => curveFigure(line, data.classes)));
+  const minor = data.lines.filter((line) => line.minor), main = data.lines.filter((line) => !line.minor);
+  const hidden = data.n_lines - data.lines.length, { classes } = data.lines[0];
+  return [curvesText(data), data.classes.length > 2 ? key(classes, classes.map((code) => data.classes[code])) : null,
+    main.length ? grid(main) : null,
+    minor.length ? element("details", { class: "minor" },
+      element("summary", {}, `${minor.length} minor line${minor.length > 1 ? "s" : ""}, each of one feature`), grid(minor)) : null,
+    hidden ? note(`${whole(hidden)} less important lines are not shown.`) : null];
+}
+
 function curvesText(data) {
-  const of = data.classes.length === 2 ? element("span", {}, "of ", named(data.classes[1])) : "of its class";
-  const what = data.alone ? ["The log-odds ", of, data.n_lines === 1 ? " along the line" : " along each line"] : ["What each line adds to the log-odds ", of];
-  return element("p", {}, what, ", above the densities of both sides along it.");
+  const two = data.classes.length === 2, of = two ? element("span", {}, "of ", named(data.classes[1])) : "of each class";
+  const what = data.alone ? ["The log-odds ", of, " along the line"] : ["What each line adds to the log-odds ", of];
+  const most = data.lines[0].classes.length;
+  return element("p", {}, what, ", above the densities of the classes along it. The band below has the colour of the class that the line speaks for.",
+    data.lines.some(({ curves }) => curves.some(({ errors }) => errors !== null)) ? " Around a curve are ± 1.96 standard errors." : "",
+    most < data.classes.length ? ` Shown are the ${most} classes with the most rows.` : "");
 }
 
 function whatIfNodes(data) {

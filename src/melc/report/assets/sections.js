@@ -39,25 +39,57 @@ function several(figures) {
 
 // --------------------------------------------------------------------------------------------------------------- lines
 
-/** The curve of a line above the densities of both sides. */
-function curveFigure(line) {
-  const { log_odds, densities, range: [low, high] } = line;
-  const x = scale(low, high, 44, 350), most = Math.max(0.1, ...Array.from(log_odds, Math.abs));
-  const y = scale(-most * 1.08, most * 1.08, 190, 10);
-  const ground = scale(0, 2600, 190, 10), places = densities[0].map((_, i, all) => low + (high - low) * i / (all.length - 1));
-  const inside = [low, ...Array.from(line.knots).filter((z) => z > low && z < high), high];
+const ERRORS = 1.96;  // half the width of a band around a curve, in standard errors
+const MOST_BEYOND = 0.15;  // how far bands may reach beyond all curves, as a part of their height
+
+/** The curves of a line above the densities of the classes, and the classes that it speaks for below. */
+function curveFigure(line, classes) {
+  const { densities, curves, range: [low, high] } = line;
+  const x = scale(low, high, 44, 350), y = scale(...curveLimits(curves), 134, 14), ground = scale(0, 1000, 190, 142);
+  const places = densities[0].map((_, i) => low + i / (densities[0].length - 1) * (high - low));
+  const two = classes.length === 2;
   return element("figure", { class: "curve" },
     element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, line.terms),
       element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${line.share === null ? "" : `, in ${percent(line.share)} of the resamples`}`)),
-    picture(360, 232, `Curve of ${line.title}`,
-      densities.map((values, side) => {
+    picture(360, 240, `Curve${two ? "" : "s"} of ${line.title}`,
+      densities.map((values, i) => {
         const path = pathOf(places.map(x), values.map(ground));
-        return svg("g", { class: `density side${side}` },
+        return svg("g", { class: `density ${sideStyle(line.classes[i])}` },
           svg("path", { class: "area", d: `${path}L${x(high)} 190L${x(low)} 190Z` }));
       }),
       svg("line", { class: "zero", x1: 44, x2: 350, y1: y(0), y2: y(0) }),
-      svg("path", { class: "curve-line", d: pathOf(inside.map((z) => x(z)), inside.map((z) => y(curveAt(line, z)))) }),
-      verticalAxis(44, y, null, 6), horizontalAxis(x, 190, "z", 5)));
+      curves.map((curve, i) => svg("g", { class: two ? "alone" : `${sideStyle(line.classes[i])} dash${i % 2}` },
+        two ? null : svg("title", {}, classes[line.classes[i]]), curvePaths(curve, x, y))),
+      line.codes.map((code, i) => leadingBand(line, code, i, x, classes)),
+      verticalAxis(44, y, null, 6), horizontalAxis(x, 198, "z", 5)));
+}
+
+/** The ends of the scale of curves: all of them, zero, and their bands as far as there is room. */
+function curveLimits(curves) {
+  const all = curves.flatMap(({ log_odds: values }) => Array.from(values)), low = Math.min(-0.1, ...all), high = Math.max(0.1, ...all);
+  const ends = (sign) => curves.flatMap(({ log_odds: values, errors }) => Array.from(values, (v, i) => v + sign * ERRORS * (errors ? errors[i] : 0)));
+  const beyond = MOST_BEYOND * (high - low);
+  return [Math.max(Math.min(low, ...ends(-1)), low - beyond), Math.min(Math.max(high, ...ends(1)), high + beyond)];
+}
+
+/** A curve, and the band around it if its standard errors are known, cut off at the ends of the scales. */
+function curvePaths(curve, x, y) {
+  const inside = [x.low, ...Array.from(curve.knots).filter((z) => z > x.low && z < x.high), x.high];
+  const at = inside.map((z) => curveAt(curve, z)), across = inside.map((z) => x(z));
+  const errors = curve.errors ? inside.map((z) => curveAt({ knots: curve.knots, log_odds: curve.errors }, z)) : null;
+  const end = (sign) => at.map((value, i) => y(Math.min(Math.max(value + sign * ERRORS * errors[i], y.low), y.high)));
+  return [
+    errors ? svg("path", { class: "area", d: `${pathOf(across, end(1))}${pathOf(across.slice().reverse(), end(-1).reverse()).replace("M", "L")}Z` }) : null,
+    svg("path", { class: "curve-line", d: pathOf(across, at.map(y)) }),
+  ];
+}
+
+/** An interval between thresholds as a bar in the colour of its class. */
+function leadingBand({ thresholds, codes }, code, i, x, classes) {
+  const place = (z) => x(Math.min(Math.max(z, x.low), x.high));
+  const from = i ? place(thresholds[i - 1]) : x(x.low), to = i < codes.length - 1 ? place(thresholds[i]) : x(x.high);
+  return svg("g", { class: `band ${sideStyle(code)}` }, svg("title", {}, `speaks for ${classes[code]}`),
+    svg("rect", { x: from, width: to - from, y: 192, height: 6 }));
 }
 
 // -------------------------------------------------------------------------------------------------------------- scores
@@ -78,7 +110,7 @@ function scoresSection(scores, classes) {
     table(["held out", ...scores.measures], rows),
     element("div", { class: "row" },
       foldsFigure(scores, names), calibrationFigure(scores.calibration)),
-    several(groups.map((k) => [`${classes[k]} against the rest`, curvesFigure(scores.curves.filter((c) => c.class_index === k), names, classes[k])])),
+    several(groups.map((k) => [`Curves of ${classes[k]}`, curvesFigure(scores.curves.filter((c) => c.class_index === k), names, classes[k])])),
     scores.confusion.n_classes > 2 ? confusionTable(scores.confusion, classes) : null,
   ];
 }

@@ -116,7 +116,7 @@ function answerNodes(model, found, classes) {
   if (classes.length > 2) order.sort((a, b) => found.probabilities[b] - found.probabilities[a]);
   return [
     element("p", { class: "class" }, "Class ", element("strong", {}, named(classes[found.code]))),
-    element("div", { class: "bars" }, order.slice(0, 8).map((k) => probabilityBar(classes[k], found.probabilities[k], k, classes.length))),
+    element("div", { class: "bars" }, order.slice(0, 8).map((k) => probabilityBar(classes[k], found.probabilities[k], k))),
     ...oddsNodes(found, classes), ...linesNodes(model, found, classes),
   ];
 }
@@ -127,19 +127,19 @@ function oddsNodes({ odds }, classes) {
   return [element("details", { class: "scores" }, element("summary", {}, "log-odds of each class"), table(["class", "log-odds"], rows))];
 }
 
-/** Where the row is on the line, or what each of several lines adds. */
-function linesNodes(model, { projections }, classes) {
+/** Where the row is on the line, or what each of several lines adds to the log-odds of the class predicted. */
+function linesNodes(model, { projections, code }, classes) {
   if (model.lines.length === 1) {
     return [element("p", { class: "scores" }, `projection z ${short(projections[0], 6)}`), placeOnLine(model, projections[0], classes)];
   }
-  const adds = addsAt(model, projections), several = classes.length > 2;
-  const rows = model.lines.slice(0, 60).map(({ class_index: c }, k) => [
-    element("span", {}, `Line ${k + 1}`, ...(several ? [" for ", named(classes[c])] : [])), short(projections[k], 6), short(adds[k], 4)]);
-  return [element("details", {}, element("summary", {}, "projection on each line"), table(["line", "projection z", "adds to the log-odds"], rows))];
+  const adds = addsAt(model, projections, code), of = classes[classes.length === 2 ? 1 : code];
+  const rows = model.lines.slice(0, 60).map((_, k) => [`Line ${k + 1}`, short(projections[k], 6), short(adds[k], 4)]);
+  const head = ["line", "projection z", element("span", {}, "adds to the log-odds of ", named(of))];
+  return [element("details", {}, element("summary", {}, "projection on each line"), table(head, rows))];
 }
 
-function probabilityBar(name, p, k, n) {
-  const fill = element("span", { class: `fill side${n === 2 ? k : 1}` });
+function probabilityBar(name, p, k) {
+  const fill = element("span", { class: `fill ${sideStyle(k)}` });
   fill.style.width = `${100 * p}%`;
   return element("div", { class: "bar" }, named(name), element("span", { class: "track" }, fill), percent(p));
 }
@@ -150,7 +150,7 @@ function placeOnLine({ lines: [line], log_odds: [{ curves: [{ knots }] }] }, z, 
   const x = scale(low, high, 8, 392);
   const ends = [low, ...line.thresholds, high];
   return picture(400, 44, `z = ${short(z)}, in an interval of ${sides[line.codes[countNotAbove(line.thresholds, z)]]}`,
-    line.codes.map((code, i) => svg("g", { class: `band side${code}` },
+    line.codes.map((code, i) => svg("g", { class: `band ${sideStyle(code)}` },
       svg("rect", { x: x(ends[i]), width: Math.max(0, x(ends[i + 1]) - x(ends[i])), y: 18, height: 12 }))),
     svg("path", { class: "mark", d: `M${x(z)} 32l-6 10h12z` }), svg("line", { class: "mark", x1: x(z), x2: x(z), y1: 10, y2: 32 }));
 }

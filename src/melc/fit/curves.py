@@ -1,0 +1,292 @@
+"""The curves of all lines, fitted together as one penalised logistic model.
+
+Curves are piecewise linear: β are their values at knots, and a row b of the basis has two entries for each line
+(:mod:`melc.kernels.hats`). With weights w, by which all classes count equally, the fit maximises
+
+``Σ w_i log P(y_i | b_i β) − ½ Σ_l λ_l β_lᵀ R_l β_l − ½ ρ ‖β‖²``.
+
+R_l sums up squared second differences of neighbouring values, so a large λ_l makes curve l a straight line. Each curve
+has a λ of its own, estimated from the data by the update of Fellner and Schall (Wood and Fasiolo, Biometrics 73, 2017),
+
+``λ_l ← λ_l (rank(R_l) / λ_l − tr(V R_l)) / (β_lᵀ R_l β_l)``,
+
+between Newton steps; V is the inverse of the penalised Hessian. Of two classes there is one block of coefficients. Of
+more, each class has its own curves along all lines: V is then that of one block, and between updates of λ all blocks
+are improved together by L-BFGS, in coordinates in which the Hessian of each block is near the identity.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+
+from melc.arrays import Floats
+from melc.data.hats import CurveSums, HatBasis
+
+# The ridge ρ on all coefficients, in rows, of one block and of several.
+_RIDGE = 0.3, 0.05
+# The λ from which the estimate starts, and its range, in units of the curve's share of the information in the data.
+_FIRST_STRENGTH, _STRENGTHS = 1.0, (1e-4, 1e6)
+# Rounds of steps and updates of λ. A fit ends when no λ changes by more than this factor (those of curves that are
+# nearly straight count less) and no coefficient by more than this.
+_MOST_ROUNDS, _SETTLED_STRENGTH, _SETTLED = 30, 0.3, 0.05
+# The same for several blocks: rounds, a change of coefficients at which they end, and steps of L-BFGS in a round.
+_MOST_BLOCK_ROUNDS, _BLOCKS_SETTLED, _BLOCK_STEPS, _LAST_BLOCK_STEPS = 4, 0.1, 15, 60
+# Degrees of freedom of a curve beyond those of a straight line: fewer are rounding.
+_LEAST_FREEDOM = 1e-6
+# Least distance of two knots, as a part of the lower quartile of these distances, and of their size.
+_LEAST_GAP, _SPACING = 0.02, 1e-14
+# A step is halved until the penalised likelihood no longer falls by more than rounding.
+_LEAST_STEP, _ROUNDING = 1e-3, 1e-9
+
+# Returns the sums over all rows, with the Hessian of a block unless that is None: summed(basis, beta, block).
+Summed = Callable[[HatBasis, Floats, int | None], CurveSums]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves along some lines: coefficients ``beta`` of shape (n_blocks, p), and what they were fitted with.
+
+    ``strengths``, of shape (n_blocks, n_lines), are the λ; ``covariances``, of shape (n_blocks, p, p), the matrices V.
+    ``signs``, of shape (n_lines,), is 1 for a curve that must not fall, −1 for one that must not rise, else 0.
+    """
+
+    basis: HatBasis
+    penalties: tuple[Floats, ...]
+    beta: Floats
+    strengths: Floats
+    signs: tuple[int, ...] = ()
+    covariances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    def with_line(self, knots: Floats, information: float, sign: int = 0) -> "Curves":
+        """Return the curves and a further one that is zero.
+
+        ``information`` is the sum of weight times squared entries in the basis: the penalty is measured by it.
+        """
+        n_blocks, size = len(self.beta), len(knots)
+        return replace(
+            self,
+            basis=self.basis.with_knots(knots),
+            penalties=(*self.penalties, _roughness(size, information)),
+            beta=np.hstack([self.beta, np.zeros((n_blocks, size))]),
+            strengths=np.hstack([self.strengths, np.full((n_blocks, 1), _FIRST_STRENGTH)]),
+            signs=(*self.signs, sign),
+        )
+
+    def part(self, line: int) -> slice:
+        """Return where the coefficients of a line are."""
+        return slice(1 + self.basis.starts[line], 1 + self.basis.starts[line + 1])
+
+    def penalty(self, block: int) -> Floats:
+        """Return the matrix of the penalty of a block, shape (p, p)."""
+        matrix = np.diag(np.append(0.0, np.full(self.beta.shape[1] - 1, _RIDGE[len(self.beta) > 1])))
+        for line, (strength, rough) in enumerate(zip(self.strengths[block], self.penalties, strict=True)):
+            matrix[self.part(line), self.part(line)] += strength * rough
+        return matrix
+
+
+def no_curves(n_blocks: int) -> Curves:
+    """Return a model without lines."""
+    basis = HatBasis(np.empty(0), np.zeros(1, dtype=np.int64))
+    return Curves(basis, (), np.zeros((n_blocks, 1)), np.empty((n_blocks, 0)))
+
+
+def fit_curves(curves: Curves, summed: Summed, smoothing: float = 1.0, still: float | None = None) -> Curves:
+    """Return the curves fitted together; λ is the estimate times ``smoothing``.
+
+    The fit starts with the coefficients and λ of ``curves``. While lines are added it need not be exact. The last fit
+    goes on with fixed λ until no coefficient changes by more than ``still``.
+    """
+    if len(curves.beta) > 1:
+        return _fit_blocks(curves, summed, smoothing, still is not None)
+    fit = _Newton(curves, summed)
+    for round_number in range(_MOST_ROUNDS):
+        moved = fit.step()
+        fit.curves, changed = with_estimated_strengths(fit.curves, 0, fit.covariance, smoothing)
+        if round_number > 0 and changed < _SETTLED_STRENGTH and moved < _SETTLED:
+            break
+    if still is not None:
+        for _ in range(_MOST_ROUNDS):
+            if fit.step() < still:
+                break
+    return replace(fit.curves, covariances=fit.covariance[None])
+
+
+class _Newton:
+    """Newton steps for a single block of coefficients, and the sums where they have led."""
+
+    def __init__(self, curves: Curves, summed: Summed) -> None:
+        self.curves, self.summed = curves, summed
+        self.sums = summed(curves.basis, curves.beta, 0)
+        self.covariance = np.empty(0)
+
+    def step(self) -> float:
+        """Make a step, shortened until the penalised likelihood does not fall; return the largest change by it."""
+        curves, beta, sums = self.curves, self.curves.beta[0], self.sums
+        penalty = curves.penalty(0)
+        slope = sums.gradient[0] - penalty @ beta
+        step, self.covariance = newton_step(symmetric(sums.hessian) + penalty, slope, beta, curves)
+        size, value = 1.0, sums.likelihood - 0.5 * beta @ penalty @ beta
+        while True:
+            trial = beta + size * step
+            self.sums = self.summed(curves.basis, trial[None], 0)
+            reached = self.sums.likelihood - 0.5 * trial @ penalty @ trial
+            if reached >= value - _ROUNDING * max(1.0, abs(value)) or size < _LEAST_STEP:
+                break
+            size *= 0.5
+        self.curves = replace(curves, beta=trial[None])
+        return float(np.abs(size * step).max())
+
+
+def _fit_blocks(curves: Curves, summed: Summed, smoothing: float, to_the_end: bool) -> Curves:
+    """Fit several blocks of coefficients, which share a likelihood."""
+    blocks = range(len(curves.beta))
+    for round_number in range(_MOST_BLOCK_ROUNDS):
+        before, hessians = curves.beta, _hessians(curves, summed)
+        for block in blocks if round_number > 0 else ():
+            covariance = inverse(hessians[block] + curves.penalty(block))
+            curves, _ = with_estimated_strengths(curves, block, covariance, smoothing)
+        curves = _climb(curves, summed, hessians, _BLOCK_STEPS)
+        if round_number > 0 and np.abs(curves.beta - before).max() < _BLOCKS_SETTLED:
+            break
+    hessians = _hessians(curves, summed)
+    if to_the_end:
+        curves = _climb(curves, summed, hessians, _LAST_BLOCK_STEPS)
+    covariances = [inverse(hessians[block] + curves.penalty(block)) for block in blocks]
+    return replace(curves, covariances=np.stack(covariances))
+
+
+def _hessians(curves: Curves, summed: Summed) -> list[Floats]:
+    return [symmetric(summed(curves.basis, curves.beta, block).hessian) for block in range(len(curves.beta))]
+
+
+def _climb(curves: Curves, summed: Summed, hessians: list[Floats], n_steps: int) -> Curves:
+    """Raise the penalised likelihood of all blocks by L-BFGS with fixed λ.
+
+    The coordinates u of a block are ``Lᵀ β`` with ``L Lᵀ`` its penalised Hessian.
+    """
+    penalties = [curves.penalty(block) for block in range(len(curves.beta))]
+    factors = [linalg.cholesky(h + s, lower=True) for h, s in zip(hessians, penalties, strict=True)]
+
+    def coefficients(u: Floats) -> Floats:
+        parts = zip(factors, u.reshape(curves.beta.shape), strict=True)
+        return np.stack([linalg.solve_triangular(factor, each, lower=True, trans="T") for factor, each in parts])
+
+    def loss(u: Floats) -> tuple[float, Floats]:
+        beta = coefficients(u)
+        sums = summed(curves.basis, beta, None)
+        pulls = np.stack([s @ each for s, each in zip(penalties, beta, strict=True)])
+        slopes = zip(factors, pulls - sums.gradient, strict=True)
+        slope = np.stack([linalg.solve_triangular(factor, each, lower=True) for factor, each in slopes])
+        return 0.5 * float(np.sum(beta * pulls)) - sums.likelihood, slope.ravel()
+
+    start = np.stack([factor.T @ each for factor, each in zip(factors, curves.beta, strict=True)])
+    options = {"maxiter": n_steps, "gtol": 1e-4, "ftol": 1e-9}
+    found = optimize.minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return replace(curves, beta=coefficients(found.x))
+
+
+def with_estimated_strengths(curves: Curves, block: int, covariance: Floats, smoothing: float) -> tuple[Curves, float]:
+    """Return the curves with the λ of a block updated, and the largest change of their logarithms.
+
+    A change counts times the degrees of freedom beyond a straight line, if these are less than one: a curve that is
+    straight remains so whatever its λ.
+    """
+    strengths, changed = curves.strengths.copy(), 0.0
+    for line, rough in enumerate(curves.penalties):
+        if len(rough) > 2:
+            part = curves.part(line)
+            before, beta = strengths[block, line], curves.beta[block, part]
+            freedom = max(len(rough) - 2 - before * float(np.sum(covariance[part, part] * rough)), _LEAST_FREEDOM)
+            estimate = np.clip(freedom / max(float(beta @ rough @ beta), 1e-10), *_STRENGTHS)
+            after = min(smoothing * float(estimate), _STRENGTHS[1])  # beyond, matrices would lose their digits
+            changed = max(changed, abs(float(np.log(after / before))) * min(1.0, freedom))
+            strengths[block, line] = after
+    return replace(curves, strengths=strengths), changed
+
+
+def newton_step(hessian: Floats, slope: Floats, beta: Floats, curves: Curves) -> tuple[Floats, Floats]:
+    """Return the step that maximises ``slope · s − ½ sᵀ hessian s``, and the inverse of the Hessian.
+
+    Curves with a sign stay monotone: the differences of their values are bounded by zero. Those that are zero after the
+    step have no freedom, and their variance is zero.
+    """
+    if not any(curves.signs):
+        covariance = inverse(hessian)
+        return covariance @ slope, covariance
+    change, bounded = _as_increments(curves)
+    turned = change.T @ hessian @ change
+    factor = linalg.cholesky(turned, lower=True)
+    right = linalg.solve_triangular(factor, change.T @ slope, lower=True)
+    start = linalg.solve(change, beta)
+    low = np.where(bounded, -np.maximum(start, 0.0), -np.inf)
+    found = optimize.lsq_linear(factor.T, right, (low, np.full(len(low), np.inf)), method="bvls").x
+    free = np.flatnonzero(~bounded | (found > low + 1e-12))
+    covariance = np.zeros_like(turned)
+    covariance[np.ix_(free, free)] = inverse(turned[np.ix_(free, free)])
+    return change @ found, change @ covariance @ change.T
+
+
+def _as_increments(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the matrix that turns increments of monotone curves into values, and which increments are bounded."""
+    n = curves.beta.shape[1]
+    change, bounded = np.eye(n), np.zeros(n, dtype=bool)
+    for line, sign in enumerate(curves.signs):
+        if sign:
+            part = curves.part(line)
+            size = part.stop - part.start
+            change[part, part] = np.tril(np.ones((size, size))) * np.append(1.0, np.full(size - 1, sign))
+            bounded[part.start + 1 : part.stop] = True
+    return change, bounded
+
+
+def inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a positive definite matrix."""
+    factor, _ = linalg.lapack.dpotrf(matrix, lower=True)
+    found, _ = linalg.lapack.dpotri(factor, lower=True)
+    return symmetric(np.tril(found))
+
+
+def symmetric(lower: Floats) -> Floats:
+    """Return the symmetric matrix of which the lower triangle is given."""
+    return np.asarray(lower + np.tril(lower, -1).T)
+
+
+def _roughness(size: int, information: float) -> Floats:
+    """The matrix of squared second differences of ``size`` values, scaled to a quarter of ``information``."""
+    if size < 3:
+        return np.zeros((size, size))
+    differences = np.diff(np.eye(size), 2, axis=0)
+    matrix = differences.T @ differences
+    return np.asarray(matrix * (0.25 * information / np.trace(matrix)))
+
+
+def knots_of(z: Floats, most: int) -> Floats:
+    """Return up to ``most`` knots for projections z: half are quantiles of the rows, half of the different values.
+
+    So a feature most of whose values are equal keeps knots where the others are. Quantiles are denser towards both
+    ends, where a curve often bends most and would otherwise be straight over a twelfth of the rows. Knots nearer to
+    each other than a small part of what most are apart would be steps, and are left out. (Not than a part of the range:
+    a single outlier may be a million times farther away than all other rows.)
+    """
+    values = np.unique(z)
+    if len(values) > most:
+        shares = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0, 1, most // 2 + 1))
+        values = np.unique(np.concatenate([np.quantile(each, shares, method="nearest") for each in (z, values)]))
+    if len(values) == 1:
+        return values[0] + max(0.5, _SPACING * abs(values[0])) * np.array([-1.0, 1.0])
+    least, kept = _LEAST_GAP * np.quantile(np.diff(values), 0.25, method="lower"), [values[0]]
+    for value in values[1:]:
+        if value - kept[-1] > max(least, _SPACING * abs(value)):
+            kept.append(value)
+    return np.array(kept) if len(kept) > 1 else values[[0, -1]]
+
+
+def information_of(z: Floats, knots: Floats, weights: Floats) -> float:
+    """Return the sum of weight times squared entries in the basis: see :meth:`Curves.with_line`."""
+    place = np.clip(z, knots[0], knots[-1])
+    below = np.clip(np.searchsorted(knots, place, side="right") - 1, 0, len(knots) - 2)
+    part = (place - knots[below]) / (knots[below + 1] - knots[below])
+    return float(weights @ (part**2 + (1 - part) ** 2))

@@ -1,0 +1,270 @@
+"""Lines whose curves are fitted together: on a sample while lines are added, at last on all rows; and what is kept."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from melc import kernels
+from melc._sklearn import one_blas_thread
+from melc.arrays import Floats
+from melc.data.hats import CurveRequest, CurveSums, HatBasis
+from melc.data.memory import MemoryRows
+from melc.data.sample import draw_sample
+from melc.data.source import Rows
+from melc.fit.curves import Curves, Summed, fit_curves, information_of, knots_of, no_curves
+from melc.model.curve import Curve, simplified
+from melc.model.line import Line
+
+# Knots of a curve: of two classes, of more (each line has as many curves as there are classes), and of minor lines.
+_KNOTS, _KNOTS_OF_SEVERAL, _MINOR_KNOTS = 24, 16, 10
+# Changes of coefficients at which a fit ends: of a sample's rows, by Newton steps; and of more, with the Hessian of the
+# sample, where each step leaves about a fifth of the error.
+_STILL, _STILL_ON_MANY = 1e-7, 1e-3
+# Rows on which knots are placed.
+_SAMPLED_ROWS = 10_000
+# Knots without which the log-odds change by less than this are left out.
+_KNOT_ERROR = 0.002
+# A factor on the bandwidth of a density acts as this power of it on λ (Silverman, Annals of Statistics 12, 1984); the
+# latter stays in this range.
+_POWER, _LEAST_SMOOTHING, _MOST_SMOOTHING = 4, 1e-12, 1e12
+# The grid of densities in pictures, how far it reaches beyond the rows in bandwidths, and how far their polyline may be
+# from them, as a part of the highest.
+_GRID, _GRID_REACH, _PICTURE_ERROR = 257, 3.0, 0.004
+
+
+@dataclass(frozen=True)
+class CurvesAlong:
+    """Curves along directions. ``shares`` are the features' parts in a direction; both have shape (n_lines, d).
+
+    z, of shape (n_lines, n), are the projections of the sample; ``minor`` says which lines are minor.
+    """
+
+    directions: Floats
+    shares: Floats
+    z: Floats
+    curves: Curves
+    minor: tuple[bool, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+
+class Together:
+    """Rows with class numbers as codes, and a sample of them on which lines are compared."""
+
+    def __init__(self, rows: Rows, sample: MemoryRows, n_classes: int, gamma: float) -> None:
+        self.rows, self.sample, self.n_classes = rows, sample, n_classes
+        self.n_blocks = 1 if n_classes == 2 else n_classes
+        self.weights, self.factors = sample.all_weights(), balancing_factors(sample.total_weights)
+        self.targets = self.weights * self.factors[sample.codes]
+        self.smoothing = float(np.clip(gamma**_POWER, _LEAST_SMOOTHING, _MOST_SMOOTHING))
+
+    def without_lines(self) -> CurvesAlong:
+        """Return a model without lines."""
+        nothing = np.empty((0, self.sample.n_features))
+        return CurvesAlong(nothing, nothing, np.empty((0, self.sample.n_rows)), no_curves(self.n_blocks))
+
+    def with_line(
+        self, found: CurvesAlong, direction: Floats, shares: Floats, sign: int = 0, minor: bool = False
+    ) -> CurvesAlong:
+        """Return the lines and a further one whose curves are zero. ``sign`` is that of a monotone curve."""
+        z = self.sample.project(direction)
+        knots = knots_of(z, _MINOR_KNOTS if minor else _KNOTS if self.n_blocks == 1 else _KNOTS_OF_SEVERAL)
+        return CurvesAlong(
+            np.vstack([found.directions, direction]),
+            np.vstack([found.shares, shares]),
+            np.vstack([found.z, z]),
+            found.curves.with_line(knots, information_of(z, knots, self.targets), sign),
+            (*found.minor, minor),
+        )
+
+    def fitted(self, found: CurvesAlong) -> CurvesAlong:
+        """Return the lines with all curves fitted to the sample."""
+        return replace(found, curves=fit_curves(found.curves, self._summed_on_sample(found.z), self.smoothing))
+
+    def fitted_to_all_rows(self, found: CurvesAlong) -> CurvesAlong:
+        """Return the lines with all curves fitted to all rows until they stand still.
+
+        The steps need the gradient of all rows, but not their Hessian: that of the sample is about proportional.
+        """
+        on_sample, rows = self._summed_on_sample(found.z), self.rows
+        if self.sample.n_rows == rows.n_rows:
+            return replace(found, curves=fit_curves(found.curves, on_sample, self.smoothing, _STILL))
+        factors, directions = balancing_factors(rows.total_weights), found.directions
+        grown = float(factors @ rows.total_weights) / float(self.factors @ self.sample.total_weights)
+        curves = replace(found.curves, penalties=tuple(grown * rough for rough in found.curves.penalties))
+
+        def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
+            sums = rows.sum_curves(directions, CurveRequest(basis, beta, factors))
+            return sums if block is None else replace(sums, hessian=grown * on_sample(basis, beta, block).hessian)
+
+        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _STILL_ON_MANY))
+
+    def _summed_on_sample(self, z: Floats) -> Summed:
+        def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
+            request = CurveRequest(basis, beta, self.factors, block)
+            sums = request.zeros()
+            sums.add(z, self.sample.codes, (self.weights, 1), request)
+            return sums
+
+        return summed
+
+    def left_out(self, found: CurvesAlong) -> Floats:
+        """Return the log-odds of each row of the sample by curves fitted without it, to first order: (n_blocks, n)."""
+        curves, out = found.curves, np.empty((self.n_blocks, self.sample.n_rows))
+        rows = found.z, self.sample.codes, self.weights, 1, self.factors
+        basis = curves.basis.knots, curves.basis.starts
+        kernels.left_out_scores(*rows, *basis, curves.beta, curves.covariances, out)
+        return out
+
+    def likelihood(self, scores: Floats) -> float:
+        """Return the log-likelihood of log-odds of shape (n_blocks, n), in rows."""
+        codes = self.sample.codes
+        if self.n_blocks == 1:
+            return float(self.targets @ -np.logaddexp(0, np.where(codes == 1, -scores[0], scores[0])))
+        return float(self.targets @ (scores[codes, np.arange(len(codes))] - logsumexp(scores, axis=0)))
+
+    def lines(self, found: CurvesAlong, log_priors: Floats) -> tuple[list[Line], Floats]:
+        """Return the lines of a model, and its intercepts: the fitted constants and the logarithms of prior ratios."""
+        curves, targets = found.curves, self.targets / self.targets.sum()
+        beta = curves.beta - (curves.beta.mean(axis=0) if self.n_blocks > 1 else 0.0)
+        intercepts, alone = beta[:, 0] + log_priors, len(found) == 1
+        lines = []
+        for k in range(len(found)):
+            knots, part = curves.basis.of_line(k), curves.part(k)
+            values = beta[:, part]
+            means = np.array([targets @ np.interp(found.z[k], knots, each) for each in values])
+            errors = _errors(curves, k, _mean_entries(found.z[k], knots, targets), alone)
+            intercepts = intercepts + means
+            lines.append(self._line(found, k, knots, values - means[:, None], errors))
+        if alone:
+            lines = [_deciding_alone(lines[0], intercepts)]
+        counted = [
+            replace(line, counts=self.rows.count(line.direction, line.thresholds, self.n_classes)) for line in lines
+        ]
+        return counted, intercepts
+
+    def _line(self, found: CurvesAlong, k: int, knots: Floats, values: Floats, errors: Floats) -> Line:
+        """Return line k with curves of the given values and standard errors at the knots, (n_blocks, n_knots)."""
+        kept = simplified(knots, values.T, _KNOT_ERROR)
+        curves = tuple(Curve(knots[kept], each[kept]) for each in values)
+        added = np.abs([curve.at(found.z[k]) for curve in curves])
+        importance = float(np.mean(added @ self.targets)) / float(self.targets.sum())
+        places, densities = class_densities(found.z[k], self.sample.codes, self.weights, self.n_classes)
+        return Line(
+            direction=found.directions[k],
+            curves=curves,
+            importance=importance,
+            feature_importances=importance * found.shares[k],
+            counts=np.empty(0),
+            places=places,
+            densities=densities,
+            offsets=np.zeros(self.n_blocks),
+            errors=tuple(each[kept] for each in errors),
+            minor=found.minor[k],
+        )
+
+
+@one_blas_thread
+def lines_along(
+    rows: Rows, directions: Floats, spread: Floats, log_priors: Floats, rng: np.random.RandomState
+) -> tuple[list[Line], Floats]:
+    """Return lines along known directions, shape (n_lines, d), and intercepts; rows have class numbers as codes.
+
+    ``spread``, of shape (d,), are the standard deviations of the features.
+    """
+    together = Together(rows, draw_sample(rows, _SAMPLED_ROWS, rng), len(rows.counts), gamma=1.0)
+    found = together.without_lines()
+    for direction in directions:
+        contributions = np.abs(direction) * spread
+        found = together.with_line(found, direction, contributions / contributions.sum())
+    return together.lines(together.fitted_to_all_rows(found), log_priors)
+
+
+def balancing_factors(totals: tuple[float, ...]) -> Floats:
+    """Return factors on the weights, by which all classes have the same total: that of ``n_classes² / Σ 1/total``."""
+    sizes = np.array(totals)
+    return np.asarray(len(sizes) / np.sum(1 / sizes) / sizes)
+
+
+def scores_of(found: CurvesAlong, rows: MemoryRows) -> Floats:
+    """Return the log-odds of some rows, shape (n_blocks, n)."""
+    beta, curves = found.curves.beta, found.curves
+    scores = np.repeat(beta[:, :1], rows.n_rows, axis=1)
+    for k, direction in enumerate(found.directions):
+        z, knots, part = rows.project(direction), curves.basis.of_line(k), curves.part(k)
+        scores += [np.interp(z, knots, each[part]) for each in beta]
+    return scores
+
+
+def log_odds_against_rest(scores: Floats, block: int) -> Floats:
+    """Return the log-odds of a class against all others from scores of shape (n_blocks, n)."""
+    if len(scores) == 1:
+        return scores[0]
+    return np.asarray(scores[block] - logsumexp(np.delete(scores, block, axis=0), axis=0))
+
+
+def class_densities(z: Floats, codes: NDArray[np.int8], weights: Floats, n_classes: int) -> tuple[Floats, Floats]:
+    """Return places along a line, shape (p,), and the density of each class there, (n_classes, p), for pictures.
+
+    Kernels have Silverman's bandwidth of each class. The densities are computed on a grid.
+    """
+    chosen = [codes == c for c in range(n_classes)]
+    widths = [_bandwidth(z[each], weights[each]) for each in chosen]
+    margin = _GRID_REACH * max(widths)
+    places = np.linspace(z.min() - margin, z.max() + margin, _GRID)
+    step = places[1] - places[0]
+    densities = np.empty((n_classes, _GRID))
+    for c, (each, width) in enumerate(zip(chosen, widths, strict=True)):
+        masses = np.histogram(z[each], _GRID, (places[0] - step / 2, places[-1] + step / 2), weights=weights[each])[0]
+        reach = np.arange(-_GRID, _GRID + 1) * step
+        kernel = np.exp(-0.5 * (reach / max(width, step)) ** 2)
+        smooth = np.convolve(masses, kernel)[_GRID : 2 * _GRID]
+        densities[c] = smooth / (smooth.sum() * step)
+    kept = simplified(places, densities.T, _PICTURE_ERROR * float(densities.max()))
+    return places[kept], densities[:, kept]
+
+
+def _bandwidth(z: Floats, weights: Floats) -> float:
+    """Silverman's bandwidth of weighted values."""
+    total = float(weights.sum())
+    middle = float(weights @ z) / total
+    return float(np.sqrt(weights @ (z - middle) ** 2 / total)) * (4 / (3 * total)) ** 0.2
+
+
+def _mean_entries(z: Floats, knots: Floats, targets: Floats) -> Floats:
+    """The mean entry of each knot in the basis of a line, over rows weighted by ``targets``; shape (n_knots,)."""
+    place = np.clip(z, knots[0], knots[-1])
+    below = np.clip(np.searchsorted(knots, place, side="right") - 1, 0, len(knots) - 2)
+    part = (place - knots[below]) / (knots[below + 1] - knots[below])
+    found = np.bincount(below, targets * (1 - part), len(knots)) + np.bincount(below + 1, targets * part, len(knots))
+    return np.asarray(found, dtype=np.float64)
+
+
+def _errors(curves: Curves, k: int, entries: Floats, alone: bool) -> Floats:
+    """The standard errors of the curves of line k at its knots, shape (n_blocks, n_knots).
+
+    They are those of the curve less its mean over the rows; of the only line, those of the curve and the constant.
+    """
+    part = curves.part(k)
+    found = []
+    for V in curves.covariances:
+        own = V[part, part]
+        if alone:
+            variances = np.diagonal(own) + 2 * V[0, part] + V[0, 0]
+        else:
+            variances = np.diagonal(own) - 2 * own @ entries + entries @ own @ entries
+        found.append(np.sqrt(np.maximum(variances, 0.0)))
+    return np.array(found)
+
+
+def _deciding_alone(line: Line, intercepts: Floats) -> Line:
+    """Return the only line of a model, whose thresholds are where the decision changes."""
+    curves = line.curves
+    if len(curves) == 1:  # a knot at each threshold, so that all exports agree there
+        curves = (curves[0].with_knots_at(-float(intercepts[0])),)
+    pairs = zip(curves, line.curves, line.errors, strict=True)
+    errors = tuple(np.interp(new.knots, old.knots, each) for new, old, each in pairs)
+    return replace(line, curves=curves, errors=errors, offsets=intercepts)
