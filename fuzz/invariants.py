@@ -29,6 +29,7 @@ from melc.fit.density import Density
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_of
 from melc.fit.tabulation import DensityRatio
+from melc.kernels import NO_SHRINKAGE
 from melc.objective import Objective
 
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
@@ -150,7 +151,16 @@ def fitted(case: Case) -> Fit:
         mock.patch.object(projection, "tabulate", recorded_formula),
     ):
         model = MELC(**case.settings).fit(case.features(), case.y, case.weights)
+    if len(model.classes_) > 2:  # curves are fitted together, but rounding is measured by the kernels of directions
+        formulas = [_formula(search, v) for search, v in zip(searches, model.coef_, strict=True)]
     return Fit(model, searches, formulas)
+
+
+def _formula(searched: tuple[Any, ...], v: Floats) -> DensityRatio:
+    """The densities of a class and of all others along a direction."""
+    rows, problem = searched[:2]
+    shrunk = NO_SHRINKAGE if problem.shrinkage is None else problem.shrinkage.along(v)
+    return projection.density_ratio(rows, problem.settings, shrunk, rows.summarise(v), v, rows.in_memory())
 
 
 def _require(condition: Any, message: str) -> None:
@@ -186,7 +196,8 @@ def finite_model(case: Case, fit: Fit) -> None:
         for density in formula.densities:
             good = np.isfinite(density.support).all() and density.variance > 0 and np.isfinite(density.variance)
             _require(good and np.all(density.weights > 0), f"no density: variance {density.variance}")
-        if len(line.thresholds) and max(len(density.support) for density in formula.densities) <= _FEW_POINTS:
+        few = max(len(density.support) for density in formula.densities) <= _FEW_POINTS
+        if len(fit.model.classes_) == 2 and len(line.thresholds) and few:
             own = line.counts[np.arange(len(line.codes)), line.codes]
             _require(np.all(own > 0), f"an interval has no row of its class: {line.counts}, {line.codes}")
 
@@ -213,8 +224,11 @@ def predictions_agree(case: Case, fit: Fit) -> None:
 def curves_follow_densities(case: Case, fit: Fit) -> None:
     """At the training rows a curve is the formula of the densities, written down naively, where it has its sign.
 
-    Elsewhere an interval was joined with its neighbours, and the curve says little.
+    Elsewhere an interval was joined with its neighbours, and the curve says little. Those of more than two classes are
+    fitted together instead.
     """
+    if len(fit.model.classes_) > 2:
+        return
     z = fit.model.transform(case.features())[slice(None) if case.weights is None else case.weights > 0]
     for points, line, (v, formula, _, rows) in zip(z.T, fit.model.lines_, fit.directions(), strict=True):
         if rounding(rows.X, v, formula) > 1e-6:
@@ -222,17 +236,18 @@ def curves_follow_densities(case: Case, fit: Fit) -> None:
         first, second = (_naive_log(density, points) for density in formula.densities)
         background = formula.log_background(points)
         expected = np.logaddexp(second, background) - np.logaddexp(first, background)
-        found = line.curve.at(points)
+        curve, offset = line.curves[0], float(line.offsets[0])
+        found = curve.at(points)
         # Between two knots without a crossing that was left out: there the curve is straight.
-        knots = np.concatenate([[-np.inf], line.curve.knots, [np.inf]])
-        after = np.searchsorted(line.curve.knots, points, side="right") + 1
+        knots = np.concatenate([[-np.inf], curve.knots, [np.inf]])
+        after = np.searchsorted(curve.knots, points, side="right") + 1
         crossings = projection.tabulate(formula).crossings
-        left_out = np.setdiff1d(crossings, line.curve.thresholds)
+        left_out = np.setdiff1d(crossings, curve.thresholds)
         clear = np.searchsorted(left_out, knots[after]) == np.searchsorted(left_out, knots[after - 1])
-        same_side = ((found > 0) == (expected > 0)) & ((found > -line.offset) == (expected > -line.offset))
+        same_side = ((found > 0) == (expected > 0)) & ((found > -offset) == (expected > -offset))
         wrong = clear & same_side & (np.abs(found - expected) > _CURVE_ERROR)
-        if line.offset:  # intervals at that level were joined as well, and the curve is straight over them
-            wrong &= np.abs(expected + line.offset) > 1
+        if offset:  # intervals at that level were joined as well, and the curve is straight over them
+            wrong &= np.abs(expected + offset) > 1
         _require(not wrong.any(), f"curve {found[wrong][:3]}, not {expected[wrong][:3]}, at {points[wrong][:3]}")
 
 
@@ -406,8 +421,9 @@ def _same_bits(fit: Fit, other: Fit) -> None:
     _require(np.array_equal(a.divergence_, b.divergence_), f"D = {a.divergence_} became {b.divergence_}")
     _require(np.array_equal(a.coef_, b.coef_), f"coef_ {a.coef_} became {b.coef_}")
     for first, second in zip(a.lines_, b.lines_, strict=True):
-        same = np.array_equal(first.curve.knots, second.curve.knots)
-        same &= np.array_equal(first.curve.log_odds, second.curve.log_odds)
+        pairs = list(zip(first.curves, second.curves, strict=True))
+        same = all(np.array_equal(one.knots, two.knots) for one, two in pairs)
+        same &= all(np.array_equal(one.log_odds, two.log_odds) for one, two in pairs)
         _require(same, f"a curve with thresholds {first.thresholds} became one with {second.thresholds}")
 
 

@@ -15,7 +15,11 @@ from melc.model.line import Line
 
 # Settings that MELC has as well, and values of its own.
 _SHARED = ("gamma", "random_state", "n_jobs", "priors")
-_OWN: dict[str, tuple[Any, ...]] = {"features_per_line": (2, 1, None), "full_lines": ("auto", "first", "never")}
+_OWN: dict[str, tuple[Any, ...]] = {
+    "features_per_line": (2, 1, None),
+    "full_lines": ("auto", "first", "never"),
+    "other_features": (False, True),
+}
 
 
 # Columns that SQLite takes in one expression for certain, and a difference of probabilities that no rounding bridges.
@@ -27,6 +31,7 @@ def faults(case: Case) -> Iterator[str]:
     model = _fitted(case)
     for line in model.lines_:
         yield from faults_of_line(line)
+        yield from _faults_of_monotone(line, model.monotone)
     yield from _faults_of_predictions(model, case)
     yield from _faults_of_exports(model, case)
     if case.X.size <= 200_000:
@@ -38,24 +43,55 @@ def faults(case: Case) -> Iterator[str]:
 
 def faults_of_line(line: Line) -> Iterator[str]:
     """Tell what is wrong with a line of either classifier."""
-    knots, log_odds = line.curve.knots, line.curve.log_odds
-    numbers = line.direction, knots, log_odds, line.places, line.densities, line.counts, line.feature_importances
+    numbers = [line.direction, line.places, line.densities, line.counts, line.feature_importances, line.offsets]
+    numbers += [each for curve in line.curves for each in (curve.knots, curve.log_odds)] + list(line.errors)
     if not all(np.isfinite(each).all() for each in numbers):
         yield f"a line is not finite: {line}"
     if abs(np.linalg.norm(line.direction) - 1) > 1e-12:
         yield f"a direction of length {np.linalg.norm(line.direction)}"
-    if np.any(np.diff(knots) <= 0) or not np.isfinite(line.curve.pieces.slopes).all():
-        yield f"knots do not ascend: {knots}"
+    for curve in line.curves:
+        if np.any(np.diff(curve.knots) <= 0) or not np.isfinite(curve.pieces.slopes).all():
+            yield f"knots do not ascend: {curve.knots}"
+    for curve, errors in zip(line.curves, line.errors, strict=False):
+        if errors.shape != curve.knots.shape or errors.min() < 0:
+            yield f"{len(curve.knots)} knots, but standard errors {errors}"
     if np.any(np.diff(line.thresholds) <= 0):
         yield f"thresholds do not ascend: {line.thresholds}"
-    if not len(line.decisive.ranges()) == len(line.codes) == len(line.counts) == len(line.thresholds) + 1:
+    if not len(line.codes) == len(line.counts) == len(line.thresholds) + 1:
         yield f"{len(line.thresholds)} thresholds, but {len(line.codes)} and {len(line.counts)} intervals"
+    n_classes = line.counts.shape[1]
+    if len(line.curves) != (1 if n_classes == 2 else n_classes) or len(line.densities) != n_classes:
+        yield f"{n_classes} classes, but {len(line.curves)} curves and {len(line.densities)} densities"
+    if n_classes > 2 and len(line.curves) == n_classes:
+        yield from _faults_of_several(line)
+
+
+def _faults_of_monotone(line: Line, monotone: list[str | None] | None) -> Iterator[str]:
+    """Tell which curve falls though it must not, or rises."""
+    wishes = [monotone[feature] for feature in line.features if monotone[feature]] if monotone else []
+    if wishes and len(line.features) > 1:
+        yield f"a feature that must be monotone is combined with others: {line.features}"
+    elif wishes and np.any(np.diff(line.curves[0].log_odds) * (1 if wishes[0] == "increasing" else -1) < 0):
+        yield f"a curve is not {wishes[0]}: {line.curves[0].log_odds}"
+
+
+def _faults_of_several(line: Line) -> Iterator[str]:
+    """Tell what is wrong with the curves of more than two classes, each of which has one."""
+    knots = line.curves[0].knots
+    values = np.stack([curve.at(knots) for curve in line.curves])
+    if not np.allclose(values.sum(axis=0), 0, rtol=0, atol=1e-9 * (1 + np.abs(values).max())):
+        yield f"curves do not add up to zero: {values.sum(axis=0)}"
+    if np.any(np.diff(line.codes) == 0) or line.codes.min() < 0 or line.codes.max() >= len(line.curves):
+        yield f"the intervals belong to {line.codes}"
 
 
 def _fitted(case: Case) -> AdditiveMELC:
     rng = np.random.default_rng(case.settings["random_state"])
     shape: dict[str, Any] = {name: values[int(rng.integers(len(values)))] for name, values in _OWN.items()}
     settings = {name: case.settings[name] for name in _SHARED if name in case.settings}
+    if len(np.unique(case.y)) == 2 and rng.random() < 0.3:
+        wishes = ("increasing", "decreasing", None)
+        shape["monotone"] = [wishes[int(k)] for k in rng.integers(3, size=case.X.shape[1])]
     return AdditiveMELC(max_lines=int(rng.choice([1, 4, 40])), **shape, **settings).fit(
         case.features(), case.y, case.weights
     )
@@ -72,8 +108,8 @@ def _faults_of_predictions(model: AdditiveMELC, case: Case) -> Iterator[str]:
         yield "probabilities do not add up to one"
     if not np.array_equal(labels, model.classes_[np.argmax(proba, axis=1)]):
         yield "predict is not the most likely class"
-    total = model.line_log_odds(X).sum(axis=1) + model.intercepts_.sum()
-    if not np.allclose(decision if decision.ndim == 1 else decision.sum(axis=1), total, rtol=1e-9, atol=1e-9):
+    total = model.line_log_odds(X).sum(axis=1) + (model.intercepts_ if decision.ndim > 1 else model.intercepts_[0])
+    if not np.allclose(decision, total, rtol=1e-9, atol=1e-9):
         yield "lines do not add up to the decision"
 
 
@@ -106,7 +142,8 @@ def _by_sqlite(model: AdditiveMELC, X: Any) -> list[Any]:
 def _rounding_decides(model: AdditiveMELC, X: Any) -> bool:
     """Whether rounding of a projection is no small part of the distance of two knots."""
     return any(
-        len(line.curve.knots) > 1
-        and 1e-14 * float(np.max(np.abs(X) @ np.abs(line.direction))) > 1e-3 * float(np.min(np.diff(line.curve.knots)))
+        len(curve.knots) > 1
+        and 1e-14 * float(np.max(np.abs(X) @ np.abs(line.direction))) > 1e-3 * float(np.min(np.diff(curve.knots)))
         for line in model.lines_
+        for curve in line.curves
     )

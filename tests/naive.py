@@ -757,6 +757,94 @@ def penalised_likelihood(X, codes, v, penalty=0.3, pseudo_rows=5):
     return likelihood(codes, targets, gains) - penalty * len(v) / n * size / within
 
 
+# ----------------------------------------------------------------------------------------- curves fitted together
+
+LEAST_CURVATURE = 1e-6
+
+
+def hats(z, knots):
+    """Every hat function at every point: one at its knot, zero at the others, linear between; shape (n, n_knots)."""
+    return np.array([[between_knots(knots, each, at) for each in np.eye(len(knots))] for at in z])
+
+
+def curve_basis(z, knots):
+    """A column of ones, and the hats of each line: rows of projections z, shape (n_lines, n)."""
+    return np.hstack([np.ones((len(z[0]), 1)), *(hats(along, each) for along, each in zip(z, knots, strict=True))])
+
+
+def block_probabilities(basis, beta):
+    """The probability of the second of two classes, from one block, or of each class; shape (n, n_blocks)."""
+    odds = basis @ np.transpose(beta)
+    if len(beta) == 1:
+        return 1 / (1 + np.exp(-odds))
+    terms = np.exp(odds - odds.max(axis=1, keepdims=True))
+    return terms / terms.sum(axis=1, keepdims=True)
+
+
+def block_members(codes, n_blocks):
+    """Whether a row is of the class of a block; shape (n, n_blocks)."""
+    return codes[:, None] == (np.array([1]) if n_blocks == 1 else np.arange(n_blocks))
+
+
+def curve_likelihood(basis, codes, weights, beta):
+    """Σ w log P(class)."""
+    p = block_probabilities(basis, beta)
+    own = np.where(codes == 1, p[:, 0], 1 - p[:, 0]) if len(beta) == 1 else p[np.arange(len(p)), codes]
+    return float(np.sum(weights * np.log(own)))
+
+
+def curve_gradient(basis, codes, weights, beta):
+    """The derivatives of the likelihood by all coefficients, shape (n_blocks, p)."""
+    residuals = block_members(codes, len(beta)) - block_probabilities(basis, beta)
+    return (weights[:, None] * residuals).T @ basis
+
+
+def curve_hessian(basis, weights, beta, block):
+    """Negative second derivatives by the coefficients of a block, shape (p, p), with the least curvature of a row."""
+    p = block_probabilities(basis, beta)[:, block]
+    return (basis.T * weights * np.maximum(p * (1 - p), LEAST_CURVATURE)) @ basis
+
+
+def whole_hessian(basis, weights, beta):
+    """Negative second derivatives by all coefficients, one block after the other."""
+    p = block_probabilities(basis, beta)
+    n = range(len(beta))
+    return np.block([[(basis.T * weights * p[:, a] * ((a == b) - p[:, b])) @ basis for b in n] for a in n])
+
+
+def fitted_curves(basis, codes, weights, penalties):
+    """The coefficients of the largest penalised likelihood, by Newton's method with halved steps."""
+    beta, whole = np.zeros((len(penalties), basis.shape[1])), np.zeros((2 * [basis.shape[1] * len(penalties)]))
+    for b, penalty in enumerate(penalties):
+        part = slice(b * len(penalty), (b + 1) * len(penalty))
+        whole[part, part] = penalty
+
+    def value(beta):
+        return curve_likelihood(basis, codes, weights, beta) - 0.5 * beta.ravel() @ whole @ beta.ravel()
+
+    for _ in range(100):
+        slope = curve_gradient(basis, codes, weights, beta).ravel() - whole @ beta.ravel()
+        hessian = whole_hessian(basis, weights, beta) + whole
+        # The constants of several blocks may all be moved by the same number: the shortest step.
+        step = np.linalg.lstsq(hessian, slope, rcond=1e-13)[0].reshape(beta.shape)
+        while value(beta + step) < value(beta) - 1e-12 and np.abs(step).max() > 1e-9:
+            step /= 2
+        beta = beta + step
+        if np.abs(step).max() < 1e-10:
+            break
+    return beta
+
+
+def roughness(n_knots, information):
+    """Σ (β_{j−1} − 2 β_j + β_{j+1})² as a matrix, scaled so that its trace is a quarter of the information."""
+    matrix = np.zeros((n_knots, n_knots))
+    for j in range(1, n_knots - 1):
+        difference = np.zeros(n_knots)
+        difference[j - 1 : j + 2] = 1, -2, 1
+        matrix += np.outer(difference, difference)
+    return matrix * (information / 4 / np.trace(matrix)) if n_knots > 2 else matrix
+
+
 # ----------------------------------------------------------------------------------------- explanations and resamples
 
 

@@ -133,7 +133,7 @@ def test_importances_are_those_of_the_lines():
 
 def test_counts_are_those_of_the_rows_between_thresholds():
     X, y = noisy()
-    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    weights = np.random.default_rng(0).integers(1, 4, len(y))
     for line in learn(X, y, weights).lines_:
         interval = np.searchsorted(line.thresholds, X @ line.direction, side="right")
         for k, c in np.ndindex(line.counts.shape):
@@ -178,7 +178,7 @@ def test_probabilities_of_a_known_model_are_calibrated():
     def log_loss(odds):
         return np.mean(np.logaddexp(0, np.where(y[test], -odds, odds)))
 
-    assert log_loss(model.decision_function(X[test])) - log_loss(truth[test]) < 0.01
+    assert log_loss(model.decision_function(X[test])) - log_loss(truth[test]) < 0.008
     # Rows of about the same probability are right about so often.
     p = model.predict_proba(X[test])[:, 1]
     for low in np.arange(0, 1, 0.2):
@@ -228,7 +228,7 @@ def test_the_features_of_a_line(features_per_line, full_lines, most):
 def test_only_the_first_line_may_be_full():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_500, 6))
-    y = (X.sum(axis=1) ** 2 > 4) ^ (X @ [1, -1, 1, -1, 1, -1] > 1.5)
+    y = (X.sum(axis=1) ** 2 > 6) & (X @ [1, -1, 1, -1, 1, -1] < 2.4)
     first, every = (learn(X, y, full_lines=full_lines) for full_lines in ("first", "auto"))
     assert len(first.lines_[0].features) == 6
     assert max(len(line.features) for line in first.lines_[1:]) <= 2
@@ -236,9 +236,11 @@ def test_only_the_first_line_may_be_full():
 
 
 def test_a_larger_gamma_makes_smoother_curves():
-    X, y = noisy()
-    rough, smooth = (learn(X, y, gamma=gamma, max_lines=1, features_per_line=1) for gamma in (0.2, 3.0))
-    assert len(smooth.lines_[0].curve.knots) < len(rough.lines_[0].curve.knots)
+    X = np.random.default_rng(0).uniform(-2, 2, size=(600, 1))  # knots lie evenly: a strong penalty leads to a line
+    y = np.random.default_rng(1).random(600) < expit(3 * np.sin(2 * X[:, 0]))
+    models = [learn(X, y, gamma=gamma) for gamma in (0.2, 1.0, 5.0)]
+    turns = [np.abs(np.diff(model.lines_[0].curves[0].pieces.slopes[1:-1])).sum() for model in models]
+    assert turns[0] > 1.3 * turns[1] > 5 * turns[2]
 
 
 @pytest.mark.parametrize(
@@ -307,10 +309,20 @@ def test_weights_are_copies_and_zero_is_absence_to_the_last_bit(n_classes):
     assert_same_model(weighted, learn(X[times > 0], y[times > 0], times[times > 0]))
 
 
-def test_the_order_of_rows_does_not_matter_to_the_last_bit():
-    X, y = noisy()
-    order = np.random.default_rng(2).permutation(len(y))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_order_of_rows_does_not_matter_to_the_last_bit(n_classes):
+    X, y = noisy(n_classes=n_classes)
+    order, weights = np.random.default_rng(2).permutation(len(y)), np.random.default_rng(3).uniform(0.5, 2, len(y))
     assert_same_model(learn(X, y), learn(X[order], y[order]))
+    assert_same_model(learn(X, y, weights), learn(X[order], y[order], weights[order]))
+
+
+@pytest.mark.parametrize("factor", [1e-9, 3.0, 1e12])
+def test_a_common_factor_on_weights_changes_nothing(factor):
+    X, y = noisy()
+    for weights in (np.random.default_rng(3).uniform(0.5, 2, len(y)), np.arange(len(y)) % 3 + 1.0):
+        plain, model = learn(X, y, weights), learn(X, y, factor * weights)
+        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------------- scikit-learn
@@ -404,8 +416,12 @@ def test_what_cannot_be_fitted_is_refused_and_the_model_is_as_it_was():
         model.fit(X, np.arange(len(y)) == 3)
     with pytest.raises(ValueError, match="rounding"):
         model.fit((1e9 + np.arange(20) % 2 * 1.2e-7)[:, None], np.arange(20) % 2)
-    with pytest.raises(ValueError, match="add up to 1e-"):
-        model.fit(X, y, np.full(len(y), 1e-12))
+    with pytest.raises(ValueError, match="zero for every row"):
+        model.fit(X, y, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="sample_weight holds -1"):
+        model.fit(X, y, np.full(len(y), -1))
+    with pytest.raises(ValueError, match="The weights of class . add up to"):
+        model.fit(X, y, np.where(y == 1, 1e-12, 1.0 + 0.1 * np.arange(len(y))))
     assert pickle.dumps(model) == before
     with pytest.raises(ValueError, match="NaN"):
         model.predict(np.full((1, 4), np.nan))

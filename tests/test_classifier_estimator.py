@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -33,8 +33,9 @@ def assert_same_model(one, other):
     np.testing.assert_array_equal(one.coef_, other.coef_)
     np.testing.assert_array_equal(one.divergence_, other.divergence_)
     for mine, others in zip(one.lines_, other.lines_, strict=True):
-        np.testing.assert_array_equal(mine.curve.knots, others.curve.knots)
-        np.testing.assert_array_equal(mine.curve.log_odds, others.curve.log_odds)
+        for curve, another in zip(mine.curves, others.curves, strict=True):
+            np.testing.assert_array_equal(curve.knots, another.knots)
+            np.testing.assert_array_equal(curve.log_odds, another.log_odds)
         np.testing.assert_array_equal(mine.thresholds, others.thresholds)
         np.testing.assert_array_equal(mine.counts, others.counts)
 
@@ -67,17 +68,18 @@ def test_one_projection_a_class_in_its_own_shape():
     for attribute in ("thresholds_", "interval_classes_", "lines_", "result_", "results_"):
         assert isinstance(getattr(model, attribute), list)
         assert len(getattr(model, attribute)) == 3
-    for k, label in enumerate(model.classes_):
-        thresholds, belongs = model.thresholds_[k], model.interval_classes_[k]
-        assert belongs.dtype == bool
-        assert len(belongs) == len(thresholds) + 1
-        # Along its own direction, the class against the rest is an ordinary problem of two classes.
-        z = model.transform(X)[:, k]
-        np.testing.assert_array_equal(
-            model.decision_function(X)[:, k] > 0, belongs[np.searchsorted(thresholds, z, side="right")]
-        )
-        assert label == model.classes_[model.lines_[k].class_index]
+    z, added = model.transform(X), model.line_log_odds(X)
+    assert added.shape == (len(X), 3, 3)
+    np.testing.assert_allclose(model.decision_function(X), model.intercepts_ + added.sum(axis=1), atol=1e-12)
+    for k, line in enumerate(model.lines_):
+        labels = model.interval_classes_[k]
+        assert len(labels) == len(model.thresholds_[k]) + 1
         assert len(model.results_[k]) == 2
+        # Along a line, the class of an interval is the one whose curve is highest there.
+        interval = np.searchsorted(model.thresholds_[k], z[:, k], side="right")
+        np.testing.assert_array_equal(labels[interval], model.classes_[added[:, k].argmax(axis=1)])
+        np.testing.assert_allclose(line.counts.sum(axis=0), [np.sum(y == label) for label in model.classes_])
+        np.testing.assert_allclose(np.sum([curve.log_odds for curve in line.curves], axis=0), 0, atol=1e-9)
 
 
 def test_each_projection_is_that_of_the_class_against_the_rest():
@@ -86,7 +88,6 @@ def test_each_projection_is_that_of_the_class_against_the_rest():
     for k, label in enumerate(model.classes_):
         alone = settle(n_init=1).fit(X, y == label)
         np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-9)
-        np.testing.assert_allclose(model.thresholds_[k], alone.thresholds_, atol=1e-9)
         assert model.divergence_[k] == pytest.approx(alone.divergence_, rel=1e-12)
 
 
@@ -127,13 +128,17 @@ def test_labels_probabilities_and_decisions_name_the_same_class_wherever_one_loo
 
 
 def test_the_best_odds_win_also_where_rounding_makes_probabilities_equal():
-    """Three features, each a line of one class with the same curve."""
+    """Three features, each with a line on which one class has the only curve that is not zero."""
     model = settle(n_init=1).fit(*make())
-    curve = Curve(np.array([0.0, 9.0, 18.0]), np.array([-30.0, 28.0, 56.0]))
-    model.lines_ = [replace(line, direction=v, curve=curve) for line, v in zip(model.lines_, np.eye(3), strict=True)]
-    rows = 9 + 1e-3 * np.random.default_rng(0).normal(size=(1000, 3))  # odds of 1e12 and nearly the same
+    curve, zero = (Curve(np.array([0.0, 18.0]), np.array([-1.0, 1.0]) * height) for height in (1e-14, 0.0))
+    own = [tuple(curve if c == k else zero for c in range(3)) for k in range(3)]
+    model.lines_ = [
+        replace(line, direction=v, curves=curves) for line, v, curves in zip(model.lines_, np.eye(3), own, strict=True)
+    ]
+    model.intercepts_ = np.zeros(3)
+    rows = 9 + np.random.default_rng(0).normal(size=(1000, 3))
     odds = model.decision_function(rows)
-    rounded = expit(odds)
+    rounded = softmax(odds, axis=1)
     assert np.any(rounded.argmax(axis=1) != odds.argmax(axis=1))
     np.testing.assert_array_equal(model.predict_proba(rows).argmax(axis=1), odds.argmax(axis=1))
     np.testing.assert_array_equal(model.predict(rows), model.classes_[odds.argmax(axis=1)])
@@ -208,11 +213,14 @@ def test_priors_move_the_thresholds_and_nothing_else(n_classes):
         np.testing.assert_array_equal(model.coef_, even.coef_)
         np.testing.assert_array_equal(model.divergence_, even.divergence_)
     np.testing.assert_allclose(empirical.intercepts_, given.intercepts_, rtol=1e-12)
-    np.testing.assert_allclose(empirical.intercepts_, np.log(shares / (1 - shares))[-len(even.lines_) :])
-    moved = even.decision_function(X) + (empirical.intercepts_ if n_classes > 2 else empirical.intercepts_[0])
+    added = np.log(shares / shares.mean()) if n_classes > 2 else np.log(shares[1:] / shares[0])
+    np.testing.assert_allclose(np.diff(empirical.intercepts_ - even.intercepts_), np.diff(added), atol=1e-12)
+    if n_classes == 2:
+        np.testing.assert_allclose(empirical.intercepts_, added, rtol=1e-12)
+    moved = even.decision_function(X) + (empirical.intercepts_ - even.intercepts_ if n_classes > 2 else added[0])
     np.testing.assert_allclose(empirical.decision_function(X), moved, atol=0.004)
-    for before, after in zip(even.lines_, empirical.lines_, strict=True):
-        assert not np.array_equal(before.thresholds, after.thresholds)
+    if n_classes == 2:
+        assert not np.array_equal(even.thresholds_, empirical.thresholds_)
     # Whoever is frequent gains.
     frequent = even.classes_[-1]
     assert np.mean(empirical.predict(X) == frequent) > np.mean(even.predict(X) == frequent)
@@ -425,7 +433,7 @@ def test_the_model_holds_kilobytes_whatever_the_number_of_rows():
     X, y = make(n=200_000, n_classes=2)
     model = settle(n_init=1).fit(X, y)
     assert len(pickle.dumps(model)) < 200_000
-    assert len(model.lines_[0].curve.knots) < 1_000
+    assert len(model.lines_[0].curves[0].knots) < 1_000
 
 
 def test_sparse_classes_beyond_two():

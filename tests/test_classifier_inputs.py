@@ -276,7 +276,7 @@ def test_a_quantity_as_target_is_refused_for_what_it_is():
 @pytest.mark.parametrize("kind", [MELC, AdditiveMELC])
 def test_truth_values_and_texts_are_no_numbers(kind):
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-    for name in sorted(set(kind().get_params()) - {"priors", "verbose", "warm_start"}):
+    for name in sorted(set(kind().get_params()) - {"priors", "verbose", "warm_start", "other_features"}):
         for value in (True, False):
             with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must"):
                 kind(**{name: value}).fit(X, y)

@@ -188,7 +188,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("melc.fit.pursuit.Pursuit._best", interrupted)
+    monkeypatch.setattr("melc.fit.pursuit._Search.best", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y)
     np.testing.assert_array_equal(model.directions_, before)

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from melc.data.memory import MemoryRows
 from melc.fit import candidates
 from melc.fit.candidates import Candidates
 from melc.fit.evidence import Standing
-from melc.fit.pursuit import Plan, Pursuit, pursue
+from melc.fit.pursuit import Plan, Proposal, _is_new, _worthwhile, pursue
+from melc.fit.together import Together
 
 
 def rows_of(X, codes, weights=None, n_threads=1):
@@ -26,25 +28,26 @@ def noisy(n=200, d=4, seed=0):
     return X, codes
 
 
-def plan(max_lines=16, features_per_line=2, full_lines="auto", gamma=1.0):
-    return Plan(max_lines, features_per_line, full_lines, gamma)
+def plan(n_features, max_lines=16, features_per_line=2, full_lines="auto", gamma=1.0, other_features=False, signs=None):
+    signs = np.zeros(n_features) if signs is None else np.array(signs)
+    return Plan(max_lines, features_per_line, full_lines, gamma, other_features, signs)
 
 
-def lines_of(X, codes, weights=None, n_threads=1, **settings):
-    found = pursue(
-        [(1, rows_of(X, codes, weights, n_threads))],
-        plan(**settings),
-        np.zeros(1),
-        np.random.RandomState(0),
-        lambda line: False,
-    )
-    return found.lines[0]
+def found_in(X, codes, weights=None, n_threads=1, heard=lambda n_features, loss: False, **settings):
+    rows, n_classes = rows_of(X, codes, weights, n_threads), len(np.unique(codes))
+    log_priors = np.zeros(1 if n_classes == 2 else n_classes)
+    return pursue(rows, n_classes, plan(rows.n_features, **settings), log_priors, np.random.RandomState(0), heard)
 
 
-def searched(X, codes):
+def lines_of(*given, **settings):
+    return found_in(*given, **settings).lines
+
+
+def searched(X, codes, single=None):
     """Candidates, and what they are judged by before the first line."""
     rows = rows_of(X, codes)
-    return Candidates(rows, map), Standing(rows.codes, None, 1.0).prospect()
+    single = np.zeros(rows.n_features, dtype=bool) if single is None else np.array(single)
+    return Candidates(rows, map, single), Standing(rows.codes, None, 1.0).prospect()
 
 
 # ---------------------------------------------------------------------------------------------------------- evidence
@@ -70,18 +73,92 @@ def test_the_likelihood_of_a_line_is_that_of_its_gains():
     assert standing.likelihood == pytest.approx(found, rel=1e-12)
 
 
+def circle(n=600, n_features=4, n_classes=2):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, n_features))
+    radius = X[:, 0] ** 2 + X[:, 1] ** 2
+    return X, np.digitize(radius, [1.4] if n_classes == 2 else [0.8, 2.2]).astype(np.int8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", ["plain", "weights"])
-def test_each_line_after_the_first_adds_a_row_in_the_number_of_rows(kind):
-    X, codes = noisy(300)
-    rng = np.random.default_rng(5)
-    weights = rng.integers(1, 4, 300).astype(float) if kind == "weights" else None
-    pursuit = Pursuit(rows_of(X, codes, weights), plan(), 1, np.random.RandomState(0), map)
-    before = None
-    for line in pursuit.lines():
-        if before is not None:
-            assert pursuit.all.likelihood - before >= 1 / pursuit.all.n_effective
-        before = pursuit.all.likelihood
-        assert line.counts.sum() == pytest.approx(pursuit.all.weights.sum())
+def test_each_line_adds_a_row_of_likelihood(kind, n_classes, monkeypatch):
+    """With every row left out of its curves; of several classes, the lines of a round together."""
+    X, codes = circle(n_classes=n_classes)
+    weights = np.random.default_rng(5).integers(1, 4, 600).astype(float) if kind == "weights" else None
+    reached, fitted = [], []
+    left_out = Together.left_out
+
+    def recorded(self, found):
+        scores = left_out(self, found)
+        reached.append(self.likelihood(scores))
+        fitted.append((self, len(found)))
+        return scores
+
+    monkeypatch.setattr(Together, "left_out", recorded)
+    heard = []
+    found = found_in(X, codes, weights, heard=lambda n_features, loss: heard.append((n_features, loss)))
+    together, kept = fitted[0][0], [n for _, n in fitted[: len(heard)]]
+    assert len(heard) > 1
+    assert len(found.lines) == kept[-1]
+    gains, added = np.diff(reached[: len(heard)]), np.diff(kept)
+    assert np.all(gains >= added)
+    total = together.targets.sum()
+    np.testing.assert_allclose([loss for _, loss in heard], [-each / total for each in reached[: len(heard)]])
+    for line in found.lines:
+        assert line.counts.sum() == pytest.approx(together.weights.sum())
+
+
+def test_the_likelihood_is_that_of_the_rows_with_all_classes_counting_equally():
+    for n_classes in (2, 3):
+        X, codes = circle(n_classes=n_classes)
+        together = Together(rows_of(X, codes), rows_of(X, codes), n_classes, 1.0)
+        np.testing.assert_allclose(np.bincount(codes, together.targets), together.targets.sum() / n_classes)
+        scores = np.random.default_rng(0).normal(size=(together.n_blocks, 600))
+        expected = naive.curve_likelihood(scores.T, codes, together.targets, np.eye(together.n_blocks))
+        assert together.likelihood(scores) == pytest.approx(expected, rel=1e-12)
+
+
+def test_of_pure_noise_there_is_a_line_all_the_same():
+    """All directions seem to lose: the best is taken, and what it adds is small."""
+    rng = np.random.default_rng(0)
+    for n_classes in (2, 4):
+        (line, *_) = lines_of(rng.normal(size=(300, 3)), np.arange(300) % n_classes, max_lines=2)
+        assert line.importance < 0.5
+
+
+def proposal(gain, direction=(1.0, 0.0), shares=None):
+    return Proposal(np.array(direction), np.abs(direction) if shares is None else np.array(shares), gain)
+
+
+def test_proposals_that_are_worth_a_line():
+    gains = [0.1, 3.0, 0.7, 0.5]
+    assert [each.gain for each in _worthwhile([proposal(gain) for gain in gains])] == [3.0, 0.7]
+    assert [each.gain for each in _worthwhile([proposal(gain) for gain in (-2.0, -1.0)])] == [-1.0]
+
+
+def test_the_same_direction_is_no_new_one_whatever_the_units():
+    """In units in which one weight is next to nothing, all directions would look the same."""
+    X, codes = noisy(d=2)
+    together = Together(rows_of(X, codes), rows_of(X, codes), 2, 1.0)
+    found = together.with_line(together.without_lines(), np.array([1.0, 1e-150]), np.array([0.5, 0.5]))
+    assert not _is_new(proposal(1.0, [1.0, 1e-150], [0.5, 0.5]), found)
+    assert not _is_new(proposal(1.0, [-1.0, -1e-150], [0.5, 0.5]), found)
+    assert _is_new(proposal(1.0, [1.0, -1e-150], [0.5, 0.5]), found)
+    assert _is_new(proposal(1.0, [1.0, 1e-150], [0.9, 0.1]), found)
+    assert _is_new(proposal(1.0, [1.0, 0.0]), found)
+
+
+def test_minor_lines_of_the_other_features():
+    X, codes = circle()
+    constant = np.column_stack([X, np.ones(600)])
+    found = found_in(constant, codes, other_features=True, features_per_line=1, full_lines="never", max_lines=2)
+    major, minor = ([line for line in found.lines if line.minor == kind] for kind in (False, True))
+    assert len(major) <= 2
+    assert all(len(line.features) == 1 for line in minor)
+    features = [int(line.features[0]) for line in found.lines]
+    assert sorted(features) == [0, 1, 2, 3]  # each once, and none for the constant feature
+    assert found.lines[: len(major)] == major
 
 
 # -------------------------------------------------------------------------------------------------------- candidates
@@ -94,6 +171,14 @@ def test_the_best_single_feature_is_that_of_the_largest_likelihood():
     chosen = found.single(prospect)
     assert np.flatnonzero(chosen.direction).tolist() == [int(np.argmax(singles))]
     assert chosen.likelihood == pytest.approx(max(singles) - 2 / 200)
+
+
+def test_features_that_may_not_be_combined():
+    X, codes = noisy()
+    found, prospect = searched(X, codes, single=[True, False, False, True])
+    assert found.combined.tolist() == [1, 2]
+    assert np.flatnonzero(found.pair(prospect).direction).tolist() == [0]  # the best alone, and better than a pair
+    assert set(np.flatnonzero(found.full(prospect).direction)) <= {1, 2}
 
 
 def test_a_pair_is_no_worse_than_the_best_feature():
@@ -186,38 +271,55 @@ def test_no_thread_is_left_behind():
     rows, before = rows_of(X, codes, n_threads=2), threading.active_count()
     during = []
 
-    def heard(line):
+    def heard(n_features, loss):
         during.append(threading.active_count())
         return True
 
-    pursue([(1, rows)], plan(features_per_line=1, full_lines="never"), np.zeros(1), np.random.RandomState(0), heard)
+    settings = plan(2, features_per_line=1, full_lines="never")
+    with closing(rows):
+        pursue(rows, 2, settings, np.zeros(1), np.random.RandomState(0), heard)
     assert during[0] > before
     assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("stop_after", [1, 2])
 def test_a_listener_may_ask_to_stop(stop_after):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 4))
-    codes = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(np.int8)
+    X, codes = circle()
     heard = []
 
-    def listen(line):
-        heard.append(line)
+    def listen(n_features, loss):
+        heard.append((n_features, loss))
         return len(heard) == stop_after
 
-    (lines,) = pursue([(1, rows_of(X, codes))], plan(), np.zeros(1), np.random.RandomState(0), listen).lines
+    lines = lines_of(X, codes, heard=listen)
     assert len(lines) == len(heard) == stop_after
+    assert [n_features for n_features, _ in heard] == [len(line.features) for line in lines]
 
 
 def test_few_rows_decide_the_directions_of_many(monkeypatch):
-    """Directions from a sample; curves, likelihood and counts from all rows."""
+    """Directions from a sample; curves and counts from all rows."""
+    X, codes = noisy(6_000)
+    samples = []
+    begin = Together.__init__
+
+    def recorded(self, rows, sample, *more):
+        samples.append(sample)
+        begin(self, rows, sample, *more)
+
+    monkeypatch.setattr(Together, "__init__", recorded)
+    exact = lines_of(X, codes, max_lines=1, features_per_line=1, full_lines="never")
     monkeypatch.setattr("melc.fit.pursuit._SEARCHED_ROWS", 300)
-    X, codes = noisy(3_000)
-    pursuit = Pursuit(rows_of(X, codes), plan(max_lines=2), 1, np.random.RandomState(0), map)
-    assert pursuit.sample.n_rows <= 310
-    assert pursuit.sampled is not pursuit.all
-    lines = list(pursuit.lines())
-    assert lines[0].counts.sum() == 3_000
-    direct = sum(line.curve.at(pursuit.sample.project(line.direction)) for line in lines)
-    np.testing.assert_allclose(pursuit.sampled.log_odds, direct, atol=1e-12)
+    monkeypatch.setattr("melc.fit.pursuit._JUDGED_ROWS", 1_000)
+    (line,) = lines_of(X, codes, max_lines=1, features_per_line=1, full_lines="never")
+    assert samples[0].n_rows == 6_000
+    assert samples[1].n_rows <= 1_010
+    assert line.counts.sum() == 6_000
+    np.testing.assert_array_equal(line.direction, exact[0].direction)
+    z = X @ line.direction
+    # λ and knots come from the sample, all else from all rows: the curve on the sample alone would be farther away.
+    monkeypatch.setattr(Together, "fitted_to_all_rows", Together.fitted)
+    (rough,) = lines_of(X, codes, max_lines=1, features_per_line=1, full_lines="never")
+    best = exact[0].curves[0].at(z) + exact[0].offsets
+    far, near = (np.mean(np.abs(each.curves[0].at(z) + each.offsets - best)) for each in (rough, line))
+    assert near < 0.08
+    assert near < 0.7 * far

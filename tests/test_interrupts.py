@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 HEARD_WITHIN = 2.0  # seconds
 
-CHILD = """
+BEGINNING = """
 import threading
 import warnings
 
@@ -35,6 +35,9 @@ def data(n, d, n_classes=2):
     return rng.normal(size=(n, d)) + y[:, None], y
 
 
+"""
+
+SCENE = """
 {prepare}
 print("begun", flush=True)
 try:
@@ -44,70 +47,76 @@ except KeyboardInterrupt:
     print("heard", threading.active_count(), flush=True)
 """
 
-# What is compiled or fitted before, and what is interrupted.
+# What is compiled or fitted before, and what is interrupted. A process goes through the scenes of a group in turn.
 SCENES = {
-    "moments, two threads": (
-        "MELC(n_init=1, max_iter=2).fit(*data(30_000, 10)); X, y = data(2_000_000, 10)",
-        "MELC(n_jobs=2, n_init=10_000, random_state=0).fit(X, y)",
-    ),
-    "several classes together": (
-        "MELC(n_init=1, max_iter=2).fit(*data(30_000, 10)); X, y = data(500_000, 10, 5)",
-        "MELC(n_jobs=2, n_init=10_000, random_state=0).fit(X, y)",
-    ),
-    "exact": (
-        "MELC(method='exact', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(60_000, 4)",
-        "MELC(method='exact', n_init=1).fit(X, y)",
-    ),
-    "discard": (
-        "MELC(method='discard', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(400_000, 4)",
-        "MELC(method='discard', eps=1e-12, n_init=1).fit(X, y)",
-    ),
-    "bin": (
-        "MELC(method='bin', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(400_000, 4)",
-        "MELC(method='bin', eps=1e-12, n_init=1).fit(X, y)",
-    ),
-    "potential": (
-        "information_potential([0.0], [1.0], 1.0); x = rng.normal(size=500_000)",
-        "information_potential(x, x, 1.0)",
-    ),
-    "lines of many rows": (
-        "AdditiveMELC(max_lines=1).fit(*data(12_000, 10)); X, y = data(3_000_000, 10)",
-        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y ^ (X[:, 0] * X[:, 1] > 0)); "
-        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y ^ (X[:, 0] * X[:, 1] > 0))",
-    ),
-    "lines of many features": (
-        "AdditiveMELC(max_lines=1).fit(*data(500, 4)); X, y = data(10_000, 900); y = y ^ (X[:, 0] * X[:, 1] > 0)",
-        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y)",
-    ),
-    "lines of several classes": (
-        "AdditiveMELC(max_lines=1).fit(*data(5_000, 4)); X, y = data(200_000, 20, 12)",
-        "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y)",
-    ),
-    "predict by lines": (
-        "model = AdditiveMELC().fit(*data(20_000, 2)); X, y = data(8_000_000, 2)",
-        "model.predict_proba(X); model.predict_proba(X); model.predict_proba(X)",
-    ),
-    "predict": (
-        "model = MELC(n_init=1, max_iter=2).fit(*data(20_000, 2)); X, y = data(8_000_000, 2)",
-        "model.predict_proba(X); model.predict_proba(X); model.predict_proba(X)",
-    ),
+    "sums": {
+        "exact": (
+            "MELC(method='exact', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(60_000, 4)",
+            "MELC(method='exact', n_init=1).fit(X, y)",
+        ),
+        "discard": (
+            "MELC(method='discard', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(400_000, 4)",
+            "MELC(method='discard', eps=1e-12, n_init=1).fit(X, y)",
+        ),
+        "bin": (
+            "MELC(method='bin', n_init=1, max_iter=2).fit(*data(500, 4)); X, y = data(400_000, 4)",
+            "MELC(method='bin', eps=1e-12, n_init=1).fit(X, y)",
+        ),
+        "potential": (
+            "information_potential([0.0], [1.0], 1.0); x = rng.normal(size=500_000)",
+            "information_potential(x, x, 1.0)",
+        ),
+    },
+    "many rows": {
+        "moments, two threads": (
+            "MELC(n_init=1, max_iter=2).fit(*data(30_000, 10)); X, y = data(2_000_000, 10)",
+            "MELC(n_jobs=2, n_init=10_000, random_state=0).fit(X, y)",
+        ),
+        "several classes together": (
+            "MELC(n_init=1, max_iter=2).fit(*data(30_000, 10)); X, y = data(500_000, 10, 5)",
+            "MELC(n_jobs=2, n_init=10_000, random_state=0).fit(X, y)",
+        ),
+        "predict": (
+            "model = MELC(n_init=1, max_iter=2).fit(*data(20_000, 2)); X, y = data(8_000_000, 2)",
+            "model.predict_proba(X); model.predict_proba(X); model.predict_proba(X)",
+        ),
+    },
+    "lines": {
+        "lines of many rows": (
+            "AdditiveMELC(max_lines=1).fit(*data(12_000, 10)); X, y = data(3_000_000, 10)",
+            "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y ^ (X[:, 0] * X[:, 1] > 0)); "
+            "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y ^ (X[:, 0] * X[:, 1] > 0))",
+        ),
+        "lines of many features": (
+            "AdditiveMELC(max_lines=1).fit(*data(500, 4)); X, y = data(10_000, 900); y = y ^ (X[:, 0] * X[:, 1] > 0)",
+            "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y)",
+        ),
+        "lines of several classes": (
+            "AdditiveMELC(max_lines=1).fit(*data(5_000, 4)); X, y = data(200_000, 20, 12)",
+            "AdditiveMELC(n_jobs=2, random_state=0).fit(X, y)",
+        ),
+        "predict by lines": (
+            "model = AdditiveMELC().fit(*data(20_000, 2)); X, y = data(8_000_000, 2)",
+            "model.predict_proba(X); model.predict_proba(X); model.predict_proba(X)",
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("scene", SCENES)
-def test_an_interrupt_is_heard(scene):
-    prepare, work = SCENES[scene]
-    code = CHILD.format(prepare=prepare, work=work)
+@pytest.mark.parametrize("scenes", SCENES.values(), ids=SCENES)
+def test_an_interrupt_is_heard(scenes):
+    code = BEGINNING + "".join(SCENE.format(prepare=prepare, work=work) for prepare, work in scenes.values())
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         lines: queue.Queue[str] = queue.Queue()
         assert child.stdout is not None
         threading.Thread(target=lambda: [lines.put(line.strip()) for line in child.stdout], daemon=True).start()
         try:
-            assert lines.get(timeout=120) == "begun"
-            with pytest.raises(queue.Empty):  # well into the work
-                lines.get(timeout=1.5)
-            child.send_signal(signal.SIGINT)
-            assert lines.get(timeout=HEARD_WITHIN) == "heard 1"
+            for scene in scenes:
+                assert lines.get(timeout=120) == "begun", scene
+                with pytest.raises(queue.Empty):  # well into the work
+                    lines.get(timeout=1.0)
+                child.send_signal(signal.SIGINT)
+                assert lines.get(timeout=HEARD_WITHIN) == "heard 1", scene
             assert child.wait(timeout=10) == 0
         finally:
             child.kill()

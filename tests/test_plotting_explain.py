@@ -40,12 +40,17 @@ def model():
 
 @pytest.fixture(scope="module")
 def lines():
-    return AdditiveMELC(random_state=0).fit(X, SPECIES)
+    return AdditiveMELC(max_lines=3, full_lines="never", random_state=0).fit(X, SPECIES)
 
 
 @pytest.fixture(scope="module")
 def resampled_lines(lines):
     return bootstrap(lines, X, SPECIES, n=20, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def resampled(model):
+    return bootstrap(model, X, TWO, n=20, random_state=0)
 
 
 def names_of(display):
@@ -139,8 +144,8 @@ class TestChange:
 
 
 class TestIntervals:
-    def test_intervals_times_the_spread(self, model):
-        found = bootstrap(model, X, TWO, n=20, random_state=0)
+    def test_intervals_times_the_spread(self, model, resampled):
+        found = resampled
         display = IntervalsDisplay.from_bootstrap(found, max_features=3, title="a $ title")
         weights = model.coef_[0] * model.feature_spread_
         order = np.argsort(-np.abs(weights))[:3]
@@ -202,8 +207,7 @@ class TestIntervals:
         assert "no interval" in rare.summary()
         assert "inf" not in rare.summary()
 
-    def test_a_line_that_is_not_there(self, model):
-        found = bootstrap(model, X, TWO, n=20, random_state=0)
+    def test_a_line_that_is_not_there(self, resampled):
         for number in (0, 2):
             with pytest.raises(ValueError, match=f"line={number}, but there are the lines 1 to 1"):
-                IntervalsDisplay.from_bootstrap(found, line=number)
+                IntervalsDisplay.from_bootstrap(resampled, line=number)

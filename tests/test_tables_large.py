@@ -323,7 +323,7 @@ print(peak_of(lambda: fit(sys.argv[1] + "/large"))[0])
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="anonymous memory is read from /proc")
-@pytest.mark.parametrize(("ending", "n"), [("csv", 1_500_000), ("parquet", 5_000_000)])
+@pytest.mark.parametrize(("ending", "n"), [("csv", 1_500_000), ("parquet", 3_400_000)])
 def test_melc_fit_holds_a_part_of_a_large_file(tmp_path, temporary_folders, ending, n):
     """Beyond the mapped file of the rows, which the system may drop from memory, there are samples and blocks."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from melc.arrays import Floats
 from melc.export.reading import Reader
-from melc.fit.validation import log_prior_ratios
+from melc.fit.validation import log_prior_ratios, monotone_signs
 from melc.model.curve import Curve
 from melc.model.line import Line
 
@@ -45,7 +45,11 @@ Model = TypeVar("Model", bound=BaseEstimator)
 
 def parameters_out(model: BaseEstimator) -> dict[str, Any]:
     """Return the parameters of a model as JSON values."""
-    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    values = model.get_params(deep=False)
+    if values.get("monotone") is not None:  # names and numbers of features alike become a sign for each feature
+        names = getattr(model, "feature_names_in_", None)
+        values["monotone"] = monotone_signs(values["monotone"], model.n_features_in_, names, model.classes_).tolist()
+    return {name: _plain(value) for name, value in values.items()}
 
 
 def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) -> Model:
@@ -55,6 +59,8 @@ def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) ->
     try:
         model._validate_params()
         log_prior_ratios(model.priors, classes, np.ones(len(classes)))
+        if (monotone := getattr(model, "monotone", None)) is not None:
+            monotone_signs(monotone, len(monotone), None, classes)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{reader.place}: {error}") from None
     return model

@@ -5,8 +5,9 @@ Curves are piecewise linear: β are their values at knots, and a row b of the ba
 
 ``Σ w_i log P(y_i | b_i β) − ½ Σ_l λ_l β_lᵀ R_l β_l − ½ ρ ‖β‖²``.
 
-R_l sums up squared second differences of neighbouring values, so a large λ_l makes curve l a straight line. Each curve
-has a λ of its own, estimated from the data by the update of Fellner and Schall (Wood and Fasiolo, Biometrics 73, 2017),
+R_l sums up squared second differences of neighbouring values, so a large λ_l makes curve l rise or fall evenly from
+knot to knot, which is a straight line if the knots are equally far apart. Each curve has a λ of its own, estimated from
+the data by the update of Fellner and Schall (Wood and Fasiolo, Biometrics 73, 2017),
 
 ``λ_l ← λ_l (rank(R_l) / λ_l − tr(V R_l)) / (β_lᵀ R_l β_l)``,
 
@@ -93,14 +94,17 @@ def no_curves(n_blocks: int) -> Curves:
     return Curves(basis, (), np.zeros((n_blocks, 1)), np.empty((n_blocks, 0)))
 
 
-def fit_curves(curves: Curves, summed: Summed, smoothing: float = 1.0, still: float | None = None) -> Curves:
+def fit_curves(
+    curves: Curves, summed: Summed, smoothing: float = 1.0, still: float | None = None, curved: Summed | None = None
+) -> Curves:
     """Return the curves fitted together; λ is the estimate times ``smoothing``.
 
     The fit starts with the coefficients and λ of ``curves``. While lines are added it need not be exact. The last fit
-    goes on with fixed λ until no coefficient changes by more than ``still``.
+    goes on with fixed λ until no coefficient changes by more than ``still``. Several blocks take their Hessians from
+    ``curved``, if it is given, which may be cheaper than ``summed``.
     """
     if len(curves.beta) > 1:
-        return _fit_blocks(curves, summed, smoothing, still is not None)
+        return _fit_blocks(curves, summed, curved or summed, smoothing, still is not None)
     fit = _Newton(curves, summed)
     for round_number in range(_MOST_ROUNDS):
         moved = fit.step()
@@ -111,7 +115,7 @@ def fit_curves(curves: Curves, summed: Summed, smoothing: float = 1.0, still: fl
         for _ in range(_MOST_ROUNDS):
             if fit.step() < still:
                 break
-    return replace(fit.curves, covariances=fit.covariance[None])
+    return replace(fit.curves, beta=_exactly_monotone(fit.curves), covariances=fit.covariance[None])
 
 
 class _Newton:
@@ -140,26 +144,26 @@ class _Newton:
         return float(np.abs(size * step).max())
 
 
-def _fit_blocks(curves: Curves, summed: Summed, smoothing: float, to_the_end: bool) -> Curves:
+def _fit_blocks(curves: Curves, summed: Summed, curved: Summed, smoothing: float, to_the_end: bool) -> Curves:
     """Fit several blocks of coefficients, which share a likelihood."""
     blocks = range(len(curves.beta))
     for round_number in range(_MOST_BLOCK_ROUNDS):
-        before, hessians = curves.beta, _hessians(curves, summed)
+        before, hessians = curves.beta, _hessians(curves, curved)
         for block in blocks if round_number > 0 else ():
             covariance = inverse(hessians[block] + curves.penalty(block))
             curves, _ = with_estimated_strengths(curves, block, covariance, smoothing)
         curves = _climb(curves, summed, hessians, _BLOCK_STEPS)
         if round_number > 0 and np.abs(curves.beta - before).max() < _BLOCKS_SETTLED:
             break
-    hessians = _hessians(curves, summed)
+    hessians = _hessians(curves, curved)
     if to_the_end:
         curves = _climb(curves, summed, hessians, _LAST_BLOCK_STEPS)
     covariances = [inverse(hessians[block] + curves.penalty(block)) for block in blocks]
     return replace(curves, covariances=np.stack(covariances))
 
 
-def _hessians(curves: Curves, summed: Summed) -> list[Floats]:
-    return [symmetric(summed(curves.basis, curves.beta, block).hessian) for block in range(len(curves.beta))]
+def _hessians(curves: Curves, curved: Summed) -> list[Floats]:
+    return [symmetric(curved(curves.basis, curves.beta, block).hessian) for block in range(len(curves.beta))]
 
 
 def _climb(curves: Curves, summed: Summed, hessians: list[Floats], n_steps: int) -> Curves:
@@ -227,6 +231,16 @@ def newton_step(hessian: Floats, slope: Floats, beta: Floats, curves: Curves) ->
     covariance = np.zeros_like(turned)
     covariance[np.ix_(free, free)] = inverse(turned[np.ix_(free, free)])
     return change @ found, change @ covariance @ change.T
+
+
+def _exactly_monotone(curves: Curves) -> Floats:
+    """Return the coefficients without the last digits by which rounding makes monotone curves fall or rise."""
+    beta = curves.beta.copy()
+    for line, sign in enumerate(curves.signs):
+        if sign:
+            part = curves.part(line)
+            beta[:, part] = sign * np.maximum.accumulate(sign * beta[:, part], axis=1)
+    return beta
 
 
 def _as_increments(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:

@@ -96,11 +96,15 @@ class Together:
         grown = float(factors @ rows.total_weights) / float(self.factors @ self.sample.total_weights)
         curves = replace(found.curves, penalties=tuple(grown * rough for rough in found.curves.penalties))
 
+        def curved(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
+            sums = on_sample(basis, beta, block)
+            return replace(sums, hessian=grown * sums.hessian)
+
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             sums = rows.sum_curves(directions, CurveRequest(basis, beta, factors))
-            return sums if block is None else replace(sums, hessian=grown * on_sample(basis, beta, block).hessian)
+            return sums if block is None else replace(sums, hessian=curved(basis, beta, block).hessian)
 
-        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _STILL_ON_MANY))
+        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _STILL_ON_MANY, curved))
 
     def _summed_on_sample(self, z: Floats) -> Summed:
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:

@@ -1,6 +1,6 @@
 """Checks of rows, labels, weights and priors before a fit, and their canonical form."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -210,11 +210,14 @@ def in_numbers_of_rows(weights: Floats) -> Floats:
     positive = weights[weights > 0]
     whole = np.all(positive == np.round(positive)) and positive.max() < _LARGEST_COUNT
     unit = float(np.gcd.reduce(positive.astype(np.int64)) if whole else positive.min())
-    multiples = positive / unit
-    if np.all(np.abs(multiples - np.round(multiples)) <= _MULTIPLE_ERROR * multiples):
+    with np.errstate(over="ignore", invalid="ignore"):  # beside a weight of 1e-300 all others are beyond all floats
+        multiples = positive / unit
+        copies = np.all(np.abs(multiples - np.round(multiples)) <= _MULTIPLE_ERROR * multiples)
+    if copies:
         return np.asarray(weights / unit)
     shares = weights / positive.max()  # squares do not overflow
-    return np.asarray(shares * (shares.sum() / (shares @ shares)))
+    ordered = np.sort(shares)  # the sums are the same to the last bit for any order of rows
+    return np.asarray(shares * (ordered.sum() / (ordered @ ordered)))
 
 
 def monotone_signs(monotone: Any, n_features: int, names: Any, classes: NDArray[Any]) -> Floats:
@@ -240,7 +243,7 @@ def monotone_signs(monotone: Any, n_features: int, names: Any, classes: NDArray[
                 f"monotone names the feature {feature!r}, which X does not have. Its features are "
                 f"{list(columns)[:10] if columns else f'0 to {n_features - 1}'}."
             )
-        if wish not in _MONOTONE:
+        if not isinstance(wish, Hashable) or wish not in _MONOTONE:
             raise ValueError(f'monotone has {wish!r} for feature {feature!r}. Use "increasing", "decreasing" or None.')
         signs[columns[feature] if isinstance(feature, str) else feature] = _MONOTONE[wish]
     return signs

@@ -74,7 +74,7 @@ def add_curve_sums(z, codes, weights, step, factors, knots, starts, beta, gradie
     (n_blocks, p). ``hessian`` has shape (p, p), of which the lower triangle is used, or (0, 0) if it is not wanted.
     """
     (n_lines, n_rows), n_blocks = z.shape, len(beta)
-    at, part, scores = np.empty((n_lines, _ROWS), np.int64), np.empty((n_lines, _ROWS)), np.empty((n_blocks, _ROWS))
+    at, part, scores = np.empty((n_lines, _ROWS), np.uint32), np.empty((n_lines, _ROWS)), np.empty((n_blocks, _ROWS))
     row_weights, residuals = np.empty(_ROWS), np.empty(_ROWS)
     likelihood = 0.0
     for start in range(0, n_rows, _ROWS):
@@ -136,7 +136,7 @@ def left_out_scores(z, codes, weights, step, factors, knots, starts, beta, covar
     which is k copies, one copy is left out.
     """
     (n_lines, n_rows), n_blocks = z.shape, len(beta)
-    at, part, scores = np.empty((n_lines, _ROWS), np.int64), np.empty((n_lines, _ROWS)), np.empty((n_blocks, _ROWS))
+    at, part, scores = np.empty((n_lines, _ROWS), np.uint32), np.empty((n_lines, _ROWS)), np.empty((n_blocks, _ROWS))
     leverages = np.empty(_ROWS)
     for start in range(0, n_rows, _ROWS):
         n = min(_ROWS, n_rows - start)

@@ -73,7 +73,8 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     meta = _on_block(np.empty((0, X.shape[1])), model, method)
     if meta.ndim == 1:
         return X.map_blocks(_on_block, model, method, drop_axis=1, dtype=meta.dtype, meta=meta)
-    return X.map_blocks(_on_block, model, method, chunks=(X.chunks[0], (meta.shape[1],)), dtype=meta.dtype, meta=meta)
+    shape = {"chunks": (X.chunks[0], *((n,) for n in meta.shape[1:])), "new_axis": list(range(2, meta.ndim))}
+    return X.map_blocks(_on_block, model, method, dtype=meta.dtype, meta=meta, **shape)
 
 
 def _on_block(X: Any, model: Any, method: str) -> NDArray[Any]:
@@ -88,11 +89,12 @@ def _on_frame(frame: Any, model: Any, method: str) -> Any:
     values = np.asarray(getattr(model, method)(some))[: len(frame)]
     if values.ndim == 1:
         return pd.Series(values, index=frame.index)
-    return pd.DataFrame(values, index=frame.index, columns=_column_names(model, method, values.shape[1]))
+    names = _column_names(model, method, values.shape[1])
+    return pd.DataFrame(values.reshape(len(values), len(names)), index=frame.index, columns=names)
 
 
 def _column_names(model: Any, method: str, n: int) -> Any:
-    """The names of the n columns that a method returns."""
+    """The names of the columns that a method returns: n, or those of n lines for each of more than two classes."""
     if method == "line_log_odds":
-        return range(n)
+        return range(n) if len(model.classes_) == 2 else [f"{k}: {label}" for k in range(n) for label in model.classes_]
     return model.get_feature_names_out() if method == "transform" else model.classes_
