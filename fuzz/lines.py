@@ -68,7 +68,7 @@ def faults_of_line(line: Line) -> Iterator[str]:
 
 def _faults_of_monotone(line: Line, monotone: list[str | None] | None) -> Iterator[str]:
     """Tell which curve falls though it must not, or rises."""
-    wishes = [monotone[feature] for feature in line.features if monotone[feature]] if monotone else []
+    wishes = [monotone[feature] for feature in line.features.tolist() if monotone[feature]] if monotone else []
     if wishes and len(line.features) > 1:
         yield f"a feature that must be monotone is combined with others: {line.features}"
     elif wishes and np.any(np.diff(line.curves[0].log_odds) * (1 if wishes[0] == "increasing" else -1) < 0):
@@ -91,7 +91,7 @@ def _fitted(case: Case) -> AdditiveMELC:
     settings = {name: case.settings[name] for name in _SHARED if name in case.settings}
     if len(np.unique(case.y)) == 2 and rng.random() < 0.3:
         wishes = ("increasing", "decreasing", None)
-        shape["monotone"] = [wishes[int(k)] for k in rng.integers(3, size=case.X.shape[1])]
+        shape["monotone"] = [wishes[int(rng.integers(3))] for _ in range(case.X.shape[1])]
     return AdditiveMELC(max_lines=int(rng.choice([1, 4, 40])), **shape, **settings).fit(
         case.features(), case.y, case.weights
     )

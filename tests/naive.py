@@ -814,7 +814,7 @@ def whole_hessian(basis, weights, beta):
 
 def fitted_curves(basis, codes, weights, penalties):
     """The coefficients of the largest penalised likelihood, by Newton's method with halved steps."""
-    beta, whole = np.zeros((len(penalties), basis.shape[1])), np.zeros((2 * [basis.shape[1] * len(penalties)]))
+    beta, whole = np.zeros((len(penalties), basis.shape[1])), np.zeros(2 * [basis.shape[1] * len(penalties)])
     for b, penalty in enumerate(penalties):
         part = slice(b * len(penalty), (b + 1) * len(penalty))
         whole[part, part] = penalty

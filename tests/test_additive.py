@@ -420,7 +420,7 @@ def test_what_cannot_be_fitted_is_refused_and_the_model_is_as_it_was():
         model.fit(X, y, np.zeros(len(y)))
     with pytest.raises(ValueError, match="sample_weight holds -1"):
         model.fit(X, y, np.full(len(y), -1))
-    with pytest.raises(ValueError, match="The weights of class . add up to"):
+    with pytest.raises(ValueError, match="The weights of class"):
         model.fit(X, y, np.where(y == 1, 1e-12, 1.0 + 0.1 * np.arange(len(y))))
     assert pickle.dumps(model) == before
     with pytest.raises(ValueError, match="NaN"):

@@ -146,7 +146,7 @@ def test_a_cluster_of_more_rows_than_are_gathered(client):
     model, again = (learn(X, y, **LINES) for _ in range(2))
     assert float((model.predict(X) == y).mean().compute()) > 0.93
     assert model.lines_[0].counts.sum() == 150_000
-    assert set(model.lines_[0].features) == {1, 4}
+    assert model.importances_[[1, 4]].sum() > 0.9 * model.importances_.sum()
     assert_same_model(model, again)
     assert_sound(model, X[:1_000].compute())
 

@@ -40,12 +40,18 @@ def model():
 
 @pytest.fixture(scope="module")
 def lines():
+    return AdditiveMELC(random_state=0).fit(X, SPECIES)
+
+
+@pytest.fixture(scope="module")
+def few_lines():
+    """So few and of so few features that they are soon fitted to many resamples."""
     return AdditiveMELC(max_lines=3, full_lines="never", random_state=0).fit(X, SPECIES)
 
 
 @pytest.fixture(scope="module")
-def resampled_lines(lines):
-    return bootstrap(lines, X, SPECIES, n=20, random_state=0)
+def resampled_lines(few_lines):
+    return bootstrap(few_lines, X, SPECIES, n=20, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -159,22 +165,22 @@ class TestIntervals:
         assert [len(bars.get_segments()) for bars in display.bars_] == [surely.sum(), (~surely).sum()]
         display.figure_.canvas.draw()
 
-    def test_lines_that_were_found_too_rarely(self, lines, resampled_lines):
+    def test_lines_that_were_found_too_rarely(self, few_lines, resampled_lines):
         found = resampled_lines
-        unknown = np.full(lines.directions_.shape, np.inf)
+        unknown = np.full(few_lines.directions_.shape, np.inf)
         rare = replace(found, coef=replace(found.coef, low=-unknown, high=unknown))
-        for k, result in itertools.product(range(len(lines.lines_)), (found, rare)):
+        for k, result in itertools.product(range(len(few_lines.lines_)), (found, rare)):
             display = IntervalsDisplay.from_bootstrap(result, line=k + 1)
             assert np.isfinite(display.ax_.get_xlim()).all()
-            assert len(display.names) == len(lines.lines_[k].features)
+            assert len(display.names) == len(few_lines.lines_[k].features)
             if result is rare:  # from one edge to the other, so that it does not look like an interval
                 ends = [line[:, 0].tolist() for line in display.bars_[1].get_segments()]
                 assert ends == [list(display.ax_.get_xlim())] * len(display.names)
 
-    def test_without_a_choice_all_lines_are_panels(self, lines, resampled_lines):
+    def test_without_a_choice_all_lines_are_panels(self, few_lines, resampled_lines):
         found = resampled_lines
         shown = IntervalsDisplay.from_bootstrap(found, title="all lines")
-        headings = [f"line {k}" for k in range(1, 1 + len(lines.lines_))]
+        headings = [f"line {k}" for k in range(1, 1 + len(few_lines.lines_))]
         assert [ax.get_title() for ax in shown.axes_] == headings
         heads = [text for text in found.summary().splitlines() if text.startswith("line ")]
         assert [head.rpartition(",")[0] for head in heads] == headings
@@ -186,9 +192,9 @@ class TestIntervals:
         assert titles == [f"line {k + 1} (found for {k})" for k in range(3)]
         assert all(f"\n{title}\n" in single.summary() for title in titles)
 
-    def test_minor_lines_are_left_out_unless_chosen(self, lines, resampled_lines):
+    def test_minor_lines_are_left_out_unless_chosen(self, few_lines, resampled_lines):
         found = resampled_lines
-        minor = np.arange(len(lines.lines_)) > 0
+        minor = np.arange(len(few_lines.lines_)) > 0
         shown = IntervalsDisplay.from_bootstrap(replace(found, minor=minor))
         np.testing.assert_array_equal(shown.weights, IntervalsDisplay.from_bootstrap(found, line=1).weights)
         text = replace(found, minor=minor).summary()

@@ -79,7 +79,7 @@ def test_a_model_of_tiny_kernels_is_no_larger_than_the_data(gamma):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MELC(gamma=gamma, n_init=1, max_iter=1, random_state=0).fit(X, y)
-    assert len(model.lines_[0].curve.knots) <= 12_000
+    assert len(model.lines_[0].curves[0].knots) <= 12_000
     assert len(model.lines_[0].places) <= 12_000
     assert np.mean(model.predict(X) == y) > 0.65  # alone, no row earns an interval; one threshold gives 0.69
 

@@ -37,8 +37,9 @@ _MOST_ROUNDS, _SETTLED_STRENGTH, _SETTLED = 30, 0.3, 0.05
 _MOST_BLOCK_ROUNDS, _BLOCKS_SETTLED, _BLOCK_STEPS, _LAST_BLOCK_STEPS = 4, 0.1, 15, 60
 # Degrees of freedom of a curve beyond those of a straight line: fewer are rounding.
 _LEAST_FREEDOM = 1e-6
-# Least distance of two knots, as a part of the lower quartile of these distances, and of their size.
-_LEAST_GAP, _SPACING = 0.02, 1e-14
+# Least distance of two knots: as a part of the lower quartile of these distances; of the range, because rounding of
+# features that cancel each other makes values differ; and of their size.
+_LEAST_GAP, _ROUNDED, _SPACING = 0.02, 1e-9, 1e-14
 # A step is halved until the penalised likelihood no longer falls by more than rounding.
 _LEAST_STEP, _ROUNDING = 1e-3, 1e-9
 
@@ -291,7 +292,8 @@ def knots_of(z: Floats, most: int) -> Floats:
         values = np.unique(np.concatenate([np.quantile(each, shares, method="nearest") for each in (z, values)]))
     if len(values) == 1:
         return values[0] + max(0.5, _SPACING * abs(values[0])) * np.array([-1.0, 1.0])
-    least, kept = _LEAST_GAP * np.quantile(np.diff(values), 0.25, method="lower"), [values[0]]
+    least = max(_LEAST_GAP * np.quantile(np.diff(values), 0.25, method="lower"), _ROUNDED * (values[-1] - values[0]))
+    kept = [values[0]]
     for value in values[1:]:
         if value - kept[-1] > max(least, _SPACING * abs(value)):
             kept.append(value)

@@ -134,7 +134,7 @@ def _with_proposals(together: Together, found: CurvesAlong, proposals: "list[Pro
 
 
 def _is_new(proposal: Proposal, found: CurvesAlong) -> bool:
-    """Whether no line has the direction yet. Weights are compared times spread: in units, a single one may dwarf all."""
+    """Whether no line has the direction. Weights are compared times spread: in units, one could dwarf the others."""
     direction, others = np.sign(proposal.direction) * proposal.shares, np.sign(found.directions) * found.shares
     cosines = others @ direction / (np.linalg.norm(others, axis=1) * np.linalg.norm(direction))
     return not np.any(np.abs(cosines) > _SAME)

@@ -32,6 +32,8 @@ _POWER, _LEAST_SMOOTHING, _MOST_SMOOTHING = 4, 1e-12, 1e12
 # The grid of densities in pictures, how far it reaches beyond the rows in bandwidths, and how far their polyline may be
 # from them, as a part of the highest.
 _GRID, _GRID_REACH, _PICTURE_ERROR = 257, 3.0, 0.004
+# Least step of that grid: the inverse, which is about the highest density, is a float.
+_LEAST_STEP = 1e-300
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,9 @@ def class_densities(z: Floats, codes: NDArray[np.int8], weights: Floats, n_class
     """
     chosen = [codes == c for c in range(n_classes)]
     widths = [_bandwidth(z[each], weights[each]) for each in chosen]
-    margin = _GRID_REACH * max(widths)
+    # Rows may be equal, or a few floats apart: the places of a grid differ all the same.
+    finest = 2 * _GRID * max(float(np.spacing(np.abs(z).max())), _LEAST_STEP)
+    margin = max(_GRID_REACH * max(widths), finest)
     places = np.linspace(z.min() - margin, z.max() + margin, _GRID)
     step = places[1] - places[0]
     densities = np.empty((n_classes, _GRID))

@@ -1,7 +1,7 @@
 """The divergence of dense rows in memory by moment bins of one width: a short way with a certified error.
 
 The formula is that of :mod:`melc.objective.moments`. Where bins of one width cannot keep the error small (classes far
-apart, heavy tails), that module takes over, or for few rows the sum over all pairs.
+apart, heavy tails), that module takes over.
 """
 
 import functools
@@ -12,19 +12,15 @@ import numpy as np
 from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
-from melc.objective.base import VARIANCE_FLOOR, Divergence, Evaluation, combine_sums, measure
+from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums, measure
 from melc.objective.moments import MomentsDivergence, add_linear
-from melc.objective.pairwise import PairwiseDivergence
 from melc.objective.shrinkage import Shrinkage
-from melc.sums import Exact, bounds
+from melc.sums import bounds
 from melc.sums.bins import Bins, Layout
 from melc.sums.moments import sum_across, sum_within
 
-# Largest distance of points from the origin, in bins, and largest number of bins that they may spread over.
-_FAR, _MOST_BINS = 2.0**40, 512
-# Up to this many rows, all pairs are summed where bins of one width cannot certify the error, or are more than a few:
-# an evaluation takes 0.12 to 0.28 ms, and 1.5 to 2.1 ms with the bins of MomentsDivergence.
-_FEW_ROWS, _FEW_BINS = 400, 64
+# Largest number of bins that the points may spread over, and largest distance from the origin, in bins.
+_MOST_BINS, _FAR = 512, 2.0**40
 
 
 class CertifiedDivergence:
@@ -35,13 +31,10 @@ class CertifiedDivergence:
         self._weights = rows.weights_and_step()
         # Bins are anchored at the projection of this point: they move with the data as v turns.
         self._centre = np.asarray(rows.X.mean(axis=0, dtype=np.float64)) - (0.0 if rows.centre is None else rows.centre)
-        self._most_bins = _FEW_BINS if rows.n_rows <= _FEW_ROWS else _MOST_BINS
         self._bin_per_bandwidth = bounds.moment_bin_width(kernels.ORDER, 1.0, eps / 4)
 
     @functools.cached_property
-    def _general(self) -> Divergence:
-        if self.rows.n_rows <= _FEW_ROWS:
-            return PairwiseDivergence(self.rows, self.gamma, Exact(), self.shrinkage)
+    def _general(self) -> MomentsDivergence:
         return MomentsDivergence(self.rows, self.gamma, self.eps, self.shrinkage)
 
     def evaluate(self, v: Floats) -> Evaluation:
@@ -89,7 +82,7 @@ class CertifiedDivergence:
         if not 0 < variance < math.inf:
             return None
         width = 2.0 ** math.floor(math.log2(self._bin_per_bandwidth * math.sqrt(2 * variance)))
-        if not (abs(least) < _FAR * width and largest - least < self._most_bins * width):
+        if not (abs(least) < _FAR * width and largest - least < _MOST_BINS * width):
             return None
         low = math.floor(least / width)
         count = math.floor(largest / width) - low + 1

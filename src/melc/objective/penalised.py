@@ -28,10 +28,13 @@ from melc.objective.certified import CertifiedDivergence
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import PairwiseDivergence
 from melc.objective.shrinkage import Shrinkage
-from melc.sums import SUMS
+from melc.sums import SUMS, Exact
 
 Make = Callable[[Rows, float, float, Shrinkage | None], Divergence]
 
+# Up to this many rows all pairs are summed: an evaluation takes 0.12 to 0.28 ms. By bins of one width it takes 0.25 ms,
+# and 1.5 to 2.1 ms where these cannot certify the error, as often with fewer rows than features.
+_FEW_ROWS = 400
 # Up to this many rows, dense and in memory, all projections are computed in one call.
 _MAX_ROWS_PER_CALL = 20_000
 
@@ -41,6 +44,8 @@ def _pairwise(name: str) -> Make:
 
 
 def _moments(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
+    if rows.n_rows <= _FEW_ROWS:
+        return PairwiseDivergence(rows, gamma, Exact(), shrinkage)
     if rows.n_rows <= _MAX_ROWS_PER_CALL and isinstance(rows, MemoryRows) and not sparse.issparse(rows.X):
         return CertifiedDivergence(rows, gamma, eps, shrinkage)
     return MomentsDivergence(rows, gamma, eps, shrinkage)
