@@ -7,6 +7,7 @@ import pytest
 from fuzz import __main__ as command
 from fuzz.cases import Case, draw
 from fuzz.invariants import INVARIANTS, _unsteadiness, check, fitted
+from fuzz.lines import _faults_of_monotone, faults_of_line
 from fuzz.shrink import shrink
 
 from melc import MELC, AdditiveMELC
@@ -76,13 +77,36 @@ def test_a_broken_method_is_found(method, broken, invariant, monkeypatch):
     assert failure.invariant.startswith(invariant)
 
 
-def test_a_broken_line_is_found(monkeypatch):
-    case = replace(plain_case(), checks=("lines",))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_broken_line_is_found(n_classes, monkeypatch):
+    case = replace(plain_case(), y=np.arange(40) % n_classes, checks=("lines",))
     assert check(case) is None
-    monkeypatch.setattr(AdditiveMELC, "line_log_odds", lambda self, X: np.full((len(X), len(self.lines_)), np.nan))
+    added = AdditiveMELC.line_log_odds
+    monkeypatch.setattr(AdditiveMELC, "line_log_odds", lambda self, X: added(self, X) + 1)
     failure = check(case)
     assert failure is not None
     assert failure.invariant == "lines"
+
+
+def test_curves_that_are_not_those_of_all_classes_are_found():
+    case = plain_case()
+    model = AdditiveMELC(random_state=0).fit(case.X, np.arange(40) % 4)
+    line = model.lines_[0]
+    assert not list(faults_of_line(line))
+    shifted = (line.curves[0].plus(1.0), *line.curves[1:])
+    fewer = replace(line, curves=line.curves[:2], offsets=line.offsets[:2])
+    for broken in (replace(line, curves=shifted), fewer):
+        assert list(faults_of_line(broken))
+
+
+def test_a_curve_that_is_not_monotone_is_found():
+    case = plain_case()
+    (line, *_) = AdditiveMELC(features_per_line=1, full_lines="never", random_state=0).fit(case.X, case.y).lines_
+    wishes = ["increasing"] * 3  # each feature is larger in the second class
+    assert not list(_faults_of_monotone(line, wishes))
+    falling = replace(line, curves=(replace(line.curves[0], log_odds=-line.curves[0].log_odds),))
+    assert list(_faults_of_monotone(falling, wishes))
+    assert list(_faults_of_monotone(replace(line, direction=np.full(3, 3**-0.5)), wishes))
 
 
 @pytest.mark.parametrize("broken", ["from_json", "to_sql"])
