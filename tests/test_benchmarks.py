@@ -112,7 +112,7 @@ def test_every_file_of_benchmarks_can_be_reached():
     files = {f"benchmarks.{path.stem}" for path in folder.glob("*.py")} | packages
     apparatus = {
         f"benchmarks.{name}"
-        for name in ("__init__", "__main__", "coverage", "excerpts", "measure", "report", "speed", "tasks")
+        for name in ("__init__", "__main__", "bands", "coverage", "excerpts", "measure", "report", "speed", "tasks")
     }
     assert files == registered | apparatus
 

@@ -224,7 +224,7 @@ class TestPictures:
             if n_thresholds is not None:
                 line = changed["model"]["lines"][0]
                 line["knots"] = np.linspace(-3, 3, n_thresholds + 1).tolist()
-                line["log_odds"] = [1.0 if k % 2 else -1.0 for k in range(n_thresholds + 1)]
+                line["log_odds"] = [[1.0 if k % 2 else -1.0 for k in range(n_thresholds + 1)]]
                 line["counts"] = [[1.0, 1.0]] * (n_thresholds + 1)
             (tmp_path / "m").write_text(json.dumps(changed))
             done = call("plot", tmp_path / "m", "-o", tmp_path / f"p.{ending}")

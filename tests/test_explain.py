@@ -62,7 +62,7 @@ def test_the_parts_are_the_integrated_gradients(model):
 
     for i, x in enumerate(rows):
         for c in range(len(found.base)):
-            expected = naive.integrated_gradients(column(c), x, found.reference)
+            expected = naive.integrated_gradients(column(c), x, found.reference, n=20_000)
             np.testing.assert_allclose(found.log_odds_parts[i, c], expected, atol=0.01)
 
 
