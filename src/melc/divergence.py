@@ -120,7 +120,8 @@ def cauchy_schwarz_divergence(
         evaluation = objective.evaluate(direction)
     if not (math.isfinite(evaluation.divergence) and np.isfinite(evaluation.gradient).all()):
         raise ValueError(f"The divergence or its gradient overflows, for v={v!r:.60}. {_OTHER_UNITS}")
-    return (evaluation.divergence, evaluation.gradient) if return_gradient else evaluation.divergence
+    divergence = float(evaluation.divergence)
+    return (divergence, evaluation.gradient) if return_gradient else divergence
 
 
 def information_potential(x: Any, y: Any, variance: float, *, method: str = "exact", eps: float | None = None) -> float:

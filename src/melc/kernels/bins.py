@@ -93,10 +93,13 @@ def weigh_points(rows, local, weights, step, table, w):
 
 
 def add_point_moments(u, rows, weights, moments):
-    """Add the moments of a few points with local coordinates ``u`` in table ``rows``, all arrays of shape (n,)."""
+    """Add the moments of a few points with local coordinates ``u`` in table ``rows``, all arrays of shape (n,).
+
+    One by one, so that the bits do not depend on how points are divided into calls.
+    """
     power = weights
     for j in range(moments.shape[1]):
-        moments[:, j] += np.bincount(rows, power, len(moments))
+        np.add.at(moments[:, j], rows, power)
         power = power * u
 
 
