@@ -45,8 +45,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     What a fit leaves is a curve: the log ratio of the densities along the line, made less extreme by a few pseudo-rows.
     The log-odds of a row are the value of the curve at its projection, plus the log ratio of the priors.
 
-    With more than two classes, a direction is learned for each class against the rest. A row is assigned to the class
-    with the highest odds.
+    With more than two classes, a direction is learned for each class against the rest. Along every direction each class
+    has a curve. All curves are fitted together as one penalised multinomial model, and a row is assigned to the class
+    whose curves have the largest sum. The probabilities are the softmax of these sums.
 
     Parameters
     ----------
@@ -54,7 +55,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
         thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15. "auto" chooses among
         0.4, 0.65, 1, 1.5 and 2.5 by the log loss on three folds of up to 20,000 rows, which takes about four times as
-        long as a fit, or more; see ``gamma_``.
+        long as a fit, or more; see ``gamma_``. With more than two classes gamma concerns the search for directions
+        only: the smoothness of the curves is estimated.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
         error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out
@@ -118,15 +120,15 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         classes, there is one direction for each class.
     thresholds_ : ndarray of shape (n_thresholds,), or list of ndarray
         The projections at which the decision changes, in ascending order. With more than two classes, a list with one
-        array for each class; the same holds for the other lists below.
+        array for each direction: there another class gets the highest curve. The same holds for the lists below.
     interval_classes_ : ndarray of shape (n_thresholds + 1,), or list of ndarray
-        The label of each interval between thresholds, from left to right. With more than two classes, boolean: whether
-        the interval belongs to the class rather than to the rest.
+        The label of each interval between thresholds, from left to right. With more than two classes, the class
+        whose curve is highest there.
     lines_ : list of melc.model.line.Line
-        For each direction, the curve along it, the training rows in its intervals, and the class densities for
+        For each direction, the curves along it, the training rows in its intervals, and the class densities for
         pictures. A list of one for two classes.
     intercepts_ : ndarray of shape (1,) or (n_classes,)
-        Log ratio of the priors, of each class against the rest.
+        Log ratio of the priors. With more than two classes, a fitted constant for each, and what the priors add.
     importances_, feature_importances_ : ndarray of shape (n_features,)
         How much each feature moves the log-odds on the training data, and the same as parts of the sum.
     divergence_ : float, or ndarray of shape (n_classes,)

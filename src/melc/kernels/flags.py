@@ -23,8 +23,6 @@ COMPILE = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
 }
-UNCHECKED = COMPILE
-
 
 # For functions that only kernels call: without an entry for calls from Python, and in the cache with their caller.
 PART = {**COMPILE, "cache": False, "no_cpython_wrapper": True}

@@ -11,7 +11,7 @@ from math import exp, log, log1p
 import numpy as np
 from numba import njit
 
-from melc.kernels.flags import UNCHECKED
+from melc.kernels.flags import COMPILE
 
 # Rows that are worked on together: their entries stay in the cache.
 _ROWS = 250
@@ -19,7 +19,7 @@ _ROWS = 250
 _LEAST_CURVATURE = 1e-6
 
 
-@njit(**UNCHECKED)
+@njit(**COMPILE)
 def find_entries(z, start, n, knots, starts, beta, at, part, scores):
     """Find the entries of the rows start … start + n − 1, and their log-odds by each block of coefficients.
 
@@ -48,7 +48,7 @@ def find_entries(z, start, n, knots, starts, beta, at, part, scores):
                 scores[b, r] += beta[b, j] + part[line, r] * (beta[b, j + 1] - beta[b, j])
 
 
-@njit(**UNCHECKED)
+@njit(**COMPILE)
 def to_probabilities(scores, r, code):
     """Replace the log-odds of row r by the probability of the class of each block; return log P(its own class)."""
     if len(scores) == 1:
@@ -66,7 +66,7 @@ def to_probabilities(scores, r, code):
     return own - highest - log(total)
 
 
-@njit(**UNCHECKED)
+@njit(**COMPILE)
 def add_curve_sums(z, codes, weights, step, factors, knots, starts, beta, gradient, hessian, block):
     """Return the log-likelihood of some rows, and add its gradient and, for one block, its curvature.
 
@@ -101,7 +101,7 @@ def add_curve_sums(z, codes, weights, step, factors, knots, starts, beta, gradie
     return likelihood
 
 
-@njit(**UNCHECKED)
+@njit(**COMPILE)
 def add_curvatures(at, part, curvatures, n, hessian):
     """Add ``Σ curvature · entry · entry`` over n rows to the lower triangle of ``hessian``."""
     for r in range(n):
@@ -127,7 +127,7 @@ def add_curvatures(at, part, curvatures, n, hessian):
                 hessian[j + 1, k + 1] += above * t
 
 
-@njit(**UNCHECKED)
+@njit(**COMPILE)
 def left_out_scores(z, codes, weights, step, factors, knots, starts, beta, covariances, out):
     """Write the log-odds of each row by the curves fitted without it, to first order; ``out`` has shape (n_blocks, n).
 
@@ -157,7 +157,7 @@ def left_out_scores(z, codes, weights, step, factors, knots, starts, beta, covar
                 out[b, start + r] -= lowered / (1 - min(curvature * leverages[r], 0.9))
 
 
-@njit(**UNCHECKED)
+@njit(**COMPILE)
 def write_leverages(at, part, covariance, n, leverages):
     """Write ``bᵀ V b`` of n rows with the given entries."""
     for r in range(n):
