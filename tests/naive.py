@@ -757,6 +757,21 @@ def penalised_likelihood(X, codes, v, penalty=0.3, pseudo_rows=5):
     return likelihood(codes, targets, gains) - penalty * len(v) / n * size / within
 
 
+def leading(curves):
+    """Where another curve becomes the highest, and the highest in each interval: all pairs of curves are crossed."""
+    places = {float(knot) for knots, _ in curves for knot in knots}
+    for low, high in itertools.pairwise(sorted(places)):
+        ends = [(between_knots(*curve, low), between_knots(*curve, high)) for curve in curves]
+        for (a, b), (c, d) in itertools.combinations(ends, 2):
+            if (a - c) * (b - d) < 0:
+                places.add(low + (a - c) / ((a - c) - (b - d)) * (high - low))
+    places = sorted(places)
+    middles = [places[0] - 1, *((low + high) / 2 for low, high in itertools.pairwise(places)), places[-1] + 1]
+    highest = [int(np.argmax([between_knots(*curve, middle) for curve in curves])) for middle in middles]
+    changes = [k for k in range(len(places)) if highest[k] != highest[k + 1]]
+    return [places[k] for k in changes], [highest[0], *(highest[k + 1] for k in changes)]
+
+
 # ----------------------------------------------------------------------------------------- curves fitted together
 
 LEAST_CURVATURE = 1e-6
@@ -876,3 +891,57 @@ def repeated(X, y, counts):
     """Rows as often as they are drawn."""
     index = np.repeat(np.arange(len(y)), counts.astype(int))
     return X[index], y[index]
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def level_scores(labels, index, weights, n_classes, pseudo=10):
+    """The score of each level: shrunk shares of the classes, on the axis along which those of levels differ most."""
+    totals = [sum(w for w, c in zip(weights, index, strict=True) if c == k) for k in range(n_classes)]
+    balanced = [w * sum(totals) / n_classes / totals[c] for w, c in zip(weights, index, strict=True)]
+    shares, masses = {}, {}
+    for level in set(labels):
+        rows = [i for i, label in enumerate(labels) if label == level]
+        own = np.array([sum(balanced[i] for i in rows if index[i] == k) for k in range(n_classes)])
+        masses[level] = own.sum()
+        shares[level] = (own + pseudo / n_classes) / (own.sum() + pseudo) - 1 / n_classes
+    if n_classes == 2:
+        return {level: share[1] for level, share in shares.items()}
+    scatter = sum(masses[level] * np.outer(share, share) for level, share in shares.items())
+    axis = np.linalg.eigh(scatter)[1][:, -1]
+    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    return {level: share @ axis for level, share in shares.items()}
+
+
+def table_log_odds(model, frame):
+    """The log-odds of the rows of a table, one row and one line at a time; shape (n_rows, n_odds)."""
+    columns, found = model.columns_, []
+    for _, row in frame.iterrows():
+        odds = np.array(model.intercepts_, dtype=float)
+        for line in model.lines_:
+            places = [_table_place(columns, model, j, row.iloc[j], line.reads_codes) for j in line.features]
+            for c, curve in enumerate(line.curves):
+                z = places[0] if line.reads_codes else line.direction[line.features] @ places
+                odds[c] += curve.missing if np.isnan(z) else np.interp(z, curve.knots, curve.log_odds)
+        found.append(odds)
+    return np.array(found)
+
+
+def _table_place(columns, model, j, value, reads_codes):
+    """What a line reads of a column: a code, or a quantity."""
+    gone = value is None or value != value
+    if j in columns.categories:
+        category = columns.categories[j]
+        levels, value = list(category.levels), None if gone else value
+        code = levels.index(value) if value in levels else len(levels) if category.others else None
+        if reads_codes:
+            return np.nan if code is None else code
+        return 0.0 if code is None else category.scores[code]
+    if j in columns.ranks and not gone:
+        value = columns.ranks[j].index(value)
+    if j in columns.dates and not gone:
+        value = (value - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+    if gone:
+        return np.nan if reads_codes else columns.places.get(j, model.feature_mean_[j])
+    return float(value)

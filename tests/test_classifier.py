@@ -317,15 +317,15 @@ def test_classes_a_thousand_bandwidths_apart():
 # ----------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_values_that_are_no_numbers(value):
     X, y = make()
     model = settle(n_init=1).fit(X, y)
     X = X.copy()
     X[2, 1] = value
-    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match="Input X contains infinity"):
         settle().fit(X, y)
-    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match="Input X contains infinity"):
         model.predict(X)
 
 

@@ -12,7 +12,7 @@ import naive
 from melc import MELC, AdditiveMELC
 from melc.data.hats import CurveRequest, HatBasis
 from melc.export import from_json, to_json
-from melc.fit.curves import fit_curves, information_of, knots_of, no_curves, with_estimated_strengths
+from melc.fit.curves import fit_curves, information_of, knots_of, no_curves, smooth_shape, with_estimated_strengths
 from melc.fit.together import balancing_factors, class_densities
 from melc.fit.validation import monotone_signs
 from melc.kernels import left_out_scores
@@ -41,13 +41,14 @@ class Data:
     def sums(self, hats, beta, block):
         request = CurveRequest(hats, beta, self.factors, block)
         sums = request.zeros()
-        sums.add(self.z, self.codes, (self.weights, 1), request)
+        sums.add(hats.entries(self.z), self.codes, (self.weights, 1), request)
         return sums
 
     def curves(self, signs=(0, 0)):
         curves = no_curves(self.n_blocks)
         for along, knots, sign in zip(self.z, self.knots, signs, strict=True):
-            curves = curves.with_line(knots, information_of(along, knots, self.targets), sign)
+            information = information_of(along, knots, self.targets)
+            curves = curves.with_line(knots, smooth_shape(len(knots), information, sign))
         return curves
 
     def some_beta(self, size=1.0):
@@ -70,6 +71,26 @@ def fitted(data):
 
 
 # --------------------------------------------------------------------------------------------------------------- sums
+
+
+@pytest.mark.parametrize("n_knots", [2, 3, 5, 6, 7, 24, 250])
+@pytest.mark.parametrize("n", [1, 499, 501])
+def test_entries_are_the_hats_that_are_not_zero(n_knots, n):
+    """Also at knots, and beyond the outermost."""
+    rng = np.random.default_rng(0)
+    knots = np.cumsum(rng.uniform(0.1, 1, (2, n_knots)), axis=1)
+    z = np.where(rng.random((2, n)) < 0.2, rng.choice(knots[0], (2, n)), rng.uniform(-1, 1.1 * knots.max(), (2, n)))
+    basis = HatBasis(np.empty(0), np.zeros(1, dtype=np.int64)).with_knots(knots[0]).with_knots(knots[1])
+    entries, dense = basis.entries(z), np.zeros((n, 1 + 2 * n_knots))
+    dense[:, 0] = 1
+    for at, part in zip(entries.at, entries.part, strict=True):
+        dense[np.arange(n), at], dense[np.arange(n), at + 1] = 1 - part, part
+    np.testing.assert_allclose(dense, naive.curve_basis(z, knots), atol=1e-12)
+    weights = rng.random(n)
+    np.testing.assert_allclose(entries.sums(weights, 1 + 2 * n_knots)[1:], (weights @ dense)[1:], atol=1e-12)
+    last = basis.entries(z[1:])
+    np.testing.assert_array_equal(entries.at[1:], last.at)
+    np.testing.assert_array_equal(entries.part[1:], last.part)
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0, 9.0], ids=["zero", "moderate", "where rows are certain"])
@@ -100,7 +121,8 @@ def test_sums_of_parts_add_up(data):
     sums = request.zeros()
     for part in (slice(0, 7), slice(7, 7), slice(7, 299), slice(299, None)):
         some = request.zeros()
-        some.add(np.ascontiguousarray(data.z[:, part]), data.codes[part], (data.weights[part], 1), request)
+        entries = data.hats.entries(np.ascontiguousarray(data.z[:, part]))
+        some.add(entries, data.codes[part], (data.weights[part], 1), request)
         sums += some
     whole = data.sums(data.hats, request.beta, 0)
     assert sums.likelihood == pytest.approx(whole.likelihood, rel=1e-12)
@@ -111,9 +133,9 @@ def test_sums_of_parts_add_up(data):
 def test_one_weight_for_all_rows(data):
     """Without weights there is a single one, and the step between weights is zero."""
     request = CurveRequest(data.hats, data.some_beta(), data.factors, 0)
-    sums, expected = request.zeros(), request.zeros()
-    sums.add(data.z, data.codes, (np.ones(1), 0), request)
-    expected.add(data.z, data.codes, (np.ones(len(data.codes)), 1), request)
+    sums, expected, entries = request.zeros(), request.zeros(), data.hats.entries(data.z)
+    sums.add(entries, data.codes, (np.ones(1), 0), request)
+    expected.add(entries, data.codes, (np.ones(len(data.codes)), 1), request)
     assert sums.likelihood == expected.likelihood
     np.testing.assert_array_equal(sums.hessian, expected.hessian)
 
@@ -158,7 +180,7 @@ def test_the_covariance_is_the_inverse_of_the_penalised_hessian(data, fitted):
 def test_strengths_are_a_fixed_point(smoothing):
     data = Data(2, n=600)
     fitted = fit_curves(data.curves(), data.sums, smoothing, still=1e-7)
-    for line, rough in enumerate(fitted.penalties):
+    for line, rough in enumerate(shape.penalty for shape in fitted.shapes):
         part, strength = fitted.part(line), fitted.strengths[0, line]
         beta = fitted.beta[0, part]
         freedom = len(rough) - 2 - strength * np.trace(fitted.covariances[0][part, part] @ rough)
@@ -181,8 +203,9 @@ def test_rows_left_out_are_as_if_refitted_without_them(n_classes):
     data = Data(n_classes, n=60, weighted=False)
     fitted = fit_curves(data.curves(), data.sums, still=1e-7)
     found = np.empty((data.n_blocks, 60))
-    rows = data.z, data.codes, data.weights, 1, data.factors
-    left_out_scores(*rows, data.hats.knots, data.hats.starts, fitted.beta, fitted.covariances, found)
+    entries = data.hats.entries(data.z)
+    rows = entries.at, entries.part, data.codes, data.weights, 1, data.factors
+    left_out_scores(*rows, fitted.beta, fitted.covariances, found)
     penalties = [fitted.penalty(b) for b in range(data.n_blocks)]
     expected = np.empty_like(found)
     for i in range(60):
@@ -203,11 +226,11 @@ def test_of_a_row_of_weight_k_one_copy_is_left_out():
     """So what is found for a row of weight three is found for each of three copies of it."""
     data = Data(2, n=60, weighted=False)
     fitted = fit_curves(data.curves(), data.sums)
-    curves = data.hats.knots, data.hats.starts, fitted.beta, fitted.covariances
-    weighted, copies = np.empty((1, 60)), np.empty((1, 180))
-    left_out_scores(data.z, data.codes, np.full(60, 3.0), 1, data.factors, *curves, weighted)
-    z, codes = np.repeat(data.z, 3, axis=1), np.repeat(data.codes, 3)
-    left_out_scores(z, codes, np.ones(180), 1, data.factors, *curves, copies)
+    curves, weighted, copies = (fitted.beta, fitted.covariances), np.empty((1, 60)), np.empty((1, 180))
+    once, thrice = data.hats.entries(data.z), data.hats.entries(np.repeat(data.z, 3, axis=1))
+    left_out_scores(once.at, once.part, data.codes, np.full(60, 3.0), 1, data.factors, *curves, weighted)
+    codes = np.repeat(data.codes, 3)
+    left_out_scores(thrice.at, thrice.part, codes, np.ones(180), 1, data.factors, *curves, copies)
     np.testing.assert_allclose(copies[0, ::3], weighted[0], rtol=1e-12)
 
 

@@ -11,9 +11,12 @@ import naive
 from melc.data.memory import MemoryRows
 from melc.fit import candidates
 from melc.fit.candidates import Candidates
+from melc.fit.columns import Design
 from melc.fit.evidence import Standing
+from melc.fit.intake import Labelled
 from melc.fit.pursuit import Plan, Proposal, _is_new, _worthwhile, pursue
 from melc.fit.together import Together
+from melc.model.columns import Columns
 
 
 def rows_of(X, codes, weights=None, n_threads=1):
@@ -36,7 +39,13 @@ def plan(n_features, max_lines=16, features_per_line=2, full_lines="auto", gamma
 def found_in(X, codes, weights=None, n_threads=1, heard=lambda n_features, loss: False, **settings):
     rows, n_classes = rows_of(X, codes, weights, n_threads), len(np.unique(codes))
     log_priors = np.zeros(1 if n_classes == 2 else n_classes)
-    return pursue(rows, n_classes, plan(rows.n_features, **settings), log_priors, np.random.RandomState(0), heard)
+    settings = plan(rows.n_features, **settings)
+    return pursue(labelled(rows, n_classes), settings, log_priors, np.random.RandomState(0), heard)
+
+
+def labelled(rows, n_classes):
+    totals = np.array(rows.total_weights)
+    return Labelled(rows, np.arange(n_classes), totals, Columns(), Design(rows.n_features))
 
 
 def lines_of(*given, **settings):
@@ -62,15 +71,6 @@ def test_both_classes_count_equally():
     assert standing.likelihood == pytest.approx(naive.likelihood(codes, standing.targets, standing.log_odds), rel=1e-12)
     assert Standing(codes, None, 1.0).n_effective == pytest.approx(4 / (1 / 10 + 1 / 90))
     assert Standing(np.arange(100).astype(np.int8) % 2, None, 1.0).n_effective == 100
-
-
-def test_the_likelihood_of_a_line_is_that_of_its_gains():
-    X, codes = noisy()
-    standing = Standing(codes, None, 1.0)
-    gains = np.empty(len(codes))
-    found = standing.prospect().likelihood(X[:, 0].copy(), gains)
-    standing.log_odds += gains
-    assert standing.likelihood == pytest.approx(found, rel=1e-12)
 
 
 def circle(n=600, n_features=4, n_classes=2):
@@ -277,7 +277,7 @@ def test_no_thread_is_left_behind():
 
     settings = plan(2, features_per_line=1, full_lines="never")
     with closing(rows):
-        pursue(rows, 2, settings, np.zeros(1), np.random.RandomState(0), heard)
+        pursue(labelled(rows, 2), settings, np.zeros(1), np.random.RandomState(0), heard)
     assert during[0] > before
     assert threading.active_count() == before
 

@@ -1,12 +1,13 @@
 """Curves: values between knots, changes of sign, fewer knots."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import naive
-from melc.model.curve import Curve, of_points, simplified
+from melc.model.curve import Curve, leading, of_points, simplified
 
 
 def curve_with(knots, log_odds):
@@ -142,3 +143,37 @@ def test_several_curves_are_simplified_together():
     assert len(kept) < 60
     for column in values.T:
         assert np.abs(np.interp(z, z[kept], column[kept]) - column).max() <= 0.01
+
+
+# --------------------------------------------------------------------------------------------------- several classes
+
+
+@pytest.mark.parametrize("n_curves", [2, 3, 9])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_highest_of_several_curves(n_curves, seed):
+    """Also where values are equal: at some knots, and of two curves everywhere."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 8, n_curves)
+    told = [(np.sort(rng.normal(size=size)), np.round(3 * rng.normal(size=size)) / 3) for size in sizes]
+    told[-1] = told[0]
+    thresholds, numbers = leading([Curve(*each) for each in told])
+    expected, highest = naive.leading(told)
+    np.testing.assert_allclose(thresholds, expected, rtol=0, atol=1e-12)
+    assert numbers.tolist() == highest
+
+
+def test_the_highest_of_a_thousand_curves():
+    """Half a million pairs of curves would take a gigabyte."""
+    rng = np.random.default_rng(0)
+    knots = np.linspace(-1, 1, 26)
+    curves = [Curve(knots, values) for values in rng.normal(size=(1_000, 26))]
+    tracemalloc.start()
+    thresholds, numbers = leading(curves)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6
+    assert len(thresholds) > 50
+    edges = np.concatenate([[-1.5], thresholds, [1.5]])
+    for low, high, number in zip(edges[:-1], edges[1:], numbers, strict=True):
+        inside = np.linspace(low, high, 7)[1:-1]
+        np.testing.assert_array_equal(np.argmax([curve.at(inside) for curve in curves], axis=0), number)

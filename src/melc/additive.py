@@ -13,7 +13,7 @@ from melc.data.dask.collections import is_lazy
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
-from melc.fit.validation import in_numbers_of_rows, log_prior_ratios, monotone_signs
+from melc.fit.validation import check_monotone_columns, in_numbers_of_rows, log_prior_ratios, monotone_signs
 
 
 class AdditiveMELC(LineClassifier):
@@ -48,6 +48,9 @@ class AdditiveMELC(LineClassifier):
     other_features : bool, default=False
         Whether each feature without a line of its own gets a curve as well, shrunk as the data demand: a minor line.
         Texts, pictures and reports fold these away. At most 100 features get one, those that tell most.
+    categorical_features : array-like of str, int or bool, or None, default=None
+        Columns that are categories although they hold numbers: their names or indices, or a truth value for each
+        column. Columns of texts, truth values and categorical types are categories in any case.
     monotone : dict, list or None, default=None
         Features along which the log-odds of the second class must not fall ("increasing") or rise ("decreasing"): a
         dict by name or number, or a list with an entry for each feature, None where any curve may be. Such a feature
@@ -109,6 +112,7 @@ class AdditiveMELC(LineClassifier):
         "features_per_line": [Interval(Integral, 1, 2, closed="both"), None],
         "full_lines": [StrOptions({"auto", "first", "never"})],
         "other_features": ["boolean"],
+        "categorical_features": ["array-like", None],
         "monotone": [dict, "array-like", None],
         "gamma": [Interval(Real, *GAMMA_RANGE, closed="both")],
         "priors": [None, StrOptions({"empirical"}), "array-like"],
@@ -124,6 +128,7 @@ class AdditiveMELC(LineClassifier):
         features_per_line: int | None = 2,
         full_lines: str = "auto",
         other_features: bool = False,
+        categorical_features: Any = None,
         monotone: Any = None,
         gamma: float = 1.0,
         priors: Any = None,
@@ -135,6 +140,7 @@ class AdditiveMELC(LineClassifier):
         self.features_per_line = features_per_line
         self.full_lines = full_lines
         self.other_features = other_features
+        self.categorical_features = categorical_features
         self.monotone = monotone
         self.gamma = gamma
         self.priors = priors
@@ -165,9 +171,11 @@ class AdditiveMELC(LineClassifier):
             Fitted estimator.
         """
         with restored_on_error(self):
-            rows, classes, totals = labelled_rows(self, X, y, _in_numbers_of_rows(sample_weight))
-            log_priors = log_prior_ratios(self.priors, classes, totals)
-            signs = monotone_signs(self.monotone, rows.n_features, getattr(self, "feature_names_in_", None), classes)
+            data = labelled_rows(self, X, y, _in_numbers_of_rows(sample_weight), with_axes=True)
+            classes, n_features = data.classes, data.design.n_columns
+            log_priors = log_prior_ratios(self.priors, classes, data.totals)
+            signs = monotone_signs(self.monotone, n_features, getattr(self, "feature_names_in_", None), classes)
+            check_monotone_columns(signs, data.columns.categories, getattr(self, "feature_names_in_", None))
             plan = Plan(
                 self.max_lines,
                 self.features_per_line,
@@ -178,9 +186,10 @@ class AdditiveMELC(LineClassifier):
             )
             progress = Progress(self, self.max_lines, self.verbose, X, y, sample_weight)
             rng = check_random_state(self.random_state)
-            with closing(rows):
-                found = pursue(rows, len(classes), plan, log_priors, rng, progress.line_ended)
+            with closing(data.rows):
+                found = pursue(data, plan, log_priors, rng, progress.line_ended)
             self.classes_, self.lines_, self.intercepts_ = classes, found.lines, found.intercepts
+            self.columns_ = data.columns
             self.n_iter_ = len(found.lines)
             self.feature_mean_, self.feature_spread_ = found.mean, found.spread
             progress.fit_ended()

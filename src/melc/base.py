@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from melc._sklearn import (
     CallbackSupportMixin,
@@ -23,6 +24,8 @@ from melc.data.dask.collections import lazy_on_dask
 from melc.data.products import project_on
 from melc.data.source import Rows
 from melc.fit.coordinates import UnitsError
+from melc.fit.table import check_no_infinity, coded_rows
+from melc.model.columns import Columns
 from melc.model.html import fitted_html
 from melc.model.line import Line, log_odds_of
 
@@ -45,6 +48,7 @@ class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixi
     """
 
     classes_: NDArray[Any]
+    columns_: Columns
     lines_: list[Line]
     intercepts_: Floats
 
@@ -119,6 +123,7 @@ class LineClassifier(CallbackSupportMixin, FittedHTMLMixin, StrictParametersMixi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
 
@@ -130,15 +135,28 @@ def parts_of(rows: Rows, n_classes: int) -> list[Rows]:
 def checked_projections(model: Any, X: Any) -> Floats:
     """Check X and return its projections on the directions of a model, shape (n_rows, n_lines).
 
-    NaN and infinity in X show up in the projections, so X is searched for them only if these are not finite.
+    A line that reads codes has those of its column (:mod:`melc.model.columns`), NaN where the value is missing. X is
+    searched for NaN and infinity only if projections are not finite.
     """
     check_is_fitted(model, "lines_")
-    checks = {"reset": False, "accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-    rows = validate_data(model, X, ensure_all_finite=False, **checks)
-    z = project_on(rows, model.directions_, n_threads_for(model.n_jobs))
-    if not np.isfinite(z).all():
-        validate_data(model, X, **checks)
-        z = np.nan_to_num(z)  # X is finite, but a projection overflowed
+    return projections(model, coded_rows(model, X))
+
+
+def projections(model: Any, coded: Any) -> Floats:
+    """Return the projections of coded rows on the directions of a model, shape (n_rows, n_lines)."""
+    n_threads = n_threads_for(model.n_jobs)
+    if model.columns_.are_numbers and not model.columns_.places:
+        z = project_on(coded, model.directions_, n_threads)
+        if np.isfinite(z).all():
+            return z
+    check_no_infinity(coded)
+    if sparse.issparse(coded):
+        return np.nan_to_num(project_on(coded, model.directions_, n_threads))
+    quantities = model.columns_.quantities(coded, model.feature_mean_)
+    z = np.nan_to_num(project_on(quantities, model.directions_, n_threads))  # a projection may overflow
+    for k, line in enumerate(model.lines_):
+        if line.reads_codes:
+            z[:, k] = coded[:, line.features[0]]
     return z
 
 

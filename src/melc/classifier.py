@@ -16,7 +16,7 @@ from melc.arrays import Floats
 from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, checked_projections, parts_of, restored_on_error
 from melc.data.dask.collections import lazy_on_dask
 from melc.fit.advice import warn_of
-from melc.fit.intake import labelled_rows
+from melc.fit.intake import Labelled, labelled_rows
 from melc.fit.problem import Settings
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, learn_projections
@@ -100,6 +100,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         the 90 % quantile of a class tell of a smaller standard deviation, that one counts, so that outliers do not
         widen the kernels of all rows. "pooled": the same for both classes, from the mean of their variances. A number:
         that width, in units of the projections. The divergence always has Silverman's.
+    categorical_features : array-like of str, int or bool, or None, default=None
+        Columns that are categories although they hold numbers: their names or indices, or a truth value for each
+        column. Columns of texts, truth values and categorical types are categories in any case.
     warm_start : bool, default=False
         Whether to start from the directions of the last fit instead of ``n_init`` new ones.
     n_jobs : int, default=None
@@ -178,6 +181,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         "shrinkage": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "selection": [StrOptions({"likelihood", "divergence"})],
         "bandwidth": [StrOptions({"robust", "silverman", "pooled"}), Interval(Real, 0, None, closed="neither")],
+        "categorical_features": ["array-like", None],
         "warm_start": ["boolean"],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
@@ -201,6 +205,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         shrinkage: float | str | None = None,
         selection: str = "likelihood",
         bandwidth: float | str = "robust",
+        categorical_features: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -217,6 +222,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         self.shrinkage = shrinkage
         self.selection = selection
         self.bandwidth = bandwidth
+        self.categorical_features = categorical_features
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -247,8 +253,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         """
         with restored_on_error(self):
             given = X, y, sample_weight
-            rows, classes, totals = labelled_rows(self, *given)
-            log_priors = log_prior_ratios(self.priors, classes, totals)
+            data = labelled_rows(self, *given)
+            rows, classes = data.rows, data.classes
+            log_priors = log_prior_ratios(self.priors, classes, data.totals)
             known = self._known_directions(classes, rows.n_features)
             n_runs = len(log_priors) * (self.n_init if known is None else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
@@ -261,7 +268,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
             def run_ended(run: Result, projection: Callable[[], Projection]) -> bool:
                 def so_far() -> dict[str, Any]:
                     best = projection()
-                    return _fitted_attributes(classes, [best.line], log_priors, settings, [best])
+                    return _fitted_attributes(data, [best.line], log_priors, settings, [best])
 
                 return progress.run_ended(run, None if several else so_far)
 
@@ -272,7 +279,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
                 directions = np.stack([projection.direction for projection in found])
                 with closing(rows):
                     lines, intercepts = lines_along(rows, directions, found[0].spread, log_priors, rng)
-            self.__dict__.update(_fitted_attributes(classes, lines, intercepts, settings, found))
+            self.__dict__.update(_fitted_attributes(data, lines, intercepts, settings, found))
             for label, projection in zip(classes.tolist(), found, strict=False):
                 warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
             progress.fit_ended()
@@ -321,12 +328,13 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
 
 
 def _fitted_attributes(
-    classes: NDArray[Any], lines: list[Any], intercepts: Floats, settings: Settings, projections: list[Projection]
+    data: Labelled, lines: list[Any], intercepts: Floats, settings: Settings, projections: list[Projection]
 ) -> dict[str, Any]:
     """Return the fitted attributes by name."""
     several, first = len(projections) > 1, projections[0]
     return {
-        "classes_": classes,
+        "classes_": data.classes,
+        "columns_": data.columns,
         "lines_": lines,
         "intercepts_": intercepts,
         "divergence_": np.array([p.best.divergence for p in projections]) if several else first.best.divergence,

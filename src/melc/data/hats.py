@@ -25,6 +25,32 @@ class HatBasis:
         """Return the knots of a line."""
         return self.knots[self.starts[line] : self.starts[line + 1]]
 
+    def entries(self, z: Floats) -> "Entries":
+        """Return the entries of rows with projections z, of shape (n_lines, n), along all lines or the last ones."""
+        found = Entries(np.empty(z.shape, np.uint32), np.empty(z.shape))
+        kernels.find_entries(z, self.knots, self.starts[-1 - len(z) :], found.at, found.part)
+        return found
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Rows in a basis: of each line, ``1 − part`` at coefficient ``at``, and ``part`` at the next one; (n_lines, n)."""
+
+    at: NDArray[np.uint32]
+    part: Floats
+
+    def and_along(self, others: "Entries") -> "Entries":
+        """Return the entries of the same rows along these lines and others."""
+        return Entries(np.vstack([self.at, others.at]), np.vstack([self.part, others.part]))
+
+    def sums(self, weights: Floats, size: int) -> Floats:
+        """Return the sum of weight times entry of each of ``size`` coefficients; that of the constant is left zero."""
+        found = np.zeros(size)
+        for at, part in zip(self.at, self.part, strict=True):
+            above = weights * part
+            found += np.bincount(at, weights - above, size) + np.bincount(at + 1, above, size)
+        return found
+
 
 @dataclass(frozen=True)
 class CurveRequest:
@@ -62,9 +88,10 @@ class CurveSums:
         self.hessian += other.hessian
         return self
 
-    def add(self, z: Floats, codes: NDArray[np.int8], weights: tuple[Floats, int], request: CurveRequest) -> None:
-        """Add rows with projections z, of shape (n_lines, n), to the sums. ``weights`` come with their step."""
-        basis, block = request.basis, request.block or 0
-        rows = z, codes, *weights, request.factors
-        curves = basis.knots, basis.starts, request.beta
-        self.likelihood += kernels.add_curve_sums(*rows, *curves, self.gradient, self.hessian, block)
+    def add(
+        self, entries: Entries, codes: NDArray[np.int8], weights: tuple[Floats, int], request: CurveRequest
+    ) -> None:
+        """Add rows with the given entries and class numbers to the sums. ``weights`` come with their step."""
+        rows = entries.at, entries.part, codes, *weights, request.factors
+        sums = self.gradient, self.hessian, request.block or 0
+        self.likelihood += kernels.add_curve_sums(*rows, request.beta, *sums)

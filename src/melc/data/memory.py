@@ -253,19 +253,20 @@ class MemoryRows:
         return add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
 
     def sum_curves(self, directions: Floats, request: CurveRequest) -> CurveSums:
+        along = (self.X @ directions.T).T if sparse.issparse(self.X) else None  # multiplied as a whole
+
         def add_stretch(sums: CurveSums, a: int, b: int) -> None:
             for start in range(a, b, _CURVE_ROWS):
-                rows = slice(start, min(start + _CURVE_ROWS, b))
-                z = np.empty((len(directions), rows.stop - start))
-                for v, along in zip(directions, z, strict=True):
-                    self._passes.project(v, start, rows.stop, along)
-                sums.add(z, self.codes[rows], self.weights_and_step(start, rows.stop), request)
+                stop = min(start + _CURVE_ROWS, b)
+                z = np.empty((len(directions), stop - start))
+                if along is None:
+                    for v, out in zip(directions, z, strict=True):
+                        self._passes.project(v, start, stop, out)
+                else:
+                    z[:] = along[:, start:stop]
+                entries = request.basis.entries(z)
+                sums.add(entries, self.codes[start:stop], self.weights_and_step(start, stop), request)
 
-        if sparse.issparse(self.X):  # multiplied as a whole
-            z = np.ascontiguousarray((self.X @ directions.T).T)
-            sums = request.zeros()
-            sums.add(z, self.codes, self.weights_and_step(), request)
-            return sums
         return add_up(self._passes.run(request.zeros, add_stretch))
 
     def _points(self, chosen: NDArray[np.int64], z: Floats, a: int, most: int = 0) -> Points:
@@ -322,6 +323,14 @@ class MemoryRows:
 
     def against_rest(self, k: int) -> "MemoryRows":
         return self._with((self.codes == k).view(np.int8), self.centre)
+
+    def first_columns(self, n: int) -> "MemoryRows":
+        """Return the rows with the first n columns only; themselves, if these are all."""
+        if n == self.n_features:
+            return self
+        X = np.ascontiguousarray(self.X[:, :n])
+        hashes = RowHashes(X, self.weights, self.hashes.distinct, self.hashes.canonical)
+        return MemoryRows(X, self.codes, self.weights, self.n_threads, hashes=hashes)
 
     def _with(self, codes: NDArray[np.int8], centre: Floats | None) -> "MemoryRows":
         known = self.first_row, self._keep, self.hashes

@@ -182,23 +182,21 @@ class Candidates:
         residuals = np.where(prospect.codes == 1, prospect.masses, -prospect.masses)
         centred = columns - (columns @ prospect.targets)[:, None]
         hessian, slope = (centred * curvatures) @ centred.T, centred @ residuals
-        scatter, means = np.zeros_like(hessian), []
-        for c in (0, 1):
-            share = np.where(prospect.codes == c, prospect.masses, 0.0)
-            share /= share.sum()
-            means.append(columns @ share)
-            around = columns - means[-1][:, None]
-            scatter += 0.5 * (around * share) @ around.T
+        shares = prospect.masses / np.bincount(prospect.codes, prospect.masses, 2)[prospect.codes]
+        means = np.stack([columns @ np.where(prospect.codes == c, shares, 0.0) for c in (0, 1)], axis=1)
+        around = columns - means[:, prospect.codes]
+        scatter, apart = 0.5 * (around * shares) @ around.T, means[:, 1] - means[:, 0]
         for ridge in _RIDGES:
             added = ridge * len(columns) / prospect.n_effective
-            for weights in (_solved(hessian, 0.25 * added, slope), _solved(scatter, added, means[1] - means[0])):
+            for weights in (_solved(hessian, 0.25 * added, slope), _solved(scatter, added, apart)):
                 yield weights if all_combined else self._along(dict(zip(self.combined, weights, strict=True)))
 
 
 def _solved(matrix: Floats, ridge: float, right: Floats) -> Floats:
     """Return (matrix + ridge I)⁻¹ right, scaled to length one; zero if ``right`` is."""
     ridge = max(ridge, _LEAST_RIDGE * float(np.trace(matrix)))
-    solved = linalg.solve(matrix + ridge * np.eye(len(matrix)), right, assume_a="pos")
+    factor = linalg.cho_factor(matrix + ridge * np.eye(len(matrix)), check_finite=False)
+    solved = linalg.cho_solve(factor, right, check_finite=False)
     return np.asarray(solved / max(np.linalg.norm(solved), 1e-300))
 
 

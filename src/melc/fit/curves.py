@@ -6,8 +6,10 @@ Curves are piecewise linear: β are their values at knots, and a row b of the ba
 ``Σ w_i log P(y_i | b_i β) − ½ Σ_l λ_l β_lᵀ R_l β_l − ½ ρ ‖β‖²``.
 
 R_l sums up squared second differences of neighbouring values, so a large λ_l makes curve l rise or fall evenly from
-knot to knot, which is a straight line if the knots are equally far apart. Each curve has a λ of its own, estimated from
-the data by the update of Fellner and Schall (Wood and Fasiolo, Biometrics 73, 2017),
+knot to knot, which is a straight line if the knots are equally far apart. The levels of a category are coefficients as
+well, one for each; there R_l is the identity, so a large λ_l draws all levels towards zero, those of few rows most.
+Each curve has a λ of its own, estimated from the data by the update of Fellner and Schall (Wood and Fasiolo, Biometrics
+73, 2017),
 
 ``λ_l ← λ_l (rank(R_l) / λ_l − tr(V R_l)) / (β_lᵀ R_l β_l)``,
 
@@ -18,6 +20,7 @@ are improved together by L-BFGS, in coordinates in which the Hessian of each blo
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,9 @@ _FIRST_STRENGTH, _STRENGTHS = 1.0, (1e-4, 1e6)
 # Rounds of steps and updates of λ. A fit ends when no λ changes by more than this factor (those of curves that are
 # nearly straight count less) and no coefficient by more than this.
 _MOST_ROUNDS, _SETTLED_STRENGTH, _SETTLED = 30, 0.3, 0.05
+# The Hessian is computed anew when coefficients have moved by more than this: until then a step leaves little of the
+# error, and the λ need more steps anyway.
+_OUTDATED = 0.5
 # The same for several blocks: rounds, a change of coefficients at which they end, and steps of L-BFGS in a round.
 _MOST_BLOCK_ROUNDS, _BLOCKS_SETTLED, _BLOCK_STEPS, _LAST_BLOCK_STEPS = 4, 0.1, 15, 60
 # Degrees of freedom of a curve beyond those of a straight line: fewer are rounding.
@@ -48,33 +54,61 @@ Summed = Callable[[HatBasis, Floats, int | None], CurveSums]
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What a curve is held to: the matrix R of its penalty and its rank.
+
+    ``sign`` is 1 for a curve that must not fall, −1 for one that must not rise, else 0. Of a curve ``with_missing`` the
+    last coefficient is that of rows where the value is missing. Levels of a category are not ``smooth``.
+    """
+
+    penalty: Floats
+    rank: int
+    sign: int = 0
+    with_missing: bool = False
+    smooth: bool = True
+
+    def scaled(self, factor: float) -> "Shape":
+        """Return the shape with a penalty times a factor."""
+        return replace(self, penalty=factor * self.penalty)
+
+
+def smooth_shape(size: int, information: float, sign: int = 0, with_missing: bool = False) -> Shape:
+    """Return the shape of a curve with so many coefficients, whose second differences are penalised.
+
+    ``information`` is the sum of weight times squared entries in the basis: the penalty is measured by it.
+    """
+    penalty, inner = np.zeros((size, size)), size - with_missing
+    penalty[:inner, :inner] = _roughness(inner, information)
+    return Shape(penalty, max(inner - 2, 0), sign, with_missing)
+
+
+def levels_shape(size: int) -> Shape:
+    """Return the shape of a table of levels: λ is the inverse of the variance of their values."""
+    return Shape(np.eye(size), size, smooth=False)
+
+
+@dataclass(frozen=True)
 class Curves:
     """Curves along some lines: coefficients ``beta`` of shape (n_blocks, p), and what they were fitted with.
 
     ``strengths``, of shape (n_blocks, n_lines), are the λ; ``covariances``, of shape (n_blocks, p, p), the matrices V.
-    ``signs``, of shape (n_lines,), is 1 for a curve that must not fall, −1 for one that must not rise, else 0.
     """
 
     basis: HatBasis
-    penalties: tuple[Floats, ...]
+    shapes: tuple["Shape", ...]
     beta: Floats
     strengths: Floats
-    signs: tuple[int, ...] = ()
     covariances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
-    def with_line(self, knots: Floats, information: float, sign: int = 0) -> "Curves":
-        """Return the curves and a further one that is zero.
-
-        ``information`` is the sum of weight times squared entries in the basis: the penalty is measured by it.
-        """
+    def with_line(self, knots: Floats, shape: "Shape") -> "Curves":
+        """Return the curves and a further one that is zero."""
         n_blocks, size = len(self.beta), len(knots)
         return replace(
             self,
             basis=self.basis.with_knots(knots),
-            penalties=(*self.penalties, _roughness(size, information)),
+            shapes=(*self.shapes, shape),
             beta=np.hstack([self.beta, np.zeros((n_blocks, size))]),
             strengths=np.hstack([self.strengths, np.full((n_blocks, 1), _FIRST_STRENGTH)]),
-            signs=(*self.signs, sign),
         )
 
     def part(self, line: int) -> slice:
@@ -84,8 +118,8 @@ class Curves:
     def penalty(self, block: int) -> Floats:
         """Return the matrix of the penalty of a block, shape (p, p)."""
         matrix = np.diag(np.append(0.0, np.full(self.beta.shape[1] - 1, _RIDGE[len(self.beta) > 1])))
-        for line, (strength, rough) in enumerate(zip(self.strengths[block], self.penalties, strict=True)):
-            matrix[self.part(line), self.part(line)] += strength * rough
+        for line, (strength, shape) in enumerate(zip(self.strengths[block], self.shapes, strict=True)):
+            matrix[self.part(line), self.part(line)] += strength * shape.penalty
         return matrix
 
 
@@ -101,18 +135,19 @@ def fit_curves(
     """Return the curves fitted together; λ is the estimate times ``smoothing``.
 
     The fit starts with the coefficients and λ of ``curves``. While lines are added it need not be exact. The last fit
-    goes on with fixed λ until no coefficient changes by more than ``still``. Several blocks take their Hessians from
-    ``curved``, if it is given, which may be cheaper than ``summed``.
+    goes on with fixed λ until no coefficient changes by more than ``still``. Hessians are those of ``curved``, if it is
+    given, which may be cheaper than ``summed``.
     """
     if len(curves.beta) > 1:
         return _fit_blocks(curves, summed, curved or summed, smoothing, still is not None)
-    fit = _Newton(curves, summed)
+    fit = _Newton(curves, summed, curved or summed)
     for round_number in range(_MOST_ROUNDS):
         moved = fit.step()
         fit.curves, changed = with_estimated_strengths(fit.curves, 0, fit.covariance, smoothing)
         if round_number > 0 and changed < _SETTLED_STRENGTH and moved < _SETTLED:
             break
     if still is not None:
+        fit.outdated = 0.0
         for _ in range(_MOST_ROUNDS):
             if fit.step() < still:
                 break
@@ -122,27 +157,33 @@ def fit_curves(
 class _Newton:
     """Newton steps for a single block of coefficients, and the sums where they have led."""
 
-    def __init__(self, curves: Curves, summed: Summed) -> None:
-        self.curves, self.summed = curves, summed
-        self.sums = summed(curves.basis, curves.beta, 0)
-        self.covariance = np.empty(0)
+    def __init__(self, curves: Curves, summed: Summed, curved: Summed) -> None:
+        self.curves, self.summed, self.curved = curves, summed, curved
+        self.sums = summed(curves.basis, curves.beta, None)
+        self.hessian, self.covariance = np.empty(0), np.empty(0)
+        # How far coefficients have moved since the Hessian was computed, and how far they may.
+        self.moved, self.outdated = np.inf, _OUTDATED
 
     def step(self) -> float:
         """Make a step, shortened until the penalised likelihood does not fall; return the largest change by it."""
         curves, beta, sums = self.curves, self.curves.beta[0], self.sums
+        if self.moved > self.outdated:
+            self.hessian, self.moved = symmetric(self.curved(curves.basis, curves.beta, 0).hessian), 0.0
         penalty = curves.penalty(0)
         slope = sums.gradient[0] - penalty @ beta
-        step, self.covariance = newton_step(symmetric(sums.hessian) + penalty, slope, beta, curves)
+        step, self.covariance = newton_step(self.hessian + penalty, slope, beta, curves)
         size, value = 1.0, sums.likelihood - 0.5 * beta @ penalty @ beta
         while True:
             trial = beta + size * step
-            self.sums = self.summed(curves.basis, trial[None], 0)
+            self.sums = self.summed(curves.basis, trial[None], None)
             reached = self.sums.likelihood - 0.5 * trial @ penalty @ trial
             if reached >= value - _ROUNDING * max(1.0, abs(value)) or size < _LEAST_STEP:
                 break
             size *= 0.5
         self.curves = replace(curves, beta=trial[None])
-        return float(np.abs(size * step).max())
+        moved = float(np.abs(size * step).max())
+        self.moved += moved
+        return moved
 
 
 def _fit_blocks(curves: Curves, summed: Summed, curved: Summed, smoothing: float, to_the_end: bool) -> Curves:
@@ -200,14 +241,15 @@ def with_estimated_strengths(curves: Curves, block: int, covariance: Floats, smo
     straight remains so whatever its λ.
     """
     strengths, changed = curves.strengths.copy(), 0.0
-    for line, rough in enumerate(curves.penalties):
-        if len(rough) > 2:
-            part = curves.part(line)
+    for line, shape in enumerate(curves.shapes):
+        if shape.rank > 0:
+            part, rough = curves.part(line), shape.penalty
             before, beta = strengths[block, line], curves.beta[block, part]
-            freedom = max(len(rough) - 2 - before * float(np.sum(covariance[part, part] * rough)), _LEAST_FREEDOM)
-            estimate = np.clip(freedom / max(float(beta @ rough @ beta), 1e-10), *_STRENGTHS)
-            after = min(smoothing * float(estimate), _STRENGTHS[1])  # beyond, matrices would lose their digits
-            changed = max(changed, abs(float(np.log(after / before))) * min(1.0, freedom))
+            freedom = max(shape.rank - before * float(np.vdot(covariance[part, part], rough)), _LEAST_FREEDOM)
+            estimate = min(max(freedom / max(float(beta @ rough @ beta), 1e-10), _STRENGTHS[0]), _STRENGTHS[1])
+            factor = smoothing if shape.smooth else 1.0
+            after = min(factor * estimate, _STRENGTHS[1])  # beyond, matrices would lose their digits
+            changed = max(changed, abs(log(after / before)) * min(1.0, freedom))
             strengths[block, line] = after
     return replace(curves, strengths=strengths), changed
 
@@ -218,7 +260,7 @@ def newton_step(hessian: Floats, slope: Floats, beta: Floats, curves: Curves) ->
     Curves with a sign stay monotone: the differences of their values are bounded by zero. Those that are zero after the
     step have no freedom, and their variance is zero.
     """
-    if not any(curves.signs):
+    if not any(shape.sign for shape in curves.shapes):
         covariance = inverse(hessian)
         return covariance @ slope, covariance
     change, bounded = _as_increments(curves)
@@ -237,22 +279,28 @@ def newton_step(hessian: Floats, slope: Floats, beta: Floats, curves: Curves) ->
 def _exactly_monotone(curves: Curves) -> Floats:
     """Return the coefficients without the last digits by which rounding makes monotone curves fall or rise."""
     beta = curves.beta.copy()
-    for line, sign in enumerate(curves.signs):
-        if sign:
-            part = curves.part(line)
-            beta[:, part] = sign * np.maximum.accumulate(sign * beta[:, part], axis=1)
+    for line, shape in enumerate(curves.shapes):
+        if shape.sign:
+            part = _known_part(curves, line)
+            beta[:, part] = shape.sign * np.maximum.accumulate(shape.sign * beta[:, part], axis=1)
     return beta
+
+
+def _known_part(curves: Curves, line: int) -> slice:
+    """Return where the coefficients of a line are, without that of missing values."""
+    part = curves.part(line)
+    return slice(part.start, part.stop - curves.shapes[line].with_missing)
 
 
 def _as_increments(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the matrix that turns increments of monotone curves into values, and which increments are bounded."""
     n = curves.beta.shape[1]
     change, bounded = np.eye(n), np.zeros(n, dtype=bool)
-    for line, sign in enumerate(curves.signs):
-        if sign:
-            part = curves.part(line)
+    for line, shape in enumerate(curves.shapes):
+        if shape.sign:
+            part = _known_part(curves, line)
             size = part.stop - part.start
-            change[part, part] = np.tril(np.ones((size, size))) * np.append(1.0, np.full(size - 1, sign))
+            change[part, part] = np.tril(np.ones((size, size))) * np.append(1.0, np.full(size - 1, shape.sign))
             bounded[part.start + 1 : part.stop] = True
     return change, bounded
 
@@ -260,13 +308,15 @@ def _as_increments(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
 def inverse(matrix: Floats) -> Floats:
     """Return the inverse of a positive definite matrix."""
     factor, _ = linalg.lapack.dpotrf(matrix, lower=True)
-    found, _ = linalg.lapack.dpotri(factor, lower=True)
-    return symmetric(np.tril(found))
+    found, _ = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    return symmetric(found)
 
 
 def symmetric(lower: Floats) -> Floats:
-    """Return the symmetric matrix of which the lower triangle is given."""
-    return np.asarray(lower + np.tril(lower, -1).T)
+    """Return the symmetric matrix of which the lower triangle is given; above it are zeros."""
+    whole = lower + lower.T
+    np.fill_diagonal(whole, np.diagonal(lower))
+    return np.asarray(whole)
 
 
 def _roughness(size: int, information: float) -> Floats:
@@ -286,10 +336,12 @@ def knots_of(z: Floats, most: int) -> Floats:
     each other than a small part of what most are apart would be steps, and are left out. (Not than a part of the range:
     a single outlier may be a million times farther away than all other rows.)
     """
-    values = np.unique(z)
+    ascending = np.sort(z)
+    values = ascending[np.append(True, np.diff(ascending) > 0)]
     if len(values) > most:
         shares = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0, 1, most // 2 + 1))
-        values = np.unique(np.concatenate([np.quantile(each, shares, method="nearest") for each in (z, values)]))
+        quantiles = [each[np.rint(shares * (len(each) - 1)).astype(np.int64)] for each in (ascending, values)]
+        values = np.unique(np.concatenate(quantiles))
     if len(values) == 1:
         return values[0] + max(0.5, _SPACING * abs(values[0])) * np.array([-1.0, 1.0])
     least = max(_LEAST_GAP * np.quantile(np.diff(values), 0.25, method="lower"), _ROUNDED * (values[-1] - values[0]))
@@ -302,7 +354,5 @@ def knots_of(z: Floats, most: int) -> Floats:
 
 def information_of(z: Floats, knots: Floats, weights: Floats) -> float:
     """Return the sum of weight times squared entries in the basis: see :meth:`Curves.with_line`."""
-    place = np.clip(z, knots[0], knots[-1])
-    below = np.clip(np.searchsorted(knots, place, side="right") - 1, 0, len(knots) - 2)
-    part = (place - knots[below]) / (knots[below + 1] - knots[below])
+    part = HatBasis(knots, np.array([0, len(knots)])).entries(z[None]).part[0]
     return float(weights @ (part**2 + (1 - part) ** 2))

@@ -5,6 +5,7 @@ that the lines so far leave unexplained, ``target · P(the other class)``.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,10 @@ from melc.arrays import Floats
 
 # Rows that the background of a curve stands for.
 _PSEUDO_ROWS = 5.0
+# Log-odds beyond these count as these: their exponentials are finite, also times the ratio of two densities.
+_MOST_LOG_ODDS = 300.0
+# A row with all but this part of the mass of its class is the class, and nothing is left to grow.
+_LEAST_REST = 1e-7
 
 
 @dataclass(frozen=True)
@@ -24,25 +29,25 @@ class Prospect:
     codes: NDArray[np.int8]
     targets: Floats
     masses: Floats
-    own: Floats
+    own: Floats  # the masses of single copies of the rows
+    growth: Floats  # by how much the rest of a class grows to its total when a copy of the row is left out
     log_odds: Floats
     factor: float
     pseudo_mass: float
     n_rows: float  # their total weight
     n_effective: float  # the same, or if one class is rarer, twice the harmonic mean of both
 
-    @property
-    def arguments(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats, Floats, float, float]:
-        return self.codes, self.targets, self.masses, self.own, self.log_odds, self.factor, self.pseudo_mass
+    @cached_property
+    def arguments(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats, Floats, Floats, float, float]:
+        against = np.where(self.codes == 1, -self.log_odds, self.log_odds)
+        odds = np.exp(np.clip(against, -_MOST_LOG_ODDS, _MOST_LOG_ODDS))
+        rows = self.codes, self.targets, self.masses, self.own, self.growth, odds
+        return *rows, self.factor, self.pseudo_mass
 
-    def likelihood(self, z: Floats, gains: Floats | None = None) -> float:
-        """Return the likelihood with a line along which the rows have projections z, each row left out of its curve.
-
-        What the line adds to each row is written to ``gains``, if given.
-        """
+    def likelihood(self, z: Floats) -> float:
+        """Return the likelihood with a line along which the rows have projections z, each row left out of its curve."""
         table = np.empty((kernels.TABLE_ROWS, kernels.MOST_NODES))
-        out = np.empty(0) if gains is None else gains
-        return float(kernels.line_evidence(np.ascontiguousarray(z), *self.arguments, table, out))
+        return float(kernels.line_evidence(np.ascontiguousarray(z), *self.arguments, table))
 
 
 class Standing:
@@ -71,10 +76,12 @@ class Standing:
     def prospect(self) -> Prospect:
         """Return what a further line is judged by."""
         masses = self.targets * expit(np.where(self.codes == 1, -self.log_odds, self.log_odds))
-        own = masses / self._copies
-        numbers = np.bincount(self.codes, masses, 2) ** 2 / np.bincount(self.codes, masses * own, 2)
+        own, totals = masses / self._copies, np.bincount(self.codes, masses, 2)
+        rest = 1 - own / totals[self.codes]
+        growth = 1 / np.where(rest > _LEAST_REST, rest, 1.0)
+        numbers = totals**2 / np.bincount(self.codes, masses * own, 2)
         factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
         pseudo_mass = _PSEUDO_ROWS * masses.sum() / self.n_effective
-        known = self.codes, self.targets, masses, own, self.log_odds
+        known = self.codes, self.targets, masses, own, growth, self.log_odds
         rows = float(self.totals.sum()), self.n_effective
         return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), *rows)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
 from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
@@ -21,14 +20,28 @@ from melc.data.memory import MemoryRows
 from melc.data.source import Collected, Rows
 from melc.fit import validation
 from melc.fit.advice import warn_of_weights
+from melc.fit.columns import Design, learn_columns
 from melc.fit.search import MANY_ROWS
+from melc.fit.table import Table, training_table
+from melc.model.columns import Columns
 from melc.sums import SUMS
 
 # Matrices with up to this many elements are made dense, and stored row by row.
 _WORTH_DENSE = 1 << 22
 
-# Rows with class numbers as codes, the labels, and the total weight of each class.
-Labelled = tuple[Rows, NDArray[Any], Floats]
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with class numbers as codes, the labels, the total weight of each class, and what the columns hold.
+
+    ``design`` says which columns the rows have: the quantities of the table's columns, and axes of single ones.
+    """
+
+    rows: Rows
+    classes: NDArray[Any]
+    totals: Floats
+    columns: Columns
+    design: Design
 
 
 @dataclass(frozen=True)
@@ -48,15 +61,18 @@ class Storage:
 STORAGES = [Storage(dask_collections.is_lazy, dask_collections.collect, dask_collections.gather)]
 
 
-def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
-    """Return the checked rows, the class labels and the total weight of each class, wherever the data are."""
+def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any, with_axes: bool = False) -> Labelled:
+    """Return the checked rows, their classes and columns, wherever the data are.
+
+    With ``with_axes``, rows have the axes of single columns as well.
+    """
     for storage in STORAGES:
         if storage.holds(X, y, sample_weight):
             data = storage.collect(model, X, y, sample_weight, _belong_in_memory)
             if data is not None:
                 return _checked_classes(model, data)
             X, y, sample_weight = storage.gather(X, y, sample_weight)
-    return _labelled_in_memory(model, X, y, sample_weight)
+    return _labelled_in_memory(model, X, y, sample_weight, with_axes)
 
 
 def _belong_in_memory(n_rows: int, n_features: int) -> bool:
@@ -77,30 +93,42 @@ def _checked_classes(model: Any, data: Collected) -> Labelled:
     validation.check_classes(data.classes, data.counts, data.totals)
     warn_of_weights(data.counts, data.totals)
     validation.check_varies(data.varies, n_rows, data.rows.n_features)
-    return data.rows, data.classes, data.totals
+    return Labelled(data.rows, data.classes, data.totals, Columns(), Design(data.rows.n_features))
 
 
-def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
-    X, y = validate_data(
-        model, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
-    )
+def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axes: bool) -> Labelled:
+    table, y = training_table(model, X, y)
     weights = None
     if sample_weight is not None:
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = check_weights(sample_weight, len(y))
         if not np.all(weights):
-            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
-    if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one way to lie in memory, so that the bits of the fit are the same
-        X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
-    classes = validation.labels_in(y, (X.data if sparse.issparse(X) else X).nbytes)
+            table, y, weights = table.rows(weights > 0), y[weights > 0], weights[weights > 0]
+    classes = validation.labels_in(y, table.n_bytes)
     index = validation.numbers_of(y, classes)
     counts, totals = validation.counts_and_totals(index, weights, len(classes))
     validation.check_classes(classes, counts, totals)
     warn_of_weights(counts, totals)
+    X, columns, design = _as_matrix(table, index, weights, len(classes), with_axes)
     validation.check_varies(validation.varies(X), *X.shape)
     X, index, weights, hashes = _canonical(X, index, weights)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
     _, totals = validation.counts_and_totals(index, weights, len(classes))
-    return MemoryRows(X, index, weights, n_threads_for(model.n_jobs), hashes=hashes), classes, totals
+    rows = MemoryRows(X, index, weights, n_threads_for(model.n_jobs), hashes=hashes)
+    return Labelled(rows, classes, totals, columns, design)
+
+
+def _as_matrix(
+    table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool
+) -> tuple[Any, Columns, Design]:
+    """Return a matrix of numbers for the rows of a table, what its columns hold, and those of the matrix."""
+    if table.columns is not None:
+        learned = learn_columns(table.columns, table.names, index, weights, n_classes)
+        design = learned.design() if with_axes else Design(len(table.columns))
+        return learned.matrix(design), learned.columns, design
+    X = table.matrix
+    if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one way to lie in memory, so that the bits of the fit are the same
+        X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
+    return X, Columns(), Design(X.shape[1])
 
 
 def _canonical(

@@ -18,14 +18,14 @@ from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
-from melc.data.source import Rows
 from melc.fit.candidates import Candidates, Mapped
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Standing
 from melc.fit.grid_search import threads
+from melc.fit.intake import Labelled
 from melc.fit.problem import Problem, Settings
 from melc.fit.projection import search_directions
-from melc.fit.together import CurvesAlong, Together, log_odds_against_rest, scores_of
+from melc.fit.together import CurvesAlong, Together, log_odds_against_rest
 from melc.model.line import Line
 
 # Rows on which lines are judged, and those of them on which directions are searched; beyond so many numbers (for all
@@ -84,25 +84,30 @@ class AdditiveFit:
 
 @one_blas_thread
 def pursue(
-    rows: Rows, n_classes: int, plan: Plan, log_priors: Floats, rng: np.random.RandomState, line_ended: Listener
+    data: Labelled, plan: Plan, log_priors: Floats, rng: np.random.RandomState, line_ended: Listener
 ) -> AdditiveFit:
-    """Return the lines of rows with class numbers as codes; ``log_priors`` are logarithms of prior ratios."""
-    most = max(1_000, _SEARCHED_NUMBERS // (rows.n_features * n_classes))
+    """Return the lines of labelled rows; ``log_priors`` are logarithms of prior ratios."""
+    rows, n_classes, n_columns = data.rows, len(data.classes), data.design.n_columns
+    most = max(1_000, _SEARCHED_NUMBERS // (n_columns * n_classes))
     sample = draw_sample(rows, min(_JUDGED_ROWS, most), rng)
     searched = draw_sample(sample, min(_SEARCHED_ROWS, most), rng)
-    parts = [searched] if n_classes == 2 else [searched.against_rest(k) for k in range(n_classes)]
-    together = Together(rows, sample, n_classes, plan.gamma)
+    quantities = searched.first_columns(n_columns)
+    parts = [quantities] if n_classes == 2 else [quantities.against_rest(k) for k in range(n_classes)]
+    together = Together(rows, sample, n_classes, plan.gamma, data.columns, data.design)
     with threads(sample.n_threads if searched.n_rows >= _WORTH_THREADS else 1) as mapped:
         searches = [_Search(part, plan, rng, mapped) for part in parts]
-        found = _add_lines(together, searches, plan, line_ended)
+        found = _add_lines(together, searches, searched, plan, line_ended)
         if plan.other_features:
             found = _with_minor_lines(together, found, searches[0])
     lines, intercepts = together.lines(together.fitted_to_all_rows(found), log_priors)
-    coordinates = Coordinates(sample if n_classes == 2 else sample.against_rest(0), sample.n_rows == rows.n_rows)
+    judged = sample.first_columns(n_columns)
+    coordinates = Coordinates(judged if n_classes == 2 else judged.against_rest(0), sample.n_rows == rows.n_rows)
     return AdditiveFit(lines, intercepts, coordinates.mean, coordinates.finite_scale)
 
 
-def _add_lines(together: Together, searches: "Sequence[_Search]", plan: Plan, line_ended: Listener) -> CurvesAlong:
+def _add_lines(
+    together: Together, searches: "Sequence[_Search]", searched: MemoryRows, plan: Plan, line_ended: Listener
+) -> CurvesAlong:
     """Return lines as long as they add to the likelihood: at least one, at most ``max_lines``."""
     found, likelihood, round_number = together.without_lines(), -np.inf, 0
     while len(found) < plan.max_lines:
@@ -117,7 +122,7 @@ def _add_lines(together: Together, searches: "Sequence[_Search]", plan: Plan, li
             break
         found, likelihood, round_number = trial, reached, round_number + 1
         for block, search in enumerate(searches):
-            known = scores if search.rows.n_rows == together.sample.n_rows else scores_of(found, search.rows)
+            known = scores if searched.n_rows == together.sample.n_rows else together.scores_of(found, searched)
             search.standing.log_odds = log_odds_against_rest(known, block)
         if line_ended(int(np.count_nonzero(found.directions[-1])), -likelihood / float(together.targets.sum())):
             break
@@ -152,7 +157,7 @@ def _with_minor_lines(together: Together, found: CurvesAlong, search: "_Search")
     alone = found.directions[np.count_nonzero(found.directions, axis=1) == 1].any(axis=0)
     for feature in search.candidates.most_telling(search.standing.prospect(), _MOST_MINOR):
         if not alone[feature]:
-            direction = np.zeros(together.sample.n_features)
+            direction = np.zeros(together.design.n_columns)
             direction[feature] = 1.0
             sign = _sign_of(direction, search.plan.signs)
             found = together.with_line(found, direction, direction, sign, minor=True)

@@ -9,11 +9,13 @@ from scipy.special import logsumexp
 from melc import kernels
 from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
-from melc.data.hats import CurveRequest, CurveSums, HatBasis
+from melc.data.hats import CurveRequest, CurveSums, Entries, HatBasis
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.curves import Curves, Summed, fit_curves, information_of, knots_of, no_curves
+from melc.fit.columns import Axis, Design
+from melc.fit.curves import Curves, Summed, fit_curves, information_of, knots_of, levels_shape, no_curves, smooth_shape
+from melc.model.columns import Columns
 from melc.model.curve import Curve, simplified
 from melc.model.line import Line
 
@@ -40,12 +42,14 @@ _LEAST_STEP = 1e-300
 class CurvesAlong:
     """Curves along directions. ``shares`` are the features' parts in a direction; both have shape (n_lines, d).
 
-    z, of shape (n_lines, n), are the projections of the sample; ``minor`` says which lines are minor.
+    z, of shape (n_lines, n), are the projections of the sample, and ``entries`` those in the basis of the curves: both
+    stay the same while curves are fitted. ``minor`` says which lines are minor.
     """
 
     directions: Floats
     shares: Floats
     z: Floats
+    entries: Entries
     curves: Curves
     minor: tuple[bool, ...] = ()
 
@@ -54,10 +58,22 @@ class CurvesAlong:
 
 
 class Together:
-    """Rows with class numbers as codes, and a sample of them on which lines are compared."""
+    """Rows with class numbers as codes, and a sample of them on which lines are compared.
 
-    def __init__(self, rows: Rows, sample: MemoryRows, n_classes: int, gamma: float) -> None:
+    The columns of both are those of a design; directions are those of its quantities.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        sample: MemoryRows,
+        n_classes: int,
+        gamma: float,
+        columns: Columns | None = None,
+        design: Design | None = None,
+    ) -> None:
         self.rows, self.sample, self.n_classes = rows, sample, n_classes
+        self.columns, self.design = columns or Columns(), design or Design(rows.n_features)
         self.n_blocks = 1 if n_classes == 2 else n_classes
         self.weights, self.factors = sample.all_weights(), balancing_factors(sample.total_weights)
         self.targets = self.weights * self.factors[sample.codes]
@@ -65,54 +81,63 @@ class Together:
 
     def without_lines(self) -> CurvesAlong:
         """Return a model without lines."""
-        nothing = np.empty((0, self.sample.n_features))
-        return CurvesAlong(nothing, nothing, np.empty((0, self.sample.n_rows)), no_curves(self.n_blocks))
+        nothing = np.empty((0, self.design.n_columns))
+        curves, z = no_curves(self.n_blocks), np.empty((0, self.sample.n_rows))
+        return CurvesAlong(nothing, nothing, z, curves.basis.entries(z), curves)
 
     def with_line(
         self, found: CurvesAlong, direction: Floats, shares: Floats, sign: int = 0, minor: bool = False
     ) -> CurvesAlong:
         """Return the lines and a further one whose curves are zero. ``sign`` is that of a monotone curve."""
-        z = self.sample.project(direction)
-        knots = knots_of(z, _MINOR_KNOTS if minor else _KNOTS if self.n_blocks == 1 else _KNOTS_OF_SEVERAL)
+        z = self.sample.project(self.design.extended(direction))
+        axis, most = self.design.axis_along(direction), _KNOTS if self.n_blocks == 1 else _KNOTS_OF_SEVERAL
+        knots = _knots_along(z, axis, _MINOR_KNOTS if minor else most)
+        if axis is not None and axis.n_levels:
+            shape = levels_shape(len(knots))
+        else:
+            shape = smooth_shape(len(knots), information_of(z, knots, self.targets), sign, axis is not None)
+        curves = found.curves.with_line(knots, shape)
         return CurvesAlong(
             np.vstack([found.directions, direction]),
             np.vstack([found.shares, shares]),
             np.vstack([found.z, z]),
-            found.curves.with_line(knots, information_of(z, knots, self.targets), sign),
+            found.entries.and_along(curves.basis.entries(z[None])),
+            curves,
             (*found.minor, minor),
         )
 
     def fitted(self, found: CurvesAlong) -> CurvesAlong:
         """Return the lines with all curves fitted to the sample."""
-        return replace(found, curves=fit_curves(found.curves, self._summed_on_sample(found.z), self.smoothing))
+        return replace(found, curves=fit_curves(found.curves, self._summed_on_sample(found.entries), self.smoothing))
 
     def fitted_to_all_rows(self, found: CurvesAlong) -> CurvesAlong:
         """Return the lines with all curves fitted to all rows until they stand still.
 
         The steps need the gradient of all rows, but not their Hessian: that of the sample is about proportional.
         """
-        on_sample, rows = self._summed_on_sample(found.z), self.rows
+        on_sample, rows = self._summed_on_sample(found.entries), self.rows
         if self.sample.n_rows == rows.n_rows:
             return replace(found, curves=fit_curves(found.curves, on_sample, self.smoothing, _STILL))
-        factors, directions = balancing_factors(rows.total_weights), found.directions
+        factors = balancing_factors(rows.total_weights)
+        directions = np.stack([self.design.extended(direction) for direction in found.directions])
         grown = float(factors @ rows.total_weights) / float(self.factors @ self.sample.total_weights)
-        curves = replace(found.curves, penalties=tuple(grown * rough for rough in found.curves.penalties))
+        shapes = tuple(shape.scaled(grown) if shape.smooth else shape for shape in found.curves.shapes)
+        curves = replace(found.curves, shapes=shapes)
 
         def curved(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             sums = on_sample(basis, beta, block)
             return replace(sums, hessian=grown * sums.hessian)
 
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
-            sums = rows.sum_curves(directions, CurveRequest(basis, beta, factors))
-            return sums if block is None else replace(sums, hessian=curved(basis, beta, block).hessian)
+            return rows.sum_curves(directions, CurveRequest(basis, beta, factors, block))
 
         return replace(found, curves=fit_curves(curves, summed, self.smoothing, _STILL_ON_MANY, curved))
 
-    def _summed_on_sample(self, z: Floats) -> Summed:
+    def _summed_on_sample(self, entries: Entries) -> Summed:
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             request = CurveRequest(basis, beta, self.factors, block)
             sums = request.zeros()
-            sums.add(z, self.sample.codes, (self.weights, 1), request)
+            sums.add(entries, self.sample.codes, (self.weights, 1), request)
             return sums
 
         return summed
@@ -120,10 +145,18 @@ class Together:
     def left_out(self, found: CurvesAlong) -> Floats:
         """Return the log-odds of each row of the sample by curves fitted without it, to first order: (n_blocks, n)."""
         curves, out = found.curves, np.empty((self.n_blocks, self.sample.n_rows))
-        rows = found.z, self.sample.codes, self.weights, 1, self.factors
-        basis = curves.basis.knots, curves.basis.starts
-        kernels.left_out_scores(*rows, *basis, curves.beta, curves.covariances, out)
+        rows = found.entries.at, found.entries.part, self.sample.codes, self.weights, 1, self.factors
+        kernels.left_out_scores(*rows, curves.beta, curves.covariances, out)
         return out
+
+    def scores_of(self, found: CurvesAlong, rows: MemoryRows) -> Floats:
+        """Return the log-odds of some rows, shape (n_blocks, n)."""
+        beta, curves = found.curves.beta, found.curves
+        scores = np.repeat(beta[:, :1], rows.n_rows, axis=1)
+        for k, direction in enumerate(found.directions):
+            z, knots, part = rows.project(self.design.extended(direction)), curves.basis.of_line(k), curves.part(k)
+            scores += [np.interp(z, knots, each[part]) for each in beta]
+        return scores
 
     def likelihood(self, scores: Floats) -> float:
         """Return the log-likelihood of log-odds of shape (n_blocks, n), in rows."""
@@ -137,31 +170,56 @@ class Together:
         curves, targets = found.curves, self.targets / self.targets.sum()
         beta = curves.beta - (curves.beta.mean(axis=0) if self.n_blocks > 1 else 0.0)
         intercepts, alone = beta[:, 0] + log_priors, len(found) == 1
+        entries = found.entries.sums(targets, beta.shape[1])  # their means, as the targets add up to one
         lines = []
         for k in range(len(found)):
             knots, part = curves.basis.of_line(k), curves.part(k)
             values = beta[:, part]
-            means = np.array([targets @ np.interp(found.z[k], knots, each) for each in values])
-            errors = _errors(curves, k, _mean_entries(found.z[k], knots, targets), alone)
+            means = values @ entries[part]
+            errors = _errors(curves, k, entries[part], alone)
             intercepts = intercepts + means
-            lines.append(self._line(found, k, knots, values - means[:, None], errors))
+            lines.append(self._line(found, k, knots, values - means[:, None], errors, means))
         if alone:
             lines = [_deciding_alone(lines[0], intercepts)]
-        counted = [
-            replace(line, counts=self.rows.count(line.direction, line.thresholds, self.n_classes)) for line in lines
-        ]
-        return counted, intercepts
+        return [self._counted(line) for line in lines], intercepts
 
-    def _line(self, found: CurvesAlong, k: int, knots: Floats, values: Floats, errors: Floats) -> Line:
-        """Return line k with curves of the given values and standard errors at the knots, (n_blocks, n_knots)."""
-        kept = simplified(knots, values.T, _KNOT_ERROR)
-        curves = tuple(Curve(knots[kept], each[kept]) for each in values)
-        added = np.abs([curve.at(found.z[k]) for curve in curves])
+    def _counted(self, line: Line) -> Line:
+        """Return a line with the weight of the rows of each class in its intervals, or at its levels."""
+        axis, direction = self.design.axis_along(line.direction), self.design.extended(line.direction)
+        if axis is None:
+            return replace(line, counts=self.rows.count(direction, line.thresholds, self.n_classes))
+        if axis.n_levels:
+            between = np.arange(0.5, axis.n_levels - 1)
+            return replace(line, counts=self.rows.count(direction, between, self.n_classes))
+        beyond = 0.5 * (axis.highest + axis.mark)
+        counts = self.rows.count(direction, np.append(line.thresholds, beyond), self.n_classes)
+        return replace(line, counts=counts[:-1], missing_counts=counts[-1])
+
+    def _line(self, found: CurvesAlong, k: int, knots: Floats, values: Floats, errors: Floats, mean: Floats) -> Line:
+        """Return line k with curves of the given values and standard errors at the knots, (n_blocks, n_knots).
+
+        ``mean``, of shape (n_blocks,), has been subtracted from the values.
+        """
+        axis, z = self.design.axis_along(found.directions[k]), found.z[k]
+        added = np.abs([np.interp(z, knots, each) for each in values])
         importance = float(np.mean(added @ self.targets)) / float(self.targets.sum())
-        places, densities = class_densities(found.z[k], self.sample.codes, self.weights, self.n_classes)
+        levels: tuple[str, ...] = ()
+        there, missing = np.full(len(z), True), np.full(len(values), None)
+        if axis is None:
+            kept = simplified(knots, values.T, _KNOT_ERROR)
+        elif axis.n_levels:
+            category = self.columns.categories[axis.column]
+            levels, kept = tuple(category.names), np.arange(axis.n_levels)
+            missing = values[:, -1] if category.others else -mean  # of levels that are not known
+        else:
+            kept, missing = simplified(knots[:-1], values[:, :-1].T, _KNOT_ERROR), values[:, -1]
+            there = z <= axis.highest
+        rows = z[there], self.sample.codes[there], self.weights[there], self.n_classes
+        places, densities = level_shares(*rows, len(levels)) if levels else class_densities(*rows)
+        curves = zip(values, missing.tolist(), strict=True)
         return Line(
             direction=found.directions[k],
-            curves=curves,
+            curves=tuple(Curve(knots[kept], each[kept], if_missing) for each, if_missing in curves),
             importance=importance,
             feature_importances=importance * found.shares[k],
             counts=np.empty(0),
@@ -170,6 +228,7 @@ class Together:
             offsets=np.zeros(self.n_blocks),
             errors=tuple(each[kept] for each in errors),
             minor=found.minor[k],
+            levels=levels,
         )
 
 
@@ -193,16 +252,6 @@ def balancing_factors(totals: tuple[float, ...]) -> Floats:
     """Return factors on the weights, by which all classes have the same total: that of ``n_classes² / Σ 1/total``."""
     sizes = np.array(totals)
     return np.asarray(len(sizes) / np.sum(1 / sizes) / sizes)
-
-
-def scores_of(found: CurvesAlong, rows: MemoryRows) -> Floats:
-    """Return the log-odds of some rows, shape (n_blocks, n)."""
-    beta, curves = found.curves.beta, found.curves
-    scores = np.repeat(beta[:, :1], rows.n_rows, axis=1)
-    for k, direction in enumerate(found.directions):
-        z, knots, part = rows.project(direction), curves.basis.of_line(k), curves.part(k)
-        scores += [np.interp(z, knots, each[part]) for each in beta]
-    return scores
 
 
 def log_odds_against_rest(scores: Floats, block: int) -> Floats:
@@ -230,25 +279,38 @@ def class_densities(z: Floats, codes: NDArray[np.int8], weights: Floats, n_class
         reach = np.arange(-_GRID, _GRID + 1) * step
         kernel = np.exp(-0.5 * (reach / max(width, step)) ** 2)
         smooth = np.convolve(masses, kernel)[_GRID : 2 * _GRID]
-        densities[c] = smooth / (smooth.sum() * step)
+        densities[c] = smooth / max(smooth.sum() * step, _LEAST_STEP)  # a class may have no rows that are not missing
     kept = simplified(places, densities.T, _PICTURE_ERROR * float(densities.max()))
     return places[kept], densities[:, kept]
 
 
+def level_shares(
+    z: Floats, codes: NDArray[np.int8], weights: Floats, n_classes: int, n_levels: int
+) -> tuple[Floats, Floats]:
+    """Return the numbers of levels and the share of each in each class, shape (n_classes, n_levels), for pictures.
+
+    z are the numbers of the levels of the rows.
+    """
+    cells = codes.astype(np.int64) * n_levels + z.astype(np.int64)
+    masses = np.bincount(cells, weights, n_classes * n_levels).reshape(n_classes, n_levels)
+    return np.arange(float(n_levels)), np.asarray(masses / masses.sum(axis=1, keepdims=True))
+
+
+def _knots_along(z: Floats, axis: Axis | None, most: int) -> Floats:
+    """Return knots for projections z: quantiles, the levels of a category, or quantiles and the mark of the missing."""
+    if axis is None:
+        return knots_of(z, most)
+    if axis.n_levels:
+        return np.arange(float(axis.n_levels))
+    known = knots_of(z[z <= axis.highest], most)
+    return np.unique(np.append(known[known <= axis.highest], [axis.highest, axis.mark]))
+
+
 def _bandwidth(z: Floats, weights: Floats) -> float:
     """Silverman's bandwidth of weighted values."""
-    total = float(weights.sum())
+    total = max(float(weights.sum()), _LEAST_STEP)
     middle = float(weights @ z) / total
     return float(np.sqrt(weights @ (z - middle) ** 2 / total)) * (4 / (3 * total)) ** 0.2
-
-
-def _mean_entries(z: Floats, knots: Floats, targets: Floats) -> Floats:
-    """The mean entry of each knot in the basis of a line, over rows weighted by ``targets``; shape (n_knots,)."""
-    place = np.clip(z, knots[0], knots[-1])
-    below = np.clip(np.searchsorted(knots, place, side="right") - 1, 0, len(knots) - 2)
-    part = (place - knots[below]) / (knots[below + 1] - knots[below])
-    found = np.bincount(below, targets * (1 - part), len(knots)) + np.bincount(below + 1, targets * part, len(knots))
-    return np.asarray(found, dtype=np.float64)
 
 
 def _errors(curves: Curves, k: int, entries: Floats, alone: bool) -> Floats:
@@ -271,7 +333,7 @@ def _errors(curves: Curves, k: int, entries: Floats, alone: bool) -> Floats:
 def _deciding_alone(line: Line, intercepts: Floats) -> Line:
     """Return the only line of a model, whose thresholds are where the decision changes."""
     curves = line.curves
-    if len(curves) == 1:  # a knot at each threshold, so that all exports agree there
+    if len(curves) == 1 and not line.levels:  # a knot at each threshold, so that all exports agree there
         curves = (curves[0].with_knots_at(-float(intercepts[0])),)
     pairs = zip(curves, line.curves, line.errors, strict=True)
     errors = tuple(np.interp(new.knots, old.knots, each) for new, old, each in pairs)

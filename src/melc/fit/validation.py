@@ -1,6 +1,6 @@
 """Checks of rows, labels, weights and priors before a fit, and their canonical form."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -247,6 +247,16 @@ def monotone_signs(monotone: Any, n_features: int, names: Any, classes: NDArray[
             raise ValueError(f'monotone has {wish!r} for feature {feature!r}. Use "increasing", "decreasing" or None.')
         signs[columns[feature] if isinstance(feature, str) else feature] = _MONOTONE[wish]
     return signs
+
+
+def check_monotone_columns(signs: Floats, categories: Container[int], names: Any) -> None:
+    """Raise an error if a monotone feature is a category, whose levels have no order."""
+    for j in np.flatnonzero(signs).tolist():
+        if j in categories:
+            raise ValueError(
+                f"monotone names {j if names is None else names[j]!r}, but {j if names is None else names[j]!r} is a "
+                "category, whose levels have no order. Make it an ordered category or a number, or leave it out."
+            )
 
 
 # Weights beyond this are no numbers of copies, and how far a multiple may be from a whole number by rounding.

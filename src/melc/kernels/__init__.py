@@ -29,7 +29,7 @@ from melc.kernels.hashing import (
     select_rows,
     write_uniforms,
 )
-from melc.kernels.hats import add_curve_sums, left_out_scores
+from melc.kernels.hats import add_curve_sums, find_entries, left_out_scores
 from melc.kernels.lines import (
     MOST_NODES,
     PSEUDO_WIDTH,

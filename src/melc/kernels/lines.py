@@ -11,7 +11,7 @@ variances leave out rows farther than eight σ from the middle of the classes, a
 densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes.
 """
 
-from math import cos, exp, log, log1p, pi, sin, sqrt
+from math import cos, exp, pi, sin, sqrt
 
 import numpy as np
 from numba import njit
@@ -29,6 +29,8 @@ _LEAST_STEP = 4e-16
 PSEUDO_WIDTH = 6.0
 # Rows of the table that holds a grid: densities of the classes, masses at the nodes, and the kernel.
 _MASSES, _KERNEL, TABLE_ROWS = 2, 4, 5
+# log 2, and the bits of √½ as a float.
+_LOG_TWO, _ROOT_OF_HALF = 0.6931471805599453, 0x3FE6A09E667F3BCD
 # Bins of the quick comparison of pairs, and the standard deviations that they cover.
 _BINS, _BINNED = 24, 5.0
 
@@ -59,23 +61,36 @@ def spread_within(z, codes, masses, middle, reach, mean):
 
 
 @njit(**COMPILE)
+def spread_of_all(z, codes, masses, mean):
+    """Return the least and the largest projection, the total mass and σ, and write the means of the classes."""
+    # A row has mass zero in the other class: sums that are addressed by a class would be several times slower.
+    low, high = z[0], z[0]
+    total, other_total, moment, other_moment = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(z)):
+        other = masses[i] if codes[i] == 1 else 0.0
+        total += masses[i] - other
+        other_total += other
+        moment += (masses[i] - other) * z[i]
+        other_moment += other * z[i]
+        low, high = min(low, z[i]), max(high, z[i])
+    mean[0], mean[1] = moment / total, other_moment / other_total
+    square, other_square = 0.0, 0.0
+    for i in range(len(z)):
+        other = masses[i] if codes[i] == 1 else 0.0
+        square += (masses[i] - other) * (z[i] - mean[0]) ** 2
+        other_square += other * (z[i] - mean[1]) ** 2
+    return low, high, total + other_total, sqrt(0.5 * (square / total + other_square / other_total))
+
+
+@njit(**COMPILE)
 def line_densities(z, codes, masses, factor, pseudo_mass, table):
     """Write the densities of the classes on a grid to the first two rows of ``table``, shape (5, MOST_NODES).
 
     Return the position of the first node, the distance of nodes and their number, the first and the last node of the
     curve, and σ. No more than ``pseudo_mass`` lies beyond the curve's ends on either side: so few rows tell too little.
     """
-    low, high = z[0], z[0]
-    total, mean, square = np.zeros(2), np.zeros(2), np.zeros(2)
-    for i in range(len(z)):
-        total[codes[i]] += masses[i]
-        mean[codes[i]] += masses[i] * z[i]
-        low, high = min(low, z[i]), max(high, z[i])
-    for c in range(2):
-        mean[c] /= total[c]
-    for i in range(len(z)):
-        square[codes[i]] += masses[i] * (z[i] - mean[codes[i]]) ** 2
-    deviation = sqrt(0.5 * (square[0] / total[0] + square[1] / total[1]))
+    mean = np.empty(2)
+    low, high, total, deviation = spread_of_all(z, codes, masses, mean)
     for _ in range(_MOST_TRIMMINGS):
         middle = 0.5 * (mean[0] + mean[1])
         reach = _GRID_REACH * sqrt(deviation**2 + 0.25 * (mean[1] - mean[0]) ** 2)
@@ -97,22 +112,24 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
     for r in range(_KERNEL):
         for k in range(n_nodes):
             table[r, k] = 0.0
+    per_step = 1 / step
     for i in range(len(z)):
-        place = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
+        place = min(max((z[i] - low) * per_step, 0.0), n_nodes - 1.001)
         k = int(place)
-        table[_MASSES + codes[i], k] += masses[i] * (1 - (place - k))
-        table[_MASSES + codes[i], k + 1] += masses[i] * (place - k)
+        above = masses[i] * (place - k)
+        table[_MASSES + codes[i], k] += masses[i] - above
+        table[_MASSES + codes[i], k + 1] += above
     n_kernel = min(int(_KERNEL_REACH * bandwidth / step) + 2, n_nodes)
     for r in range(n_kernel):
         table[_KERNEL, r] = exp(-0.5 * (r * step / bandwidth) ** 2) / (sqrt(2 * pi) * bandwidth)
     for c in range(2):
-        for k in range(n_nodes):
-            mass = table[_MASSES + c, k]
-            if mass != 0.0:
-                for m in range(max(0, k - n_kernel + 1), min(n_nodes, k + n_kernel)):
-                    table[c, m] += mass * table[_KERNEL, abs(m - k)]
+        for r in range(n_kernel):
+            for k in range(r, n_nodes):
+                table[c, k] += table[_KERNEL, r] * table[_MASSES + c, k - r]
+            for k in range(n_nodes - r if r > 0 else 0):
+                table[c, k] += table[_KERNEL, r] * table[_MASSES + c, k + r]
     left, right = 0, n_nodes - 1
-    outside = min(pseudo_mass, 0.25 * (total[0] + total[1]))
+    outside = min(pseudo_mass, 0.25 * total)
     mass = table[_MASSES, left] + table[_MASSES + 1, left]
     while mass < outside:
         left += 1
@@ -127,21 +144,18 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
 
 
 @njit(**COMPILE)
-def line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass, table, gains):
+def line_evidence(z, codes, targets, masses, own, growth, odds, factor, pseudo_mass, table):
     """Return the likelihood ``Σ_i target_i log P(class_i)`` after adding the line with projections z, shape (n,).
 
-    Every row is left out of its own density: ``own``, shape (n,), are the masses of single copies of the rows. What the
-    line adds to the log-odds of each row is written to ``gains``, of shape (n,) or empty.
+    Every row is left out of its own density: ``own`` are the masses of single copies of the rows, and ``growth`` are
+    the factors by which the rest of their class grows to its total. ``odds`` are those against the class of each row
+    so far. All have shape (n,).
     """
     low, step, n_nodes, left, right, deviation = line_densities(z, codes, masses, factor, pseudo_mass, table)
-    b, wanted = pseudo_mass / (PSEUDO_WIDTH * deviation), len(gains) > 0
-    bandwidth = factor * deviation
-    total = np.zeros(2)
+    b, bandwidth, per_step = pseudo_mass / (PSEUDO_WIDTH * deviation), factor * deviation, 1 / step
+    inverse = np.empty(len(z))  # 1 / P(class)
     for i in range(len(z)):
-        total[codes[i]] += masses[i]
-    likelihood = 0.0
-    for i in range(len(z)):
-        rests = min(max((z[i] - low) / step, 0.0), n_nodes - 1.001)
+        rests = min(max((z[i] - low) * per_step, 0.0), n_nodes - 1.001)
         place = min(max(rests, left), right - 0.001)
         k = int(place)
         t = place - k
@@ -151,21 +165,33 @@ def line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass,
             itself = own[i] * ((1 - parted) * table[_KERNEL, 0] + parted * table[_KERNEL, 1])
         else:  # beyond the curve's ends, it is felt from afar
             itself = own[i] * table[_KERNEL, 0] * exp(-0.5 * ((rests - place) * step / bandwidth) ** 2)
-        mine = max(table[c, k] * (1 - t) + table[c, k + 1] * t - itself, 0.0)
-        if total[c] > 1.0000001 * own[i]:
-            mine *= total[c] / (total[c] - own[i])
+        mine = growth[i] * max(table[c, k] * (1 - t) + table[c, k + 1] * t - itself, 0.0)
         other = table[1 - c, k] * (1 - t) + table[1 - c, k + 1] * t
-        gain = log((mine + b) / (other + b))
-        if wanted:
-            gains[i] = gain if c else -gain
-        margin = gain + (log_odds[i] if c else -log_odds[i])
-        likelihood += targets[i] * (min(margin, 0.0) - log1p(exp(-abs(margin))))
-    return likelihood
+        inverse[i] = 1 + odds[i] * (other + b) / (mine + b)
+    return -sum_logs(inverse, targets)
+
+
+@njit(**COMPILE)
+def sum_logs(x, weights):
+    """Return ``Σ weight · log x`` of normal positive numbers, which are overwritten; five times as fast as ``log``.
+
+    With x = 2ᵉ m and √½ ≤ m < √2, log m = 2 (u + u³/3 + u⁵/5 + …) with u = (m − 1) / (m + 1), |u| < 0.172.
+    """
+    bits, total = x.view(np.int64), 0.0
+    for i in range(len(x)):
+        exponent = (bits[i] - _ROOT_OF_HALF) >> 52
+        bits[i] -= exponent << 52
+        u = (x[i] - 1) / (x[i] + 1)
+        v = u * u
+        tail = v * (1 / 9 + v * (1 / 11 + v * (1 / 13 + v * (1 / 15 + v * (1 / 17 + v / 19)))))
+        series = 1 + v * (1 / 3 + v * (1 / 5 + v * (1 / 7 + tail)))
+        total += weights[i] * (exponent * _LOG_TWO + 2 * u * series)
+    return total
 
 
 @njit(**COMPILE)
 def best_angle(
-    x, y, correlation, ridge, codes, targets, masses, own, log_odds, factor, pseudo_mass, n_angles, n_halvings
+    x, y, correlation, ridge, codes, targets, masses, own, growth, odds, factor, pseudo_mass, n_angles, n_halvings
 ):
     """Return the best direction in the plane of two features: its penalised likelihood, and the weights of x and y.
 
@@ -173,7 +199,7 @@ def best_angle(
     an angle in coordinates without correlation. First ``n_angles`` are tried, then the distance to the best is halved.
     ``ridge · ‖w‖²`` is subtracted, which keeps away from differences of features that are nearly the same.
     """
-    table, z, nothing = np.empty((TABLE_ROWS, MOST_NODES)), np.empty(len(x)), np.empty(0)
+    table, z = np.empty((TABLE_ROWS, MOST_NODES)), np.empty(len(x))
     height = sqrt(max(1 - correlation**2, 1e-3))
     best, best_at = -np.inf, 0.0
     step = pi / n_angles
@@ -185,7 +211,7 @@ def best_angle(
         weight_x = cos(angle) - correlation * weight_y
         for i in range(len(x)):
             z[i] = weight_x * x[i] + weight_y * y[i]
-        value = line_evidence(z, codes, targets, masses, own, log_odds, factor, pseudo_mass, table, nothing)
+        value = line_evidence(z, codes, targets, masses, own, growth, odds, factor, pseudo_mass, table)
         value -= ridge * (weight_x**2 + weight_y**2)
         if value > best:
             best, best_at = value, angle
@@ -204,18 +230,25 @@ def pair_gains(X, features, residuals, curvatures, ridge, gains):
     x − y the rows are binned, and a Newton step in every bin gives ``Σ_bins (Σ residuals)² / (ridge + Σ curvatures)``.
     The larger of the two counts.
     """
-    sums = np.empty((2, _BINS))
+    n, sums, bins = len(residuals), np.empty((2, _BINS, 2)), np.empty((2, len(residuals)), np.int32)
     scale = _BINS / _BINNED / sqrt(2.0)
     for p in range(len(features)):
         for q in range(p + 1, len(features)):
             x, y = X[features[p]], X[features[q]]
-            for sign in (1.0, -1.0):
-                sums[0], sums[1] = 0.0, ridge
-                for i in range(len(residuals)):
-                    k = int(min(max(scale * (x[i] + sign * y[i]) + 0.5 * _BINS, 0.0), _BINS - 1.0))
-                    sums[0, k] += residuals[i]
-                    sums[1, k] += curvatures[i]
+            for i in range(n):  # a loop of its own, which is vectorised
+                bins[0, i] = np.int32(min(max(scale * (x[i] + y[i]) + 0.5 * _BINS, 0.0), _BINS - 1.0))
+                bins[1, i] = np.int32(min(max(scale * (x[i] - y[i]) + 0.5 * _BINS, 0.0), _BINS - 1.0))
+            for k in range(_BINS):
+                for sign in range(2):
+                    sums[sign, k, 0], sums[sign, k, 1] = 0.0, ridge
+            for i in range(n):
+                j, k = bins[0, i], bins[1, i]
+                # All four are read before one is written: otherwise each would wait for the one before.
+                first, second = sums[0, j, 0] + residuals[i], sums[0, j, 1] + curvatures[i]
+                third, fourth = sums[1, k, 0] + residuals[i], sums[1, k, 1] + curvatures[i]
+                sums[0, j, 0], sums[0, j, 1], sums[1, k, 0], sums[1, k, 1] = first, second, third, fourth
+            for sign in range(2):
                 gain = 0.0
                 for k in range(_BINS):
-                    gain += sums[0, k] ** 2 / sums[1, k]
+                    gain += sums[sign, k, 0] ** 2 / sums[sign, k, 1]
                 gains[p, q] = gains[q, p] = max(gains[p, q], gain)

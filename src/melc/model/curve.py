@@ -35,7 +35,7 @@ class Curve:
     """Log-odds at knots: linear between them, constant beyond the outermost.
 
     ``knots`` and ``log_odds`` have shape (m,); the knots ascend. Where the curve is positive, it speaks for a class;
-    where it is zero or negative, against it.
+    where it is zero or negative, against it. ``missing`` are the log-odds where the value is missing (NaN).
 
     Examples
     --------
@@ -48,6 +48,7 @@ class Curve:
 
     knots: Floats
     log_odds: Floats
+    missing: float | None = None
 
     def at(self, z: Floats) -> Floats:
         """Return the log-odds at projections z, of shape (n,); the same shape."""
@@ -55,6 +56,8 @@ class Curve:
         for start in range(0, len(z), _POINTS_AT_ONCE):
             part = slice(start, start + _POINTS_AT_ONCE)
             kernels.evaluate_curve(z[part], self.knots, pieces.values, pieces.slopes, pieces.anchors, out[part])
+        if self.missing is not None:
+            out[np.isnan(z)] = self.missing
         return out
 
     def slope(self, z: Floats) -> Floats:
@@ -110,7 +113,8 @@ class Curve:
 
     def plus(self, constant: float) -> "Curve":
         """Return the curve plus a constant."""
-        return self if constant == 0 else Curve(self.knots, self.log_odds + constant)
+        missing = None if self.missing is None else self.missing + constant
+        return self if constant == 0 else Curve(self.knots, self.log_odds + constant, missing)
 
     def with_knots_at(self, level: float) -> "Curve":
         """Return the same curve with a knot wherever it passes through ``level``."""
@@ -120,11 +124,12 @@ class Curve:
         added = self.knots[i] + share * (self.knots[i + 1] - self.knots[i])
         # Where the curve rises, the threshold is the next number above the knot.
         added = np.where(moved[i] < 0, np.nextafter(added, -np.inf), added)
-        return of_points(np.append(self.knots, added), np.append(self.log_odds, np.full(len(i), level)), level)
+        log_odds = np.append(self.log_odds, np.full(len(i), level))
+        return of_points(np.append(self.knots, added), log_odds, level, self.missing)
 
     def moved(self, shift: float, norm: float) -> "Curve":
         """Return the curve of z' = (z + shift) / norm."""
-        return of_points((self.knots + shift) / norm, self.log_odds)
+        return of_points((self.knots + shift) / norm, self.log_odds, missing=self.missing)
 
 
 def leading(curves: Sequence[Curve]) -> tuple[Floats, NDArray[np.int64]]:
@@ -134,18 +139,33 @@ def leading(curves: Sequence[Curve]) -> tuple[Floats, NDArray[np.int64]]:
     """
     knots = np.unique(np.concatenate([curve.knots for curve in curves]))
     values = np.stack([curve.at(knots) for curve in curves])
-    first, second = np.triu_indices(len(curves), 1)
-    apart = values[first] - values[second]  # linear between knots: where it changes its sign, two curves cross
-    pair, piece = np.nonzero(apart[:, :-1] * apart[:, 1:] < 0)
-    share = apart[pair, piece] / (apart[pair, piece] - apart[pair, piece + 1])
-    places = np.unique(np.append(knots, knots[piece] + share * np.diff(knots)[piece]))
+    shares = [_overtaken_at(values[:, k], values[:, k + 1]) for k in range(len(knots) - 1)]
+    piece = np.repeat(np.arange(len(shares)), [len(each) for each in shares])
+    crossings = knots[piece] + np.concatenate([np.empty(0), *shares]) * np.diff(knots)[piece]
+    places = np.unique(np.append(knots, crossings))
     middles = np.concatenate([[places[0] - 1.0], 0.5 * (places[:-1] + places[1:]), [places[-1] + 1.0]])
     leaders = np.argmax([curve.at(middles) for curve in curves], axis=0)
     changes = np.flatnonzero(np.diff(leaders))
     return places[changes], np.append(leaders[:1], leaders[changes + 1])
 
 
-def of_points(knots: Floats, log_odds: Floats, level: float = 0.0) -> Curve:
+def _overtaken_at(left: Floats, right: Floats) -> list[float]:
+    """Return where the highest of several straight lines is overtaken, as shares of the way from left to right.
+
+    ``left`` and ``right``, of shape (n,), are the values of the lines at the ends. Crossings are found from one to the
+    next: all pairs of a thousand lines would take a gigabyte.
+    """
+    shares, leader = [], int(np.argmax(left))
+    while len(higher := np.flatnonzero(right > right[leader])):
+        ahead, behind = np.maximum(left[leader] - left[higher], 0.0), right[leader] - right[higher]
+        crossings = ahead / (ahead - behind)
+        first = higher[crossings == crossings.min()]
+        shares.append(float(crossings.min()))
+        leader = int(first[np.argmax(right[first])])
+    return shares
+
+
+def of_points(knots: Floats, log_odds: Floats, level: float = 0.0, missing: float | None = None) -> Curve:
     """Return the curve through points in any order, each of shape (m,). Of equal knots that nearest to ``level`` stays.
 
     Knots can become equal by rounding. Those at which the curve changes its sign must not get lost.
@@ -153,7 +173,7 @@ def of_points(knots: Floats, log_odds: Floats, level: float = 0.0) -> Curve:
     order = np.lexsort([np.abs(log_odds - level), knots])
     knots, log_odds = knots[order], log_odds[order]
     kept = np.append(True, np.diff(knots) > 0)
-    return Curve(knots[kept], log_odds[kept])
+    return Curve(knots[kept], log_odds[kept], missing)
 
 
 def simplified(

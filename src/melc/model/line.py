@@ -26,6 +26,11 @@ class Line:
     spread. ``places``, of shape (p,), and ``densities``, of shape (n_classes, p), are the class densities along the
     line, for pictures. ``errors`` holds the standard errors of each curve at its knots, or is empty if there are none.
     A ``minor`` line is that of a feature without another line of its own: see ``AdditiveMELC(other_features=True)``.
+
+    A line of a category alone has no places in between: its knots are the numbers of the levels (see
+    :class:`melc.model.columns.Category`), which ``levels`` names. ``counts`` and ``densities``, which are the shares of
+    the levels in each class, then have an entry for each level. A line of a column with missing values has the weight
+    of the rows where it is missing in ``missing_counts``, of shape (n_classes,).
     """
 
     direction: Floats
@@ -38,6 +43,16 @@ class Line:
     offsets: Floats = field(repr=False)
     errors: tuple[Floats, ...] = field(default=(), repr=False)
     minor: bool = False
+    levels: tuple[str, ...] = ()
+    missing_counts: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def reads_codes(self) -> bool:
+        """Whether the line reads the codes of a single column: levels of a category, or NaN for a missing number.
+
+        Other lines read quantities (see :mod:`melc.model.columns`).
+        """
+        return bool(self.levels) or self.curves[0].missing is not None
 
     @property
     def features(self) -> NDArray[np.int64]:
@@ -48,6 +63,12 @@ class Line:
     def decisive(self) -> tuple[Curve, ...]:
         """The curves plus the offsets: their sign, or the highest of them, is what the line says."""
         return tuple(curve.plus(offset) for curve, offset in zip(self.curves, self.offsets.tolist(), strict=True))
+
+    @property
+    def level_codes(self) -> NDArray[np.int64]:
+        """The number of the class that each level of a category speaks for, shape (n_levels,)."""
+        values = np.stack([curve.log_odds for curve in self.decisive])
+        return (values[0] > 0).astype(np.int64) if len(values) == 1 else np.argmax(values, axis=0)
 
     @property
     def thresholds(self) -> Floats:

@@ -101,6 +101,7 @@ def in_units_of(model: Any, mean: Floats, scale: Floats) -> Any:
     model.lines_ = [_moved(line, mean, scale) for line in model.lines_]
     model.feature_spread_ = model.feature_spread_ * scale
     model.feature_mean_ = model.feature_mean_ * scale + mean
+    model.columns_ = model.columns_.moved(mean, scale, model.n_features_in_)
     return model
 
 

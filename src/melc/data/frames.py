@@ -1,0 +1,205 @@
+"""Columns of tables as they come: numbers, dates and labels, from pandas and polars frames or arrays.
+
+This is the only module that knows pandas and polars; it imports neither unless a frame of it is given.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+
+# A label of a category. Other kinds (dates, intervals) become texts.
+Label = str | int | float | bool
+_LABEL_TYPES = str, int, float, bool
+# The number of a missing label.
+MISSING = -1
+
+_NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}
+_DATES = {"date", "datetime", "datetime64"}
+_MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """Numbers, shape (n,), NaN where they are missing. Dates and durations are numbers of days (since 1970)."""
+
+    values: Floats
+    is_date: bool = False
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Labels by their number: ``labels[codes]``, with −1 where they are missing. An ordered category has an order."""
+
+    codes: NDArray[np.int64]
+    labels: tuple[Label, ...]
+    ordered: bool = False
+
+
+Column = NumberColumn | LabelColumn
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether X is a pandas or polars frame."""
+    return _is_pandas(X) or _is_polars(X)
+
+
+def names_of_columns(X: Any) -> list[Any]:
+    """Return the names of the columns of a frame."""
+    return list(X.columns)
+
+
+def has_numbers_only(X: Any) -> bool:
+    """Return whether all columns of a frame have numeric types, so that it is a matrix with names."""
+    if _is_polars(X):
+        return all(dtype.is_numeric() for dtype in X.dtypes)
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in X.dtypes)
+
+
+def read_columns(X: Any, categorical: Sequence[bool]) -> list[Column]:
+    """Return the columns of a frame or of a matrix of numbers.
+
+    Those that are ``categorical`` are labels, whatever their type.
+    """
+    if not is_frame(X):
+        return [_number_or_label(X[:, j], each) for j, each in enumerate(categorical)]
+    if _is_polars(X):
+        return [_polars_column(X[:, j], each) for j, each in enumerate(categorical)]
+    return [_pandas_column(X.iloc[:, j], each) for j, each in enumerate(categorical)]
+
+
+def rows_of(X: Any, index: NDArray[np.integer]) -> Any:
+    """Return some rows of a frame or matrix, by their indices."""
+    return X.iloc[index] if _is_pandas(X) else X[index]
+
+
+def _is_pandas(X: Any) -> bool:
+    return "pandas" in sys.modules and isinstance(X, sys.modules["pandas"].DataFrame)
+
+
+def _is_polars(X: Any) -> bool:
+    return "polars" in sys.modules and isinstance(X, sys.modules["polars"].DataFrame)
+
+
+def _number_or_label(values: Any, categorical: bool) -> Column:
+    numbers = np.asarray(values, dtype=np.float64)
+    return _labels_of_numbers(numbers) if categorical else NumberColumn(numbers)
+
+
+def _labels_of_numbers(numbers: Floats) -> LabelColumn:
+    """Labels that are numbers; whole ones are integers, as they are in a table without missing values."""
+    known, codes = np.unique(numbers, return_inverse=True)  # NaN is the last, if there is one
+    labels = [int(value) if value == np.floor(value) else float(value) for value in known[~np.isnan(known)]]
+    return LabelColumn(np.where(np.isnan(numbers), MISSING, codes), tuple(labels))
+
+
+# ------------------------------------------------------------------------------------------------------------- pandas
+
+
+def _pandas_column(series: Any, categorical: bool) -> Column:
+    import pandas as pd  # it is there, for the frame is its own
+
+    types, dtype = pd.api.types, series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _of_categories(series.cat.codes.to_numpy(), series.cat.categories.tolist(), series.cat.ordered)
+    if types.is_bool_dtype(dtype):
+        return _factorized(series)
+    if types.is_numeric_dtype(dtype):
+        _check_real(dtype.kind, series.name)
+        return _number_or_label(series.to_numpy(dtype=np.float64, na_value=np.nan), categorical)
+    if types.is_datetime64_any_dtype(dtype):
+        return NumberColumn(_pandas_days(series.dt.tz_localize(None) - pd.Timestamp(0)), is_date=True)
+    if types.is_timedelta64_dtype(dtype):
+        return NumberColumn(_pandas_days(series))
+    return _object_column(series, categorical)
+
+
+def _object_column(series: Any, categorical: bool) -> Column:
+    """A column of texts, or of Python objects that may be numbers or dates."""
+    import pandas as pd
+
+    content = pd.api.types.infer_dtype(series, skipna=True)
+    if content in _NUMBERS:
+        return _number_or_label(pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan), categorical)
+    if content in _DATES:
+        days = _pandas_days(pd.to_datetime(series, utc=True).dt.tz_localize(None) - pd.Timestamp(0))
+        return NumberColumn(days, is_date=True)
+    return _factorized(series)
+
+
+def _pandas_days(durations: Any) -> Floats:
+    import pandas as pd
+
+    return np.asarray((durations / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _factorized(series: Any) -> LabelColumn:
+    try:
+        codes, labels = series.factorize()
+    except TypeError:
+        example = next(each for each in series if not isinstance(each, _LABEL_TYPES))
+        raise ValueError(
+            f"Column {series.name!r} holds {type(example).__name__} objects, which are neither numbers, dates nor "
+            "texts. Drop the column, or make numbers or texts of it."
+        ) from None
+    return LabelColumn(np.asarray(codes, dtype=np.int64), _as_labels(labels.tolist()))
+
+
+def _of_categories(codes: NDArray[Any], labels: list[Any], ordered: bool) -> LabelColumn:
+    """A column of a categorical type: of an unordered one the labels that occur, of an ordered one all of them."""
+    codes = codes.astype(np.int64)
+    if ordered:
+        return LabelColumn(codes, _as_labels(labels), ordered=True)
+    found = np.unique(codes[codes != MISSING])
+    known = codes != MISSING
+    codes[known] = np.searchsorted(found, codes[known])
+    return LabelColumn(codes, _as_labels([labels[code] for code in found]))
+
+
+def _as_labels(values: list[Any]) -> tuple[Label, ...]:
+    return tuple(value if isinstance(value, _LABEL_TYPES) else str(value) for value in values)
+
+
+def _check_real(kind: str, name: Any) -> None:
+    if kind == "c":
+        raise ValueError(f"Column {name!r} holds complex numbers. Split them into real and imaginary parts.")
+
+
+# ------------------------------------------------------------------------------------------------------------- polars
+
+
+def _polars_column(series: Any, categorical: bool) -> Column:
+    import polars as pl  # it is there, for the frame is its own
+
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return _number_or_label(series.cast(pl.Float64).to_numpy(), categorical)
+    if dtype in (pl.Date, pl.Datetime):
+        stamps = series.cast(pl.Datetime("us")).dt.timestamp("us")
+        return NumberColumn(_polars_days(stamps), is_date=True)
+    if dtype == pl.Duration:
+        return NumberColumn(_polars_days(series.dt.total_microseconds()))
+    if dtype == pl.Boolean:
+        numbers = series.cast(pl.Float64).to_numpy()
+        codes = np.where(np.isnan(numbers), MISSING, np.nan_to_num(numbers)).astype(np.int64)
+        return LabelColumn(codes, (False, True))
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        texts = series.cast(pl.String)
+        labels = texts.drop_nulls().unique().sort().to_list()
+        codes = texts.cast(pl.Enum(labels)).to_physical().cast(pl.Int64).fill_null(MISSING)
+        return LabelColumn(codes.to_numpy(), tuple(labels))
+    raise ValueError(
+        f"Column {series.name!r} has the type {dtype}, which is neither a number, a date nor a text. Drop the column, "
+        "or make numbers or texts of it."
+    )
+
+
+def _polars_days(microseconds: Any) -> Floats:
+    import polars as pl
+
+    return np.asarray(microseconds.cast(pl.Float64).to_numpy() / _MICROSECONDS_PER_DAY)

@@ -1,0 +1,311 @@
+"""What the columns of a table hold, learned from the training rows: levels with scores, and places of missing numbers.
+
+Directions of several columns need numbers. The *score* of a level is the share of the second class among its rows,
+all classes counting equally, less what it would be by chance, and shrunk as if ten more rows were of neither class:
+
+``(a + 5) / (a + b + 10) − ½``, a and b the weights of both classes at the level.
+
+Of more than two classes it is the shares of all classes projected on the axis along which those of the levels differ
+most. Where a level has few rows, the score of a training row comes from the rows of other folds: otherwise it would
+tell the row's own class. A missing number is at the place on the axis where the classes are mixed as they are among
+the rows where it is missing.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.data.frames import Column, Label, LabelColumn
+from melc.data.hashing import hashes_of
+from melc.model.columns import Category, Columns
+
+# Rows of no class that are added to every level.
+_PSEUDO_ROWS = 10.0
+# With fewer rows a level than this, scores come from other folds.
+_MANY_ROWS_PER_LEVEL, _FOLDS = 30, 5
+# Rows that are hashed at once.
+_ROWS_PER_BLOCK = 1 << 16
+# Levels of a category; the rarest of more are one level.
+_MOST_LEVELS = 250
+# A text column with fewer rows a level and more levels than this is likely to be a name or a number of the row.
+_ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
+# Bins of known numbers among which a place for missing ones is searched, and how much a bin loses for being far
+# out, in units of the distance between the median and the upper quartile.
+_BINS, _FAR = 25, 0.01
+# Sums of weights that differ by less than this part are equal up to rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a line of a single column reads: levels of a category, or numbers of which some are missing.
+
+    Missing numbers lie at ``mark``, which is beyond ``highest``, the largest number.
+    """
+
+    column: int
+    n_levels: int = 0
+    highest: float = 0.0
+    mark: float = 0.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """The matrix that a fit works with: the quantities of all columns, and after them those read along each axis."""
+
+    n_columns: int
+    axes: tuple[Axis, ...] = ()
+
+    def axis_along(self, direction: Floats) -> Axis | None:
+        """Return the axis of a direction of shape (n_columns,); None if it is along quantities."""
+        features = np.flatnonzero(direction)
+        if len(features) > 1:
+            return None
+        return next((axis for axis in self.axes if axis.column == features[0]), None)
+
+    def extended(self, direction: Floats) -> Floats:
+        """Return a direction of shape (n_columns,) as one of the matrix, shape (n_columns + n_axes,)."""
+        found = np.zeros(self.n_columns + len(self.axes))
+        axis = self.axis_along(direction)
+        if axis is None:
+            found[: self.n_columns] = direction
+        else:
+            found[self.n_columns + self.axes.index(axis)] = direction[axis.column]
+        return found
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Columns, and for each of them the codes of the training rows and their quantities, both of shape (n,)."""
+
+    columns: Columns
+    codes: list[Floats]
+    quantities: list[Floats]
+
+    def design(self) -> Design:
+        """Return where the axes of single columns are in :meth:`matrix`."""
+        categories = self.columns.categories.items()
+        axes = [Axis(j, n_levels=category.n_levels) for j, category in categories if category.n_levels > 1]
+        for j in self.columns.places:
+            known = self.codes[j][~np.isnan(self.codes[j])]
+            if len(known):
+                lowest, highest = float(known.min()), float(known.max())
+                axes.append(Axis(j, highest=highest, mark=highest + ((highest - lowest) or 1.0)))
+        return Design(len(self.codes), tuple(axes))
+
+    def matrix(self, design: Design) -> Floats:
+        """Return the matrix of a design for the training rows."""
+        d = len(self.codes)
+        matrix = np.empty((len(self.codes[0]), d + len(design.axes)))
+        for j, quantities in enumerate(self.quantities):
+            matrix[:, j] = quantities
+        for k, axis in enumerate(design.axes):
+            codes = self.codes[axis.column]
+            matrix[:, d + k] = codes if axis.n_levels else np.where(np.isnan(codes), axis.mark, codes)
+        return matrix
+
+
+def learn_columns(
+    columns: Sequence[Column], names: Sequence[str], index: NDArray[np.integer], weights: Floats | None, n_classes: int
+) -> Learned:
+    """Learn what the columns of training rows hold; ``index`` has the class number of each row."""
+    balance = _Balance(index, np.ones(len(index)) if weights is None else weights, n_classes)
+    found = [_content(column, balance) for column in columns]
+    _warn_of_columns(columns, found, names)
+    codes = [codes for _, codes in found]
+    folds = _folds_of(codes)
+    categories, ranks, places, quantities = {}, {}, {}, list(codes)
+    for j, (column, (levels, _)) in enumerate(zip(columns, found, strict=True)):
+        if levels is not None:
+            categories[j], quantities[j] = _scored(levels, codes[j], balance, folds)
+            continue
+        if isinstance(column, LabelColumn):
+            ranks[j] = column.labels
+        missing = np.isnan(codes[j])
+        if missing.any():
+            places[j] = _place(codes[j], missing, balance)
+            quantities[j] = np.where(missing, places[j], codes[j])
+    if all(np.all(each == each[0]) for each in quantities):  # levels of few rows are all that there is
+        for j, category in categories.items():
+            levels = category.levels, category.others
+            categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
+    dates = frozenset(j for j, column in enumerate(columns) if getattr(column, "is_date", False))
+    return Learned(Columns(categories, ranks, dates, places), codes, quantities)
+
+
+class _Balance:
+    """Class numbers and weights by which all classes count equally; they add up to the weights given."""
+
+    def __init__(self, index: NDArray[np.integer], weights: Floats, n_classes: int) -> None:
+        totals = np.bincount(index, weights, n_classes)
+        self.index, self.given, self.n_classes = index, weights, n_classes
+        self.weights = weights * (totals.sum() / n_classes / totals)[index]
+        # As many rows would tell as much, if all classes had the same number of them.
+        self.n_effective = n_classes**2 / float(np.sum(1 / totals))
+        self.total = float(totals.sum())
+
+    def masses(self, groups: NDArray[np.int64], n_groups: int, weights: Floats | None = None) -> Floats:
+        """Return the balanced weight of each class in each group of rows, shape (n_groups, n_classes)."""
+        cells = groups * self.n_classes + self.index
+        found = np.bincount(cells, self.weights if weights is None else weights, n_groups * self.n_classes)
+        return np.asarray(found.reshape(n_groups, self.n_classes), dtype=np.float64)
+
+    def shares(self, masses: Floats) -> Floats:
+        """Return the shares of the classes in each group, less those by chance, and shrunk."""
+        totals = masses.sum(axis=1, keepdims=True)
+        return (masses + _PSEUDO_ROWS / self.n_classes) / (totals + _PSEUDO_ROWS) - 1 / self.n_classes
+
+
+# What a category has: its levels, None for missing, and whether rare ones are left to "others".
+_Levels = tuple[tuple[Label | None, ...], bool]
+
+
+def _content(column: Column, balance: _Balance) -> tuple[_Levels | None, Floats]:
+    """Return the levels of a category, or None, and the codes of the rows, shape (n,).
+
+    Levels are in the order of the classes' shares, so that neither their names nor their order matters.
+    """
+    if not isinstance(column, LabelColumn):
+        return None, column.values
+    if column.ordered:
+        return None, np.where(column.codes < 0, np.nan, column.codes)
+    labels: list[Label | None] = [*column.labels, None]
+    masses = balance.masses(column.codes % len(labels), len(labels))  # the number −1, missing, is the last
+    # Of the weights as they are given: how frequent a level is must not tell its class.
+    totals = np.asarray(np.bincount(column.codes % len(labels), balance.given, len(labels)), dtype=np.float64)
+    kept = _frequent(totals)
+    scores = _projected(balance.shares(masses), masses.sum(axis=1))
+    order = sorted(kept, key=lambda k: (scores[k], totals[k], str(type(labels[k])), str(labels[k])))
+    others = len(kept) < int(np.count_nonzero(totals))
+    number = np.full(len(labels), len(order), dtype=np.float64)
+    number[order] = np.arange(len(order))
+    return (tuple(labels[k] for k in order), others), number[column.codes]
+
+
+def _frequent(totals: Floats) -> list[int]:
+    """Return the levels that occur: all of them, or if they are very many, those with more rows than others."""
+    present = np.flatnonzero(totals)
+    if len(present) > _MOST_LEVELS:
+        least = np.sort(totals[present])[-_MOST_LEVELS]
+        present = present[totals[present] > least]
+    return [int(k) for k in present]
+
+
+def _scored(
+    levels: _Levels, numbers: Floats, balance: _Balance, folds: NDArray[np.int64], screened: bool = True
+) -> tuple[Category, Floats]:
+    """Return a category with the scores of its levels, and those of the training rows, shape (n,).
+
+    If it is ``screened``, levels of few rows are scored by other rows, and have the score zero if they differ no more
+    than by chance.
+    """
+    labels, others = levels
+    size, codes = len(labels) + others, numbers.astype(np.int64)
+    masses = balance.masses(codes, size)
+    axis = _axis_of(balance.shares(masses), masses.sum(axis=1))
+    scores = balance.shares(masses) @ axis
+    of_rows = scores[codes]
+    if screened and size > 2 and balance.n_effective < _MANY_ROWS_PER_LEVEL * size:
+        if _differ_by_chance(masses * (balance.n_effective / balance.total)):
+            scores, of_rows = np.zeros(size), np.zeros(len(codes))
+        else:
+            of_rows = _scores_from_other_folds(codes, masses, axis, balance, folds)
+    return Category(labels, scores, others), of_rows
+
+
+def _scores_from_other_folds(
+    codes: NDArray[np.int64], masses: Floats, axis: Floats, balance: _Balance, folds: NDArray[np.int64]
+) -> Floats:
+    found = np.empty(len(codes))
+    for fold in range(_FOLDS):
+        own = folds == fold
+        inside = balance.masses(codes, len(masses), np.where(own, balance.weights, 0.0))
+        found[own] = (balance.shares(np.maximum(masses - inside, 0.0)) @ axis)[codes[own]]
+    return found
+
+
+def _axis_of(shares: Floats, totals: Floats) -> Floats:
+    """Return the axis along which the shares of levels differ most, shape (n_classes,)."""
+    if shares.shape[1] == 2:
+        return np.array([0.0, 1.0])
+    _, _, axes = np.linalg.svd(np.sqrt(totals)[:, None] * shares, full_matrices=False)
+    return np.asarray(axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))]))
+
+
+def _projected(shares: Floats, totals: Floats) -> Floats:
+    return np.asarray(shares @ _axis_of(shares, totals))
+
+
+def _differ_by_chance(masses: Floats) -> bool:
+    """Whether the shares of the classes differ between levels no more than they would by chance (a χ² test)."""
+    masses = masses[masses.sum(axis=1) > 0]
+    expected = masses.sum(axis=1, keepdims=True) / masses.shape[1]
+    freedom = (len(masses) - 1) * (masses.shape[1] - 1)
+    return float(np.sum((masses - expected) ** 2 / expected)) - freedom < 2 * np.sqrt(2 * freedom)
+
+
+def _folds_of(codes: list[Floats]) -> NDArray[np.int64]:
+    """Return a fold for each row that follows from its contents, so that order and copies do not matter; shape (n,)."""
+    folds = np.empty(len(codes[0]), dtype=np.int64)
+    for start in range(0, len(folds), _ROWS_PER_BLOCK):
+        block = np.column_stack([column[start : start + _ROWS_PER_BLOCK] for column in codes])
+        block[np.isnan(block)] = np.nan  # one kind of NaN
+        folds[start : start + _ROWS_PER_BLOCK] = hashes_of(block) % np.uint64(_FOLDS)
+    return folds
+
+
+def _place(numbers: Floats, missing: NDArray[np.bool_], balance: _Balance) -> float:
+    """Return where on the axis the classes are mixed as they are among the rows where the number is missing.
+
+    Of places that are equally good, the one nearest to the median is taken.
+    """
+    if missing.all():
+        return 0.0
+    values, positions = np.unique(numbers[~missing], return_inverse=True)
+    below = np.cumsum(np.bincount(positions, balance.given[~missing]))  # the weight up to each value
+
+    def quantiles(shares: Floats) -> NDArray[np.int64]:
+        return np.minimum(np.searchsorted(below, shares * below[-1] * (1 - _ROUNDING)), len(values) - 1)
+
+    # The upper ends of bins with about as many rows each; a further bin is for the missing.
+    ends = np.unique(quantiles(np.linspace(0, 1, _BINS + 1)[1:]))
+    groups = np.full(len(numbers), len(ends))
+    groups[~missing] = np.searchsorted(ends, positions)
+    masses = balance.masses(groups, len(ends) + 1)
+    shares = balance.shares(np.vstack([_smoothed(masses[:-1]), masses[-1:]]))
+    upper = below[ends] / below[-1]
+    middles = values[quantiles(0.5 * (upper + np.append(0.0, upper[:-1])))]
+    typical, quartile = values[quantiles(np.array([0.5, 0.75]))]
+    far = np.abs(middles - typical) / ((quartile - typical) or 1.0)
+    distances = np.linalg.norm(shares[:-1] - shares[-1], axis=1) + _FAR * far
+    return float(middles[np.argmin(distances)])
+
+
+def _smoothed(masses: Floats) -> Floats:
+    """Masses of bins, each with half of its neighbours."""
+    padded = np.pad(masses, ((1, 1), (0, 0)))
+    return np.asarray(masses + 0.5 * (padded[:-2] + padded[2:]))
+
+
+def _warn_of_columns(
+    columns: Sequence[Column], found: list[tuple[_Levels | None, Floats]], names: Sequence[str]
+) -> None:
+    """Name text columns that are nearly unique, and columns that are constant."""
+    for column, (_, codes), name in zip(columns, found, names, strict=True):
+        if isinstance(column, LabelColumn) and _is_identifier(column):
+            warnings.warn(
+                f"Column {name!r} has {len(column.labels)} different texts in {np.sum(column.codes >= 0)} rows. If it "
+                "is a name or a number of the row, drop it; if it is a number or a date, convert it.",
+                stacklevel=2,
+            )
+        elif np.all(codes == codes[0]) or np.isnan(codes).all():
+            warnings.warn(f"Column {name!r} is constant and tells nothing.", stacklevel=2)
+
+
+def _is_identifier(column: LabelColumn) -> bool:
+    few_rows = np.count_nonzero(column.codes >= 0) < _ROWS_OF_AN_IDENTIFIER * len(column.labels)
+    return not column.ordered and len(column.labels) > _LABELS_OF_AN_IDENTIFIER and bool(few_rows)

@@ -1,0 +1,436 @@
+"""Tables as they come: what columns hold, how rows become numbers, and what must not change a model."""
+
+import datetime
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import naive
+from melc import MELC, AdditiveMELC
+from melc.data.frames import LabelColumn, NumberColumn, read_columns
+from melc.data.hats import CurveRequest
+from melc.fit.columns import learn_columns
+from melc.fit.curves import fit_curves, information_of, levels_shape, no_curves, smooth_shape
+from melc.model.units import fitted_model
+from tables_data import awkward_rows, mixed_frame
+
+BOTH = pytest.mark.parametrize("classifier", [MELC, AdditiveMELC])
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
+
+
+def learn(classifier, frame, y, weights=None, **settings):
+    return classifier(random_state=0, categorical_features=["code"], **settings).fit(frame, y, weights)
+
+
+# ----------------------------------------------------------------------------------------------- reading columns
+
+
+def read(frame, *categorical):
+    return dict(zip(frame.columns, read_columns(frame, [name in categorical for name in frame.columns]), strict=True))
+
+
+def test_what_the_columns_of_a_pandas_frame_hold():
+    frame = pd.DataFrame(
+        {
+            "float": [1.5, None, 2.0],
+            "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "objects": pd.Series([1, 2.5, None], dtype=object),
+            "date": pd.to_datetime(["2020-01-01 00:00", None, "2020-01-02 12:00"]),
+            "zone": pd.to_datetime(["2020-01-01", None, "2020-01-02"], utc=True),
+            "python date": [datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 2)],
+            "duration": pd.to_timedelta(["1D", None, "36h"]),
+            "text": ["b", None, "a"],
+            "truth": [True, False, True],
+            "nullable truth": pd.array([True, None, False], dtype="boolean"),
+            "category": pd.Categorical(["y", None, "x"], ["unused", "x", "y"]),
+            "ordered": pd.Categorical(["low", None, "high"], ["low", "medium", "high"], ordered=True),
+            "mixed": [1, "one", None],
+            "code": [3, 7, 3],
+            "intervals": pd.cut([1, 2, 9], [0, 5, 10]),
+        }
+    )
+    found = read(frame, "code")
+    day = 18262.0  # of 1 January 2020 since 1970
+    numbers = {
+        "float": [1.5, np.nan, 2.0],
+        "nullable": [1, np.nan, 3],
+        "objects": [1, 2.5, np.nan],
+        "date": [day, np.nan, day + 1.5],
+        "zone": [day, np.nan, day + 1],
+        "python date": [day, np.nan, day + 1],
+        "duration": [1, np.nan, 1.5],
+    }
+    for name, values in numbers.items():
+        assert isinstance(found[name], NumberColumn)
+        np.testing.assert_array_equal(found[name].values, values)
+        assert found[name].is_date == ("date" in name or name == "zone")
+    labels = {
+        "text": ["b", None, "a"],
+        "truth": [True, False, True],
+        "nullable truth": [True, None, False],
+        "category": ["y", None, "x"],
+        "ordered": ["low", None, "high"],
+        "mixed": [1, "one", None],
+        "code": [3, 7, 3],
+        "intervals": ["(0, 5]", "(0, 5]", "(5, 10]"],
+    }
+    for name, values in labels.items():
+        column = found[name]
+        assert isinstance(column, LabelColumn)
+        assert [*column.labels, None][column.codes[0]] == values[0]
+        assert [[*column.labels, None][code] for code in column.codes] == values
+        assert column.ordered == (name in ("ordered", "intervals"))
+    assert found["ordered"].labels == ("low", "medium", "high")
+    assert found["category"].labels == ("x", "y")
+
+
+def test_what_the_columns_of_a_polars_frame_hold():
+    frame = pl.DataFrame(
+        {
+            "float": [1.5, None, 2.0],
+            "date": [datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 2)],
+            "time": [datetime.datetime(2020, 1, 1, 12), None, datetime.datetime(2020, 1, 2)],
+            "duration": [datetime.timedelta(days=1), None, datetime.timedelta(hours=36)],
+            "text": ["b", None, "a"],
+            "truth": [True, None, False],
+            "category": pl.Series(["y", None, "x"], dtype=pl.Categorical),
+            "enum": pl.Series(["y", None, "x"], dtype=pl.Enum(["z", "y", "x"])),
+            "code": [3, None, 7],
+        }
+    )
+    found = read(frame, "code")
+    for name, values in {
+        "float": [1.5, np.nan, 2.0],
+        "date": [18262, np.nan, 18263],
+        "time": [18262.5, np.nan, 18263],
+        "duration": [1, np.nan, 1.5],
+    }.items():
+        np.testing.assert_array_equal(found[name].values, values)
+    for name, values in {
+        "text": ["b", None, "a"],
+        "truth": [True, None, False],
+        "category": ["y", None, "x"],
+        "enum": ["y", None, "x"],
+        "code": [3, None, 7],
+    }.items():
+        assert [[*found[name].labels, None][code] for code in found[name].codes] == values
+    with pytest.raises(ValueError, match="Column 'lists' has the type List"):
+        read(pl.DataFrame({"lists": [[1], [2]]}))
+
+
+# ------------------------------------------------------------------------------------------------ levels and places
+
+
+@CLASSES
+def test_scores_of_levels(n_classes):
+    rng = np.random.default_rng(n_classes)
+    n = 900
+    codes, index = rng.integers(-1, 4, n), rng.integers(0, n_classes, n)
+    index = np.where((codes == 2) & (rng.random(n) < 0.7), 1, index)
+    weights = rng.integers(1, 4, n).astype(float)
+    learned = learn_columns([LabelColumn(codes, ("a", "b", "c", "d"))], ["x"], index, weights, n_classes)
+    category = learned.columns.categories[0]
+    labels = [["a", "b", "c", "d", None][code] for code in codes]
+    expected = naive.level_scores(labels, index, weights, n_classes)
+    assert dict(zip(category.levels, category.scores, strict=True)) == pytest.approx(expected)
+    assert np.all(np.diff(category.scores) >= 0)  # levels are in their order
+    np.testing.assert_array_equal(learned.quantities[0], category.scores_of(learned.codes[0]))
+
+
+def test_levels_of_few_rows_are_scored_by_other_rows():
+    rng = np.random.default_rng(0)
+    index = rng.integers(0, 2, 300)
+    codes = rng.integers(0, 60, 300)
+    index = np.where(rng.random(300) < 0.6, codes % 2, index)
+    number = NumberColumn(rng.normal(size=300))
+    labels = LabelColumn(codes, tuple(map(str, range(60))))
+    learned = learn_columns([labels, number], ["x", "y"], index, None, 2)
+    category = learned.columns.categories[0]
+    own = category.scores_of(learned.codes[0])
+    assert category.scores.any()
+    assert np.mean(learned.quantities[0] != own) > 0.8
+    alone = [k for k in range(300) if np.sum(codes == codes[k]) == 1]
+    assert np.all(learned.quantities[0][alone] == 0)  # nothing is known of a level without the row itself
+
+
+def test_levels_that_differ_by_chance_have_no_scores():
+    rng = np.random.default_rng(1)
+    index, codes = rng.integers(0, 2, 400), rng.integers(0, 100, 400)
+    labels = LabelColumn(codes, tuple(map(str, range(100))))
+    learned = learn_columns([labels, NumberColumn(rng.normal(size=400))], ["x", "y"], index, None, 2)
+    assert not learned.columns.categories[0].scores.any()
+    alone = learn_columns([labels], ["x"], index, None, 2)
+    assert alone.quantities[0].any()  # if there is nothing else, they are kept
+
+
+def test_the_rarest_of_very_many_levels_are_one():
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(600), rng.integers(0, 100, 2_000)])
+    index = rng.integers(0, 2, len(codes))
+    category = learn_columns(
+        [LabelColumn(codes, tuple(map(str, range(600))))], ["x"], index, None, 2
+    ).columns.categories[0]
+    assert category.others
+    assert set(category.levels) == {str(k) for k in range(100)}
+    assert category.names[-1] == "(others)"
+    column = LabelColumn(np.array([0, 1, 2, -1]), ("7", "450", "never seen"))
+    assert category.coded(column).tolist() == [category.levels.index("7"), 100, 100, 100]
+
+
+def test_missing_numbers_have_a_place_like_them():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=4_000)
+    index = (rng.random(4_000) < 1 / (1 + np.exp(-3 * x))).astype(int)
+    gone = rng.random(4_000) < np.where(index == 1, 0.2, 0.02)  # mostly of the second class
+    learned = learn_columns([NumberColumn(np.where(gone, np.nan, x))], ["x"], index, None, 2)
+    share = np.mean(index[gone]) / np.mean(index)
+    share /= share + np.mean(index[gone] == 0) / np.mean(index == 0)
+    assert learned.columns.places[0] == pytest.approx(np.log(share / (1 - share)) / 3, abs=0.25)
+    assert np.all(learned.quantities[0][gone] == learned.columns.places[0])
+
+
+def test_tables_of_levels_and_of_missing_values_are_fitted_as_a_dense_basis_would_be():
+    rng = np.random.default_rng(0)
+    n, n_levels, knots = 500, 5, np.array([-1.0, 0.0, 1.0, 9.0])
+    levels, z = rng.integers(0, n_levels, n).astype(float), rng.normal(size=n).clip(-1, 1)
+    gone = rng.random(n) < 0.2
+    z[gone] = knots[-1]
+    codes = (rng.random(n) < 1 / (1 + np.exp(-(levels - 2) - np.where(gone, 1.0, z)))).astype(np.int8)
+    weights = rng.uniform(0.5, 1.5, n)
+    curves = no_curves(1).with_line(np.arange(float(n_levels)), levels_shape(n_levels))
+    curves = curves.with_line(knots, smooth_shape(len(knots), information_of(z, knots, weights), with_missing=True))
+
+    def summed(basis, beta, block):
+        request = CurveRequest(basis, beta, np.ones(2), block)
+        sums = request.zeros()
+        sums.add(basis.entries(np.stack([levels, z])), codes, (weights, 1), request)
+        return sums
+
+    fitted = fit_curves(curves, summed, still=1e-9)
+    hats = np.stack([np.interp(z, knots, row) for row in np.eye(len(knots))], axis=1)
+    dense = np.column_stack([np.ones(n), np.eye(n_levels)[levels.astype(int)], hats])
+    best = naive.fitted_curves(dense, codes, weights, [fitted.penalty(0)])
+    np.testing.assert_allclose(fitted.beta, best, atol=1e-6)
+    assert not fitted.shapes[1].penalty[-1].any()  # the value of missing rows is not smoothed
+    strength, values = fitted.strengths[0, 0], fitted.beta[0, 1 : 1 + n_levels]
+    freedom = n_levels - strength * np.trace(fitted.covariances[0][1 : 1 + n_levels, 1 : 1 + n_levels])
+    assert strength == pytest.approx(freedom / (values @ values), rel=0.3)  # Fellner and Schall's fixed point
+
+
+# ------------------------------------------------------------------------------------- what must not change a model
+
+
+@BOTH
+@CLASSES
+def test_neither_order_nor_copies_nor_names_of_levels_change_a_model(classifier, n_classes):
+    frame, y = mixed_frame(300, 1, n_classes)
+    asked = awkward_rows(mixed_frame(200, 2)[0])
+    odds = learn(classifier, frame, y).decision_function(asked)
+    order = np.random.default_rng(3).permutation(len(y))
+    same = [learn(classifier, frame.iloc[order], y[order]).decision_function(asked)]
+    renamed = {job: f"job {k}" for k, job in enumerate(sorted(frame["job"].dropna().unique(), reverse=True))}
+    other, others = (each.assign(job=each["job"].replace(renamed).astype("category")) for each in (frame, asked))
+    same.append(learn(classifier, other, y).decision_function(others))
+    for found in same:
+        np.testing.assert_allclose(found, odds, atol=1e-8)
+    weights = np.random.default_rng(4).integers(1, 4, len(y))
+    copies = np.repeat(np.arange(len(y)), weights)
+    weighted = learn(classifier, frame, y, weights).decision_function(asked)
+    np.testing.assert_allclose(
+        learn(classifier, frame.iloc[copies], y[copies]).decision_function(asked), weighted, atol=1e-5
+    )
+
+
+@BOTH
+def test_a_polars_frame_gives_the_same_model(classifier):
+    frame, y = mixed_frame(300, 1)
+    frame = frame.drop(columns="size")  # polars has no ordered categories
+    asked = mixed_frame(100, 2)[0].drop(columns="size")
+    odds = learn(classifier, frame, y).decision_function(asked)
+    model = learn(classifier, pl.from_pandas(frame), y)
+    np.testing.assert_allclose(model.decision_function(pl.from_pandas(asked)), odds, atol=1e-12)
+    np.testing.assert_allclose(model.decision_function(asked), odds, atol=1e-12)
+
+
+@BOTH
+def test_rows_of_weight_zero_are_as_if_they_were_not_there(classifier):
+    frame, y = mixed_frame(300, 1)
+    extra = frame.iloc[:40].assign(job="never", age=1e6)
+    weights = np.append(np.ones(300), np.zeros(40))
+    model = learn(classifier, pd.concat([frame, extra]), np.append(y, y[:40]), weights)
+    np.testing.assert_array_equal(model.decision_function(frame), learn(classifier, frame, y).decision_function(frame))
+
+
+@BOTH
+def test_a_frame_of_numbers_is_a_matrix(classifier):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] > 0
+    model = classifier(random_state=0).fit(pd.DataFrame(X, columns=list("abc")), y)
+    np.testing.assert_array_equal(model.directions_, classifier(random_state=0).fit(X, y).directions_)
+    assert model.columns_.are_numbers
+
+
+@BOTH
+@CLASSES
+def test_predictions_of_rows_one_by_one(classifier, n_classes):
+    frame, y = mixed_frame(250, 1, n_classes)
+    asked = awkward_rows(mixed_frame(60, 2)[0])
+    model = learn(classifier, frame, y)
+    odds = model.decision_function(asked)
+    assert np.isfinite(odds).all()
+    one_by_one = np.concatenate([model.decision_function(asked.iloc[[k]]) for k in range(len(asked))])
+    np.testing.assert_allclose(one_by_one, odds, atol=1e-12)
+    np.testing.assert_allclose(naive.table_log_odds(model, asked), odds.reshape(len(asked), -1), atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------- what models do
+
+
+def test_categories_and_missing_values_are_terms_of_their_own():
+    rng = np.random.default_rng(0)
+    n = 1_200
+    town = rng.choice(list("abcdef"), n)
+    x = rng.normal(size=n)
+    odds = np.array([2, -2, 1, -1, 0, 0])[np.searchsorted(list("abcdef"), town)] + 1.5 * x
+    y = rng.random(n) < 1 / (1 + np.exp(-odds))
+    gone = rng.random(n) < np.where(y, 0.3, 0.05)
+    model = AdditiveMELC(features_per_line=1, full_lines="never", random_state=0)
+    model.fit(pd.DataFrame({"town": town, "x": np.where(gone, np.nan, x)}), y)
+    by_column = {int(line.features[0]): line for line in model.lines_}
+    assert set(by_column) == {0, 1}
+    table = dict(zip(by_column[0].levels, by_column[0].curves[0].log_odds, strict=True))
+    assert table["a"] > table["c"] > table["d"] > table["b"]
+    assert by_column[0].counts.sum() == n
+    assert by_column[1].curves[0].missing > 0.5
+    assert by_column[1].missing_counts.tolist() == [np.sum(gone & ~y), np.sum(gone & y)]
+
+
+def test_many_levels_of_noise_cost_little():
+    frame, y = mixed_frame(900, 5)
+    test, truth = mixed_frame(2_000, 6)
+    rng = np.random.default_rng(0)
+    scores = []
+    for noise in (False, True):
+        parts = [
+            each.assign(noise=rng.integers(0, 900, len(each)).astype(str)) if noise else each for each in (frame, test)
+        ]
+        for classifier in (MELC, AdditiveMELC):
+            model = learn(classifier, parts[0], y)
+            scores.append(roc_auc_score(truth == model.classes_[1], model.decision_function(parts[1])))
+    assert scores[2] > scores[0] - 0.005
+    assert scores[3] > scores[1] - 0.005
+
+
+def test_monotone_columns_with_missing_values():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    y = rng.random(500) < 1 / (1 + np.exp(-2 * np.abs(x)))
+    X = np.where(rng.random(500) < 0.1, np.nan, x)[:, None]
+    model = AdditiveMELC(monotone=["increasing"], random_state=0).fit(X, y)
+    grid = np.linspace(-5, 5, 1_000)[:, None]
+    assert np.all(np.diff(model.decision_function(grid)) >= 0)
+    assert np.isfinite(model.decision_function(np.array([[np.nan]])))
+    frame, y = mixed_frame(100)
+    with pytest.raises(ValueError, match="'job' is a category"):
+        AdditiveMELC(monotone={"job": "increasing"}).fit(frame, y)
+
+
+@BOTH
+def test_scalers_before_a_model_of_missing_values_are_folded(classifier):
+    rng = np.random.default_rng(0)
+    X = rng.normal(5, 3, (300, 3))
+    y = X[:, 0] + (X[:, 1] - 5) ** 2 / 3 > 8
+    X[rng.random(X.shape) < 0.1] = np.nan
+    pipeline = make_pipeline(StandardScaler(), classifier(random_state=0)).fit(X, y)
+    np.testing.assert_allclose(fitted_model(pipeline).decision_function(X), pipeline.decision_function(X), atol=1e-9)
+
+
+@BOTH
+def test_a_value_missing_where_none_was_counts_as_the_mean(classifier):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.abs(X[:, 0] + X[:, 1]) > 1
+    model = classifier(random_state=0).fit(X, y)
+    asked = X[:20].copy()
+    asked[:, 1] = np.nan
+    filled = np.where(np.isnan(asked), model.feature_mean_, asked)
+    np.testing.assert_allclose(model.decision_function(asked), model.decision_function(filled), atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------- what is said, or refused
+
+
+def test_columns_that_tell_nothing_are_named():
+    frame, y = mixed_frame(200)
+    frame["name"] = [f"person {k}" for k in range(200)]
+    frame["same"] = "x"
+    frame["gone"] = np.nan
+    with pytest.warns(UserWarning, match="Column") as caught:
+        model = AdditiveMELC(random_state=0).fit(frame, y)
+    texts = [str(each.message) for each in caught]
+    assert any("Column 'name' has 200 different texts in 200 rows" in text for text in texts)
+    assert sum("is constant" in text for text in texts) == 2
+    assert np.isfinite(model.decision_function(frame)).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"job": 3}, "'job' held texts in the fit, such as .* but now holds numbers, such as 3"),
+        ({"age": "old"}, "'age' held numbers in the fit, but now holds texts, such as 'old'"),
+        ({"day": 3.0}, "'day' held dates in the fit, but now holds numbers"),
+        ({"income": np.inf}, "column 'income' holds inf in row 0"),
+        ({"code": "x"}, "'code' held numbers in the fit, such as .*, but now holds texts"),
+        ({"job": [[1]] * 120}, "Column 'job' holds list objects"),
+    ],
+)
+def test_columns_that_do_not_hold_what_they_did(changed, message):
+    frame, y = mixed_frame(120)
+    model = learn(MELC, frame, y)
+    with pytest.raises(ValueError, match=message):
+        model.predict(frame.assign(**changed))
+
+
+def test_what_cannot_be_fitted():
+    frame, y = mixed_frame(120)
+    with pytest.raises(ValueError, match="column 'age' holds inf in row 3"):
+        MELC().fit(frame.assign(age=np.where(np.arange(120) == 3, np.inf, 1.0)), y)
+    with pytest.raises(ValueError, match="categorical_features names 'nobody', which is no column of X"):
+        MELC(categorical_features=["nobody"]).fit(frame, y)
+    with pytest.raises(ValueError, match="categorical_features has 2 truth values, but X has 7 columns"):
+        MELC(categorical_features=[True, False]).fit(frame, y)
+    with pytest.raises(ValueError, match="need a dense array or a frame, but X is sparse"):
+        MELC(categorical_features=[0]).fit(sparse.csr_matrix(np.eye(20)), np.arange(20) % 2)
+    with pytest.raises(ValueError, match="NaN"):
+        MELC().fit(sparse.csr_matrix(np.where(np.eye(20) == 1, np.nan, 0)), np.arange(20) % 2)
+    with pytest.raises(ValueError, match="Pass a pandas or polars frame"):
+        MELC().fit(frame.to_numpy(), y)
+    with pytest.raises(ValueError, match="feature names"):
+        learn(MELC, frame, y).predict(frame.rename(columns={"age": "years"}))
+
+
+def test_categories_of_arrays():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 5, 400), rng.normal(size=400)])
+    y = np.isin(X[:, 0], [1, 3]) ^ (rng.random(400) < 0.1)
+    by_index, by_mask = (
+        AdditiveMELC(categorical_features=chosen, random_state=0).fit(X, y) for chosen in ([0], [True, False])
+    )
+    np.testing.assert_array_equal(by_index.decision_function(X), by_mask.decision_function(X))
+    assert by_index.score(X, y) > 0.85
+    assert by_index.predict(np.array([[7.0, 0.0], [np.nan, 0.0]])).shape == (2,)
+
+
+def test_nothing_is_said_of_tables_in_order():
+    frame, y = mixed_frame(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(AdditiveMELC, frame, y).predict(awkward_rows(frame))
