@@ -742,8 +742,8 @@ def simplified(knots, values, tolerance):
     return first[0] + second[0][1:], first[1] + second[1][1:]
 
 
-def penalised_likelihood(X, codes, v, penalty=0.3, pseudo_rows=5):
-    """The likelihood by which a direction is chosen: every row left out, less 0.3 (d / n) ‖u‖² / uᵀΣu."""
+def penalised_likelihood(X, codes, v, penalty=0.7, largest_ratio=3, pseudo_rows=5):
+    """The likelihood by which a direction is chosen: every row left out, less 0.7 (d / n) min(‖u‖² / uᵀΣu, 3)."""
     totals = np.bincount(codes)
     targets = 0.5 / totals[codes]
     n = 4 / np.sum(1 / totals)
@@ -752,9 +752,10 @@ def penalised_likelihood(X, codes, v, penalty=0.3, pseudo_rows=5):
     z = X @ v
     ends = np.sort(z)[[pseudo_rows - 1, -pseudo_rows]]
     gains = line_gains(z, codes, masses, masses, factor, pseudo_rows * masses.sum() / n, ends)
-    within = np.mean([np.var(z[codes == c]) for c in (0, 1)])
+    means = [z[codes == c].mean() for c in (0, 1)]
+    variance = np.mean([np.mean((z[codes == c] - np.mean(means)) ** 2) for c in (0, 1)])
     size = np.sum((v * X.std(axis=0)) ** 2)
-    return likelihood(codes, targets, gains) - penalty * len(v) / n * size / within
+    return likelihood(codes, targets, gains) - penalty * len(v) / n * min(size / variance, largest_ratio)
 
 
 def leading(curves):
@@ -910,7 +911,7 @@ def level_scores(labels, index, weights, n_classes, pseudo=10):
         return {level: share[1] for level, share in shares.items()}
     scatter = sum(masses[level] * np.outer(share, share) for level, share in shares.items())
     axis = np.linalg.eigh(scatter)[1][:, -1]
-    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    axis = axis * np.sign(axis @ np.arange(n_classes))
     return {level: share @ axis for level, share in shares.items()}
 
 

@@ -23,6 +23,7 @@ from melc.inference.alignment import Lines, divergences_of, log_odds_of_classes
 from melc.inference.intervals import accuracy_interval, accuracy_of, folds_of, limits, unbiased
 from melc.inference.resampling import refit_of, resampled
 from melc.model.curve import Curve
+from tables_data import mixed_frame
 
 
 def band(n=150, seed=0):
@@ -413,3 +414,17 @@ def test_a_model_that_overfits_is_not_judged_by_its_own_rows():
     model = short(n_init=1).fit(X, y)
     assert balanced_accuracy_score(y, model.predict(X)) > 0.8  # of labels that mean nothing
     assert bootstrap(model, X, y, n=20, random_state=0).accuracy.low < 0.55
+
+
+@pytest.mark.parametrize("classifier", [MELC, AdditiveMELC])
+def test_intervals_of_a_table(classifier):
+    frame, y = mixed_frame(200, 1)
+    model = classifier(categorical_features=["code"], random_state=0).fit(frame, y)
+    weights = np.append(np.zeros(3), np.ones(197))
+    found = bootstrap(model, frame, y, n=20, sample_weight=weights, random_state=0)
+    assert found.coef.low.shape == (len(model.lines_), 7)
+    assert found.accuracy.low > 0.6
+    assert "job" in found.summary()
+    assert permutation_test(model, frame, y, n=10, random_state=0).p_value < 0.1
+    with pytest.raises(ValueError, match="'job' held texts"):
+        bootstrap(model, frame.assign(job=1), y, n=20)

@@ -229,11 +229,14 @@ def _scores_from_other_folds(
 
 
 def _axis_of(shares: Floats, totals: Floats) -> Floats:
-    """Return the axis along which the shares of levels differ most, shape (n_classes,)."""
+    """Return the axis along which the shares of levels differ most, shape (n_classes,).
+
+    It points towards the later classes, so that it is the same in resamples.
+    """
     if shares.shape[1] == 2:
         return np.array([0.0, 1.0])
     _, _, axes = np.linalg.svd(np.sqrt(totals)[:, None] * shares, full_matrices=False)
-    return np.asarray(axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))]))
+    return np.asarray(axes[0] * (np.sign(axes[0] @ np.arange(shares.shape[1])) or 1.0))
 
 
 def _projected(shares: Floats, totals: Floats) -> Floats:

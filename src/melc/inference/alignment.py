@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from melc.arrays import Floats
-from melc.data.products import project_on
+from melc.base import projections
+from melc.data.frames import rows_of
 from melc.divergence import cauchy_schwarz_divergence
+from melc.fit.table import coded_rows
 from melc.model.line import Line, decides_alone
 from melc.model.names import found_for
 
@@ -57,10 +59,10 @@ class Lines:
     @classmethod
     def of(cls, model: Any, X: Any, weights: Floats) -> "Lines":
         """Return the lines of a fitted model."""
-        spread, alone, projections = model.feature_spread_, decides_alone(model), project_on(X, model.directions_, 1)
+        spread, alone = model.feature_spread_, decides_alone(model)
         lines = [
-            Reference(line.thresholds, line.codes, z, _length(line, spread), group)
-            for line, group, z in zip(model.lines_, _groups(model, alone), projections.T, strict=True)
+            Reference(*_thresholds_of(line), z, _length(line, spread), group)
+            for line, group, z in zip(model.lines_, _groups(model, alone), _places_of(model, X).T, strict=True)
         ]
         return cls(X, weights / weights.sum(), spread, alone, lines)
 
@@ -70,8 +72,7 @@ class Lines:
         That is the line found for the same class, if each was found for a class. Otherwise it is the one whose
         projections are most alike, among those of the same features if there are several lines.
         """
-        projections = project_on(self.X, model.directions_, 1)
-        candidates = list(zip(_groups(model, self.alone), model.lines_, projections.T, strict=True))
+        candidates = list(zip(_groups(model, self.alone), model.lines_, _places_of(model, self.X).T, strict=True))
         found: list[Aligned | None] = []
         for mine in self.lines:
             every = [self._aligned(mine, line, z) for group, line, z in candidates if group == mine.group]
@@ -84,11 +85,33 @@ class Lines:
         product = float(self.shares @ (first * second))
         size = np.sqrt(float(self.shares @ first**2) * float(self.shares @ second**2))
         factor = np.copysign(mine.length, product) / max(_length(line, self.spread), 1e-300)
-        thresholds, codes = (line.thresholds - other) * factor + mean, line.codes
+        thresholds, codes = _thresholds_of(line)
+        thresholds = (thresholds - other) * factor + mean
         if factor < 0:
             thresholds, codes = thresholds[::-1], codes[::-1]
         correlation = min(1.0, abs(product) / size) if size > 0 else 0.0
         return Aligned(line.direction * factor, _matched(mine, thresholds, codes), correlation)
+
+
+def _places_of(model: Any, X: Any) -> Floats:
+    """The projections of rows on the lines of a model, shape (n_rows, n_lines).
+
+    A line of a category has what it adds to the log-odds: numbers of levels are those of one model only.
+    """
+    codes = coded_rows(model, X)
+    z = projections(model, codes)
+    for k, line in enumerate(model.lines_):
+        if line.levels:
+            z[:, k] = line.curves[0].at(z[:, k])
+        elif line.reads_codes:
+            place = model.columns_.places[int(line.features[0])]
+            z[:, k] = np.where(np.isnan(z[:, k]), place, z[:, k])
+    return z
+
+
+def _thresholds_of(line: Line) -> tuple[Floats, NDArray[np.int64]]:
+    """The thresholds of a line and the classes between them; levels of a category have none."""
+    return (np.empty(0), np.zeros(1, dtype=np.int64)) if line.levels else (line.thresholds, line.codes)
 
 
 def _length(line: Line, spread: Floats) -> float:
@@ -134,8 +157,8 @@ def divergences_of(model: Any, X: Any, codes: NDArray[np.int64], weights: Floats
     """
     if hasattr(model, "divergence_"):
         return np.atleast_1d(np.asarray(model.divergence_, dtype=np.float64))
-    drawn = weights > 0
-    scores = model.decision_function(X[drawn]).reshape(int(drawn.sum()), -1)
+    drawn = np.flatnonzero(weights)
+    scores = model.decision_function(rows_of(X, drawn)).reshape(len(drawn), -1)
     classes = [1] if scores.shape[1] == 1 else range(scores.shape[1])
     every = zip(classes, log_odds_of_classes(scores).T, strict=True)
     return np.array([_divergence_of_numbers(z, codes[drawn] == c, weights[drawn]) for c, z in every])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from melc.arrays import Floats
+from melc.data.frames import rows_of
 from melc.inference.resampling import Refit, computed
 
 # Parts into which the rows are divided for cross-validation, and how often they are.
@@ -107,7 +108,7 @@ def _correct_held_out(refit: Refit, seed: int) -> NDArray[np.bool_]:
     for fold in range(folds.max() + 1):
         out = folds == fold
         model = refit(seed, data.codes, np.where(out, 0.0, data.weights))
-        correct[out] = model.predict(data.X[out]) == data.codes[out]
+        correct[out] = model.predict(rows_of(data.X, np.flatnonzero(out))) == data.codes[out]
     return correct
 
 

@@ -16,11 +16,15 @@ from sklearn.utils.validation import check_random_state
 
 from melc._sklearn import HAS_CALLBACKS, check_weights
 from melc.arrays import Floats
+from melc.data.frames import has_numbers_only, is_frame, rows_of
+from melc.fit.table import coded_rows
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model, nameless, without_search
 
 # Lines of progress that are printed.
 _LINES = 10
+# Types of matrices that are taken as they are.
+_NUMBERS = [np.float64, np.float32]
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,14 @@ def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
     """Return how to fit the model in an estimator again to rows X with labels y, after checking them."""
     estimator = without_search(estimator)
     model = fitted_model(estimator)
-    scaled = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
-    checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-    X, scaled = check_array(X, input_name="X", **checks), check_array(scaled, **checks)
+    as_table = is_frame(X) and not has_numbers_only(X)
+    if as_table:
+        coded_rows(model, X)
+        scaled = X
+    else:
+        scaled = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
+        checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": _NUMBERS, "ensure_all_finite": "allow-nan"}
+        X, scaled = check_array(X, input_name="X", **checks), check_array(scaled, **checks)
     if X.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but the model has {model.n_features_in_}.")
     labels = np.asarray(y)
@@ -94,14 +103,16 @@ def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
         raise ValueError(f"y has shape {labels.shape}, but X has {X.shape[0]} rows; pass one label per row.")
     weights = check_weights(1.0 if sample_weight is None else sample_weight, X.shape[0])
     if not weights.all():
-        kept = weights > 0
-        X, scaled, labels, weights = X[kept], scaled[kept], labels[kept], weights[kept]
+        kept = np.flatnonzero(weights)
+        X, scaled, labels, weights = rows_of(X, kept), rows_of(scaled, kept), labels[kept], weights[kept]
     if not np.array_equal(np.unique(labels), model.classes_):
         raise ValueError(
             f"y has the classes {np.unique(labels).tolist()[:10]}, but the model those of "
             f"{model.classes_.tolist()[:10]}: pass the rows that it was fitted to."
         )
     data = FitData(X, scaled, np.searchsorted(model.classes_, labels), weights)
+    if as_table:
+        return Refit(estimator, model, feature_names_of(model), data)
     return Refit(nameless(estimator), nameless(model), feature_names_of(model), data)
 
 
