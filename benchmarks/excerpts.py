@@ -1,6 +1,6 @@
-"""``python -m benchmarks.excerpts``: copies figures from docs/quality.md and docs/speed.md into other pages.
+"""``python -m benchmarks.excerpts``: copies figures from docs/quality.md, quality_tables.md and speed.md into other pages.
 
-A page has a place for them between ``<!-- quality: begin … -->`` and ``<!-- quality: end -->``, or ``speed`` instead.
+A page has a place for them between ``<!-- quality: begin … -->`` and ``<!-- quality: end -->``, or ``speed`` or ``tables`` instead.
 So figures stand in several pages, but are written in one.
 """
 
@@ -9,7 +9,7 @@ import sys
 
 from benchmarks.measure import ROOT
 
-PAGES = ("README.md", "docs/choosing.md")
+PAGES = ("README.md", "docs/choosing.md", "docs/user_guide/tables.md")
 _MODELS = ("MELC", "AdditiveMELC", "logistic", "EBM", "boosting", "SVM")
 _SIZES = ("1,000 × 20", "10,000 × 20", "100,000 × 20", "1,000,000 × 20", "20,000 × 200", "50,000 × 500")
 
@@ -25,7 +25,7 @@ def main() -> int:
 
 def updated(text: str) -> str:
     """Return a page with its excerpts as they should be."""
-    for name, excerpt in {"quality": quality, "speed": speed}.items():
+    for name, excerpt in {"quality": quality, "speed": speed, "tables": tables}.items():
         place = re.compile(rf"(<!-- {name}: begin[^\n]*-->\n).*?(<!-- {name}: end -->)", re.DOTALL)
         text = place.sub(lambda found, made=excerpt: f"{found[1]}\n{made()}\n{found[2]}", text)
     return text
@@ -46,6 +46,11 @@ def speed() -> str:
     table = _tables("speed.md")[0]
     rows = [row for row in table[1:] if row[0] in _SIZES]
     return _markdown([[title, *column] for title, *column in zip(*[table[0], *rows], strict=True)])
+
+
+def tables() -> str:
+    """Return the means over tables with texts and missing values."""
+    return _markdown(_tables("quality_tables.md")[0])
 
 
 def _tables(name: str) -> list[Table]:

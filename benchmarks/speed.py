@@ -37,7 +37,7 @@ Ten classes, handwritten digits (1,797 × 64): {digits}.
 - From some tens of thousands of rows on, the starts are searched on samples, and the time of a fit is that of some
   passes over the rows.
 - It takes longer if the classes hardly overlap or have heavy tails, and on large sparse data.
-- `gamma="auto"` takes about four times as long as a fit. `AdditiveMELC` takes several times as long as `MELC`: see the
+- `gamma="auto"` takes two to five times as long as a fit. `AdditiveMELC` takes several times as long as `MELC`: see the
   seconds in [How well it decides](quality.md).
 - The very first fit after an installation compiles for about ten seconds. What is compiled is kept on disk.
 - [How it scales](scaling.md) has larger data: mapped files, and clusters.

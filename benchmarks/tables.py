@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.measure import Profile, Row, benchmark, in_new_process
 from melc import MELC
+from melc.export import to_json
 
 N_COLUMNS = 10
 
@@ -26,13 +27,12 @@ def _write_table(path: Path, n_rows: int, block: int = 250_000) -> None:
 
 
 def _write_model(path: Path) -> None:
-    from melc.tables.encoding import Column, Encoding
-    from melc.tables.model import TableModel
+    import pandas as pd
 
     X = np.random.default_rng(1).normal(size=(1000, N_COLUMNS))
-    model = MELC(n_init=1, random_state=0).fit(X, np.where(np.abs(X[:, 0]) < 0.7, "in", "out"))
-    columns = tuple(Column(f"c{j}") for j in range(N_COLUMNS))
-    path.write_text(TableModel(model, Encoding(columns), "y").to_json())
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(N_COLUMNS)])
+    model = MELC(n_init=1, random_state=0).fit(frame, np.where(np.abs(X[:, 0]) < 0.7, "in", "out"))
+    path.write_text(to_json(model))
 
 
 @benchmark("predict-csv")

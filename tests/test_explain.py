@@ -13,6 +13,7 @@ import naive
 from melc import MELC, AdditiveMELC
 from melc.explain import explain
 from melc.export import from_json, to_json
+from tables_data import awkward_rows, mixed_frame
 
 IRIS = load_iris(as_frame=True)
 X, SPECIES = IRIS.data, IRIS.target
@@ -158,3 +159,23 @@ def test_the_summary_names_values_and_parts():
     assert "2 other features" in short
     numbers = [float(line.split()[-1]) for line in short.splitlines()[1:]]
     assert abs(sum(numbers[:-1]) - numbers[-1]) < 5e-4
+
+
+@pytest.mark.parametrize("classifier", [MELC, AdditiveMELC])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_parts_of_the_columns_of_a_table(classifier, n_classes):
+    frame, y = mixed_frame(300, 1, n_classes)
+    rows = awkward_rows(frame)
+    model = classifier(categorical_features=["code"], random_state=0).fit(frame, y)
+    for reference in (None, frame.iloc[[3]]):
+        found = explain(model, rows, reference=reference)
+        total = found.base + found.log_odds_parts.sum(axis=2)
+        np.testing.assert_allclose(total, model.decision_function(rows).reshape(total.shape), atol=1e-10)
+    gone = int(np.flatnonzero(rows["age"].isna())[0])
+    assert found.value(gone, 0) == "(missing)"
+    assert found.value(0, 5) == "(missing)" if rows["day"].isna()[0] else str(rows["day"][0].date())
+    unheard = int(np.flatnonzero(rows["job"] == "unheard of")[0])
+    assert found.value(unheard, 2) == "(unknown)"
+    np.testing.assert_allclose(explain(model, frame.iloc[[3]], reference=frame.iloc[[3]]).log_odds_parts, 0, atol=1e-10)
+    with pytest.raises(ValueError, match="a table of one row; found 2 rows"):
+        explain(model, rows, reference=frame.iloc[:2])

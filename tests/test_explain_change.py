@@ -12,9 +12,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import naive
 from melc import MELC, AdditiveMELC
-from melc.explain import nearest_change
+from melc.explain import existence, nearest_change, search
 from melc.explain.search import ChangeSpace
 from melc.model.curve import Curve
+from tables_data import SIZES, awkward_rows, mixed_frame
 
 
 def rows(n=300, seed=0):
@@ -304,3 +305,134 @@ def test_a_search_sees_what_narrow_kernels_show():
     X, y = several_classes()
     model = MELC(gamma=0.01, n_init=2, random_state=0).fit(X, y)
     assert nearest_change(model, X[:60]).found.all()
+
+
+def nearest_along_a_feature(model, x, feature, to, reach=12.0, n=400_001):
+    """Brute force: the distance, in standard deviations, at which one feature changes the class."""
+    steps = np.linspace(-reach, reach, n)
+    rows = np.tile(x, (n, 1))
+    rows[:, feature] += steps * model.feature_spread_[feature]
+    labels = model.predict(rows)
+    there = labels != model.predict(x[None]) if to is None else labels == to
+    return np.abs(steps[there]).min(initial=np.inf)
+
+
+@pytest.mark.parametrize("to", [None, 0, 2])
+@pytest.mark.parametrize("kind", [MELC(n_init=2, gamma=0.3, random_state=0), AdditiveMELC(random_state=0)])
+def test_one_free_feature_is_exact(kind, to):
+    """From the first change on, steps of 6e-5 deviations see the class; spikes that are narrower only the walk sees."""
+    X, y = several_classes()
+    model = clone(kind).fit(X, y)
+    rows = X[:12] + np.array([0.5, -8.0]) * np.arange(12)[:, None] / 4
+    for feature in (0, 1):
+        found = nearest_change(model, rows, features=[feature], to=to)
+        assert found.exact
+        for i, x in enumerate(rows):
+            expected = nearest_along_a_feature(model, x, feature, to)
+            assert found.distance[i] <= expected * (1 + 1e-9)
+            if np.isfinite(expected):
+                assert found.distance[i] >= expected - 6e-5
+                assert found.found[i]
+
+
+def hidden_class_model():
+    """Two lines along two features; class 2 is ahead only within some hundredths of the point (3, -2)."""
+    model = AdditiveMELC(max_lines=1, features_per_line=None, random_state=0).fit(*rows())
+    line = model.lines_[0]
+    lines = []
+    for k, centre in enumerate((3.0, -2.0)):
+        knots = np.array([centre - 0.1, centre, centre + 0.1])
+        curves = (
+            Curve(knots, np.zeros(3)),
+            Curve(np.array([-1.0, 1.0]), np.array([-1.0, 1.0]) if k == 0 else np.zeros(2)),
+            Curve(knots, np.array([-4.0, 1.0, -4.0])),
+        )
+        lines.append(replace(line, direction=np.eye(3)[k], curves=curves, offsets=np.zeros(3)))
+    model.classes_, model.intercepts_, model.lines_ = np.arange(3), np.array([0.0, 0.0, -0.9]), lines
+    model.feature_mean_, model.feature_spread_ = np.zeros(3), np.array([1.0, 1.0, 0.0])
+    return model
+
+
+def test_a_small_region_of_a_class_is_found():
+    model = hidden_class_model()
+    assert model.predict([[3.0, -2.0, 0.0]]) == [2]
+    X = np.random.default_rng(3).normal(size=(20, 3)) * [4, 4, 0]
+    found = nearest_change(model, X, to=2)
+    assert found.found.all()
+    assert np.all(found.labels == 2)
+    assert np.all(np.abs(found.distance - np.linalg.norm(X[:, :2] - [3, -2], axis=1)) < 0.1)
+
+
+def test_not_found_is_a_proof():
+    """With a lower intercept the class is nowhere ahead, although the first line alone speaks for it."""
+    model = hidden_class_model()
+    model.intercepts_ = np.array([0.0, 0.0, -1.01])
+    found = nearest_change(model, np.zeros((3, 3)), to=2)
+    assert not found.found.any()
+    assert np.isinf(found.distance).all()
+
+
+def test_what_is_undecided_is_said(monkeypatch):
+    def give_up(*arguments):
+        raise existence.Undecided
+
+    monkeypatch.setattr(search, "place_ahead", give_up)
+    model = hidden_class_model()
+    model.intercepts_ = np.array([0.0, 0.0, -1.01])
+    with pytest.warns(UserWarning, match="For 3 rows no change of class was found, nor a proof that there is none"):
+        nearest_change(model, np.zeros((3, 3)), to=2)
+
+
+def test_the_walk_along_a_ray_stops_at_its_limit_and_at_the_first_change():
+    """Against many places on each ray."""
+    X, y = several_classes()
+    model = AdditiveMELC(random_state=0).fit(X, y)
+    space, rng = ChangeSpace(model, model.feature_spread_), np.random.default_rng(0)
+    z, codes = X[:10] @ model.directions_.T, np.searchsorted(model.classes_, model.predict(X[:10]))
+    rays = rng.normal(size=(10, 8, space.n_dimensions))
+    rays /= np.linalg.norm(rays, axis=2, keepdims=True)
+    places = np.linspace(0, 6, 30_001)
+    for goal in (None, 1):
+        found = space.first_changes(z, rays, np.full((10, 8), 6.0), codes, goal)
+        for i, j in np.ndindex(10, 8):
+            leaders = space.odds(z[i] + places[:, None] * (space.moves @ rays[i, j])).argmax(axis=1)
+            there = leaders != codes[i] if goal is None else leaders == goal
+            expected = places[there].min(initial=np.inf) if not there[0] else 0.0
+            assert found[i, j] == pytest.approx(expected, abs=3e-4)
+        nearer = space.first_changes(z, rays, 0.5 * found, codes, goal)
+        assert np.isinf(nearer[np.isfinite(found) & (found > 0)]).all()
+
+
+@pytest.mark.parametrize("classifier", [MELC, AdditiveMELC])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_changes_of_the_rows_of_a_table(classifier, n_classes):
+    frame, y = mixed_frame(250, 1, n_classes)
+    rows = awkward_rows(frame).iloc[:25]
+    model = classifier(categorical_features=["code"], random_state=0).fit(frame, y)
+    change = nearest_change(model, rows)
+    assert change.found.all()
+    assert np.all(change.labels != model.predict(rows))
+    after = pd.DataFrame(change.as_columns())
+    after["size"] = pd.Categorical(after["size"], SIZES, ordered=True)
+    assert np.mean(model.predict(after) == change.labels) > 0.8  # dates are rounded to microseconds
+    gone = np.isnan(change.before)
+    for j in (0, 1, 5):  # numbers and dates that are missing stay so
+        assert np.isnan(change.rows[gone[:, j], j]).all()
+    for j in (2, 3, 4, 6):  # levels stay levels
+        known = change.rows[~np.isnan(change.rows[:, j]), j]
+        assert np.all(known == np.round(known))
+    np.testing.assert_allclose(np.linalg.norm(change.standardised, axis=1), change.distance)
+    only = nearest_change(model, rows, features=["job"])
+    assert not only.changes[:, [0, 1, 3, 4, 5, 6]].any()
+    assert "job" in only.summary(int(np.flatnonzero(only.found)[0]))
+
+
+def test_one_level_is_the_nearest_change_where_it_suffices():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"town": rng.choice(list("abc"), 600), "x": rng.normal(size=600)})
+    y = np.where((frame["town"] == "a") ^ (rng.random(600) < 0.05), "in", "out")
+    model = AdditiveMELC(random_state=0).fit(frame, y)
+    change = nearest_change(model, frame.iloc[:50])
+    assert change.found.all()
+    assert np.all(change.distance <= 1.0)
+    assert np.mean(change.distance == 1.0) > 0.9  # another town, and nothing else

@@ -5,11 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
 
 DEGENERATE = "A class does not vary along the direction found"
 
@@ -88,7 +89,7 @@ def test_a_warning_names_the_features_and_no_more_than_a_few():
     assert warning.filename == __file__
 
 
-@pytest.mark.parametrize("total", [1.0, 5.9, 601.5])
+@pytest.mark.parametrize("total", [1.0, 5.9, 601.5, 60_000.0])
 @pytest.mark.parametrize("on_dask", [False, True])
 def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask, monkeypatch):
     X, y = make()
@@ -105,11 +106,70 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
     message = caught[0]
     assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
     assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
-    assert message.endswith(f"multiply the weights by {60 / total:.6g}.")
+    assert message.endswith(f"Unless so many rows were counted, multiply the weights by {60 / total:.6g}.")
 
 
-@pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 1000.0])
+@pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 9.0])
 def test_numbers_of_rows_do_not_warn(weight):
-    """Integers are taken for numbers of rows, however large."""
     X, y = make()
     MELC(selection="divergence", n_init=1, random_state=0).fit(X, y, np.full(60, weight))
+
+
+@pytest.mark.parametrize("kind", [MELC(n_init=1, random_state=0), AdditiveMELC(max_lines=1, random_state=0)])
+@pytest.mark.parametrize(("n_heavy", "weight"), [(10, 1000), (1, 10**9)])
+def test_a_few_heavy_rows_warn(kind, n_heavy, weight):
+    """Whole numbers may be numbers of rows, and yet they seldom are."""
+    X, y = make()
+    weights = np.ones(60)
+    weights[:n_heavy] = weight
+    with pytest.warns(UserWarning, match=r"The weights of 60 rows add up to 1e\+0"):
+        clone(kind).fit(X, y, weights)
+
+
+BOTH = {"MELC": MELC(n_init=2, random_state=0), "AdditiveMELC": AdditiveMELC(random_state=0)}
+
+
+def far_out(offset, n=300):
+    X = np.random.default_rng(0).normal(loc=[0, offset], size=(n, 2))
+    return X, X[:, 1] > offset
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_an_offset_of_many_deviations_does_not_matter(kind):
+    X, y = far_out(1e12)
+    model = clone(BOTH[kind]).fit(X, y)
+    assert model.score(X, y) > 0.97
+    np.testing.assert_allclose(model.feature_spread_, X.std(axis=0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_where_rounding_has_left_little_a_warning_says_so(kind):
+    X, y = far_out(1e15)  # eight steps to a deviation
+    with pytest.warns(UserWarning, match=r"feature 'x1' \(0.987\) has only 8 steps of the rounding of its values"):
+        model = clone(BOTH[kind]).fit(X, y)
+    assert model.score(X, y) > 0.9
+    # The deviation is that of the numbers as they are stored.
+    assert model.feature_spread_[1] == pytest.approx((X[:, 1] - 1e15).std(), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_several_rounded_features_are_counted(kind):
+    X, y = far_out(1e15)
+    with pytest.warns(UserWarning, match=r"The same holds for 1 other feature\."):
+        clone(BOTH[kind]).fit(X[:, [1, 1]] + [0.0, 4.0], y)
+
+
+def test_rounding_is_no_feature():
+    """Sums that are one up to rounding take no part, and nothing is said of them."""
+    X, y = make()
+    parts = np.random.default_rng(1).dirichlet(np.ones(7), size=60)
+    model = MELC(n_init=1, random_state=0).fit(np.column_stack([X, parts.sum(axis=1)]), y)
+    assert model.feature_spread_[-1] == 0
+
+
+def test_a_class_of_equal_rows_is_told_of():
+    rng = np.random.default_rng(0)
+    X, y = np.vstack([rng.normal(size=(60, 2)), np.zeros((2, 2))]), np.repeat(["well", "ill"], [60, 2])
+    for kind, message in (("MELC", DEGENERATE), ("AdditiveMELC", "All rows of class 'ill' are equal")):
+        with pytest.warns(UserWarning, match=message):
+            clone(BOTH[kind]).fit(X, y)

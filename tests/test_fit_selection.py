@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import naive
 from melc import MELC, cauchy_schwarz_divergence
@@ -35,6 +35,44 @@ def test_the_likelihood_is_that_of_its_formula():
         expected = naive.penalised_likelihood(X, y, v)
         # The densities on a grid are accurate to some thousandths.
         assert judge.likelihood(v) == pytest.approx(expected, abs=5e-3)
+
+
+def test_the_penalty_is_bounded():
+    """Along a direction in which two features cancel nearly, the likelihood is that of the formula as well."""
+    X, y = normal()
+    X[:, 1] = X[:, 0] + 0.01 * X[:, 1]
+    v = np.array([1.0, -1.0, 0.0, 0.0]) / np.sqrt(2)
+    assert np.sum((v * X.std(axis=0)) ** 2) / np.var(X @ v) > 100
+    assert judge_of(X, y).likelihood(v) == pytest.approx(naive.penalised_likelihood(X, y, v), abs=5e-3)
+
+
+def ends_of_tic_tac_toe():
+    """All boards at which a game may end, with three indicators a cell, and whether the first player has won."""
+    wins = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    ends = {}
+
+    def play(board, player):
+        winners = {board[i] for i, j, k in wins if board[i] and board[i] == board[j] == board[k]}
+        if winners or 0 not in board:
+            ends[board] = 1 in winners
+            return
+        for i in range(9):
+            if not board[i]:
+                play((*board[:i], player, *board[i + 1 :]), 3 - player)
+
+    play((0,) * 9, 1)
+    boards = np.array(sorted(ends))
+    y = np.array([ends[tuple(board)] for board in boards.tolist()]).astype(int)
+    return (boards[:, :, None] == np.arange(3)).reshape(len(boards), -1).astype(float), y
+
+
+def test_indicators_do_not_hide_the_right_direction():
+    """The classes hardly vary along the direction that separates them, and the sum of their indicators not at all."""
+    X, y = ends_of_tic_tac_toe()
+    assert X.shape == (958, 27)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    scores = cross_val_score(MELC(random_state=0), X, y, cv=folds, scoring="balanced_accuracy")
+    assert scores.mean() > 0.96
 
 
 def test_a_class_with_outliers_no_longer_decides():
@@ -158,3 +196,12 @@ def test_shrinkage_helps_where_features_are_many():
     by_divergence = MELC(random_state=0, shrinkage="auto", selection="divergence")
     np.testing.assert_array_equal(shrunk.fit(X, y).coef_, by_divergence.fit(X, y).coef_)
     assert cross_val_score(shrunk, X, y, cv=5).mean() > 0.8
+
+
+def test_the_gamma_chosen_does_not_depend_on_which_class_is_the_first():
+    chosen = []
+    for seed in range(6):
+        X, y = normal(n=90, seed=seed, shift=0.5)
+        chosen.append([MELC(gamma="auto", random_state=0).fit(X, each).gamma_ for each in (y, 1 - y)])
+    assert len(np.unique(chosen)) > 1
+    np.testing.assert_array_equal([first for first, _ in chosen], [second for _, second in chosen])

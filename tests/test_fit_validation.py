@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from melc import MELC, AdditiveMELC
 from melc.fit import validation
 
 PLENTY = 1 << 30
@@ -58,3 +59,11 @@ def test_as_many_classes_as_the_data_can_bear():
     validation.check_number_of_classes(1000, 2**24, 2**30)
     with pytest.raises(ValueError, match=r"takes 16000.0 MiB, while the features take 512.0 MiB"):
         validation.check_number_of_classes(1000, 2**24, 2**29)
+
+
+@pytest.mark.parametrize(("labels", "types"), [((1, "a"), "int, str"), ((None, "a"), "NoneType, str")])
+def test_labels_without_an_order_are_refused(labels, types):
+    y = np.array(labels * 10, dtype=object)
+    for kind in (MELC(), AdditiveMELC()):
+        with pytest.raises(ValueError, match=f"The labels are of different types, which have no order: {types}"):
+            kind.fit(np.arange(20.0)[:, None], y)

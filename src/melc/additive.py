@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_random_state
 from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, restored_on_error
 from melc.data.dask.collections import is_lazy
+from melc.fit.advice import warn_of_equal_rows, warn_of_rounding
 from melc.fit.intake import labelled_rows
 from melc.fit.progress import Progress
 from melc.fit.pursuit import Plan, pursue
@@ -192,6 +193,8 @@ class AdditiveMELC(LineClassifier):
             self.columns_ = data.columns
             self.n_iter_ = len(found.lines)
             self.feature_mean_, self.feature_spread_ = found.mean, found.spread
+            warn_of_equal_rows(classes, data.rows.counts)
+            warn_of_rounding(self)
             progress.fit_ended()
         return self
 

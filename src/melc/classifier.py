@@ -15,7 +15,7 @@ from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
 from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, checked_projections, parts_of, restored_on_error
 from melc.data.dask.collections import lazy_on_dask
-from melc.fit.advice import warn_of
+from melc.fit.advice import warn_of, warn_of_rounding
 from melc.fit.intake import Labelled, labelled_rows
 from melc.fit.problem import Settings
 from melc.fit.progress import Progress
@@ -54,8 +54,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     gamma : float or "auto", default=1.0
         Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
         thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15. "auto" chooses among
-        0.4, 0.65, 1, 1.5 and 2.5 by the log loss on three folds of up to 20,000 rows, which takes about four times as
-        long as a fit, or more; see ``gamma_``. With more than two classes gamma concerns the search for directions
+        0.4, 0.65, 1, 1.5 and 2.5 by the log loss on three folds of up to 20,000 rows. On the paper's data sets that
+        took two to five times as long as a fit with gamma 1, and more where a fit with the gamma chosen takes longer;
+        see ``gamma_``. With more than two classes gamma concerns the search for directions
         only: the smoothness of the curves is estimated.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
@@ -282,6 +283,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
             self.__dict__.update(_fitted_attributes(data, lines, intercepts, settings, found))
             for label, projection in zip(classes.tolist(), found, strict=False):
                 warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
+            warn_of_rounding(self)
             progress.fit_ended()
         return self
 

@@ -25,6 +25,10 @@ BAD_INPUT, INTERRUPTED = 1, 130
 # Decimal numbers, in which warnings of the same kind may differ; quoted names are matched first and kept.
 _DECIMAL = re.compile(rf"(?P<name>{QUOTED})|\d+\.\d+(e[+-]\d+)?")
 
+# Characters that a terminal obeys instead of showing them: control characters but for line breaks and tabs, marks that
+# reverse the direction of the text, separators of lines, and halves of characters.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 # Parameters in messages of the library, and the options that stand for them.
 _WITH_SAME_NAME = ("max_iter", "max_rows", "n_init", "tol", "gamma", "priors", "shrinkage")
 _CHOICES = ("shrinkage auto", "priors empirical", "gamma auto", "selection divergence", "selection likelihood")
@@ -41,6 +45,24 @@ _OPTIONS |= {
 _WORDS = "|".join(re.escape(word) for word in sorted(_OPTIONS, key=len, reverse=True))
 _LISTS = r"(?<![\w-])priors=\[(?P<priors>[^\]]*)\]"
 _PATTERN = re.compile(rf"{QUOTED}|{_LISTS}|(?<![\w-])(?:{_WORDS})(?!\w)")
+
+
+def printable(text: str) -> str:
+    """Return a text as it can be printed: characters that a terminal would obey are escaped, as in JSON.
+
+    Names of columns and labels come from files, and could otherwise move the cursor or change the title of a window.
+
+    Examples
+    --------
+    >>> print(printable("dose\\x1b[2J"))
+    dose\\u001b[2J
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print a text that may contain names and labels from files."""
+    typer.echo(printable(text), err=err)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -122,7 +144,7 @@ def _in_options(found: re.Match[str]) -> str:
 
 
 def _exit(message: str, code: int) -> None:
-    print(f"melc: {message}", file=sys.stderr)
+    print(printable(f"melc: {message}"), file=sys.stderr)
     raise typer.Exit(code)
 
 
@@ -142,14 +164,13 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """Print a line that starts with "note:"."""
-        self.console.print(f"note: {text}", markup=False)
+        self.console.print(printable(f"note: {text}"), markup=False)
 
     def note_unseen(self, counts: dict[str, int]) -> None:
-        """Print a note for each text column with values that the model does not know."""
+        """Print a note for each category with values that the model does not know."""
         for name, count in counts.items():
             self.note(
-                f"column {name!r}: {count} values do not occur in the training data; "
-                "they are treated as the most frequent training value"
+                f"column {name!r}: {count} values do not occur in the training data; they say nothing about the class"
             )
 
     @contextmanager
@@ -159,7 +180,7 @@ class Reporter:
         columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *counting, TimeElapsedColumn()]
         shown = not self.quiet and self.console.is_terminal
         with Progress(*columns, console=self.console, transient=True, disable=not shown) as progress:
-            task = progress.add_task(what, total=total)
+            task = progress.add_task(printable(what), total=total)
             yield lambda: progress.advance(task)
 
     @contextmanager

@@ -113,9 +113,9 @@ def _pandas_column(series: Any, categorical: bool) -> Column:
         _check_real(dtype.kind, series.name)
         return _number_or_label(series.to_numpy(dtype=np.float64, na_value=np.nan), categorical)
     if types.is_datetime64_any_dtype(dtype):
-        return NumberColumn(_pandas_days(series.dt.tz_localize(None) - pd.Timestamp(0)), is_date=True)
+        return NumberColumn(_days_of(series.to_numpy(dtype="datetime64[us]")), is_date=True)
     if types.is_timedelta64_dtype(dtype):
-        return NumberColumn(_pandas_days(series))
+        return NumberColumn(_days_of(series.to_numpy(dtype="timedelta64[us]")))
     return _object_column(series, categorical)
 
 
@@ -127,15 +127,14 @@ def _object_column(series: Any, categorical: bool) -> Column:
     if content in _NUMBERS:
         return _number_or_label(pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan), categorical)
     if content in _DATES:
-        days = _pandas_days(pd.to_datetime(series, utc=True).dt.tz_localize(None) - pd.Timestamp(0))
-        return NumberColumn(days, is_date=True)
+        return NumberColumn(_days_of(pd.to_datetime(series, utc=True).to_numpy(dtype="datetime64[us]")), is_date=True)
     return _factorized(series)
 
 
-def _pandas_days(durations: Any) -> Floats:
-    import pandas as pd
-
-    return np.asarray((durations / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan))
+def _days_of(times: NDArray[Any]) -> Floats:
+    """Return times, since 1970 if they are dates, as numbers of days; NaN where they are missing."""
+    numbers = times.astype(np.int64) / _MICROSECONDS_PER_DAY
+    return np.where(np.isnat(times), np.nan, numbers)
 
 
 def _factorized(series: Any) -> LabelColumn:

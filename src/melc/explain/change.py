@@ -1,5 +1,6 @@
 """The smallest change of a row that changes its class."""
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,16 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.base import checked_projections
-from melc.explain.parts import dense_rows
-from melc.explain.search import ChangeSpace, shortest_changes
-from melc.model.line import Line
+from melc.explain.levels import move_table, standardised_changes
+from melc.explain.numbers import move_numbers
+from melc.explain.parts import dense_codes
+from melc.model.columns import Columns
 from melc.model.names import class_index_of, column_width, feature_names_of, largest_first
+from melc.model.places import value_text
 from melc.model.units import fitted_model, nameless, without_search
-
-# How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
-# doubled where the row is still predicted as before.
-_FIRST_STEP, _DOUBLINGS = 4.0, 40
 
 
 @dataclass(frozen=True)
@@ -26,21 +24,26 @@ class Change:
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_features)
-        The changed rows; where none was found, the rows themselves.
+        The changed rows; where none was found, the rows themselves. Those of a table are coded
+        (:mod:`melc.model.columns`); ``as_columns`` has their values.
     changes : ndarray of shape (n_rows, n_features)
         The changed rows less the rows.
     standardised : ndarray of shape (n_rows, n_features)
-        The changes in units of the standard deviations of the features.
+        The changes in units of the standard deviations of the features. Another level of a category counts one.
     distance : ndarray of shape (n_rows,)
         The lengths of the standardised changes; infinite where none was found.
     labels : ndarray of shape (n_rows,)
         The predicted classes of the changed rows.
     found : ndarray of bool of shape (n_rows,)
-        Whether a change was found.
+        Whether a change was found. Where not, there is none; a warning tells of rows for which that is not certain.
     exact : bool
         Whether the changes are the smallest. Otherwise they come from a search, and a smaller one may exist.
     feature_names : list of str
         The names of the features.
+    columns : Columns
+        What the columns hold.
+    before : ndarray of shape (n_rows, n_features)
+        The rows as they were, coded.
 
     Examples
     --------
@@ -63,6 +66,12 @@ class Change:
     found: NDArray[np.bool_]
     exact: bool
     feature_names: list[str] = field(repr=False)
+    columns: Columns = field(repr=False)
+    before: Floats = field(repr=False)
+
+    def as_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the values of the changed rows by column: numbers, labels and dates, as a frame takes them."""
+        return {name: self.columns.decoded(j, self.rows[:, j]) for j, name in enumerate(self.feature_names)}
 
     def summary(self, row: int = 0, *, most: int = 10) -> str:
         """Return the change of one row, counted from 0, as text.
@@ -76,10 +85,10 @@ class Change:
         order = largest_first(self.standardised[row])
         names = [self.feature_names[j] for j in order[:most]]
         width = column_width(names)
-        before, after = self.rows[row] - self.changes[row], self.rows[row]
-        lines = [
-            f"  {name:<{width}}  {before[j]:.6g} → {after[j]:.6g}" for name, j in zip(names, order[:most], strict=True)
-        ]
+        lines = []
+        for name, j in zip(names, order[:most], strict=True):
+            before, after = (value_text(self.columns, int(j), float(each[row, j])) for each in (self.before, self.rows))
+            lines.append(f"  {name:<{width}}  {before} → {after}")
         if len(order) > most:
             lines.append(f"  and {len(order) - most} other features less")
         return "\n".join([f"class {self.labels[row]} at a distance of {self.distance[row]:.3g}", *lines])
@@ -89,13 +98,16 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     """Return the smallest change of each row that changes its predicted class.
 
     The length of a change is ``√Σ_j (change_j / s_j)²``, with the standard deviations s of the features
-    (``feature_spread_``). Features on which the model does not depend, and those that are constant in the training
-    rows, are not changed. The changed rows are predicted differently indeed: a change goes beyond the threshold by a
-    few units of rounding.
+    (``feature_spread_``). Another level of a category counts as one standard deviation; levels stay levels, also those
+    with an order, and missing numbers stay missing. Features on which the model does not depend, and those that are
+    constant in the training rows, are not changed. The changed rows are predicted differently indeed: a change goes
+    beyond the threshold by a few units of rounding.
 
     For a model with a single line, as every :class:`melc.MELC` of two classes is, the change is the smallest one: to
-    the nearest threshold, in the direction ``v_j s_j²``. For several lines it is found by a search. It is a change of
-    class in any case, but its length is only an upper bound for the smallest.
+    the nearest threshold, in the direction ``v_j s_j²``. It is also the smallest if only one feature may change. For
+    several lines and features it is found by a search. It is a change of class in any case, but its length is only an
+    upper bound for the smallest. Where the search finds none, a mixed-integer linear program decides whether there is
+    one. Of a table with categories or ranks, the change is the best of many that were tried.
 
     Parameters
     ----------
@@ -126,24 +138,30 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     array(['high'], dtype='<U4')
     """
     estimator, model = nameless(without_search(model)), fitted_model(model)
-    rows = dense_rows(model, X)
-    names, model, before = feature_names_of(model, feature_names), nameless(model), estimator.predict(rows)
-    spread = np.where(_may_change(names, features), model.feature_spread_, 0.0)
+    rows, names = dense_codes(model, X), feature_names_of(model, feature_names)
+    may_change, columns = _may_change(names, features), model.columns_
     goal = None if to is None else class_index_of(model.classes_, to, "to")
-    waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
-    exact = len(model.lines_) == 1
-    steps = np.zeros(rows.shape)
-    if waiting.any():
-        z, codes = checked_projections(model, rows[waiting]), np.searchsorted(model.classes_, before[waiting])
-        if exact:
-            steps[waiting] = _to_nearest_interval(model.lines_[0], z[:, 0], codes, spread, goal)
-        else:
-            steps[waiting] = shortest_changes(ChangeSpace(model, spread), z, codes, goal) * spread
-    changed, labels, found = _over_the_threshold(estimator, model, rows, before, steps, goal)
-    changes = changed - rows
-    standardised = np.divide(changes, spread, out=np.zeros_like(changes), where=spread > 0)
-    distance = np.where(found, np.linalg.norm(standardised, axis=1), np.inf)
-    return Change(changed, changes, standardised, distance, labels, found, exact, names)
+    spread = np.where(may_change, model.feature_spread_, 0.0)
+    if columns.are_numbers:
+        moved = move_numbers(nameless(model), estimator.predict, rows, spread, goal)
+    else:
+        moved = move_table(model, rows, may_change, goal)
+    _warn_of_undecided(np.flatnonzero(~moved.found & ~moved.decided))
+    changes = np.where(np.isnan(rows) & np.isnan(moved.rows), 0.0, moved.rows - rows)
+    standardised = standardised_changes(columns, changes, spread)
+    distance = np.where(moved.found, np.linalg.norm(standardised, axis=1), np.inf)
+    return Change(
+        moved.rows, changes, standardised, distance, moved.labels, moved.found, moved.exact, names, columns, rows
+    )
+
+
+def _warn_of_undecided(rows: NDArray[np.int64]) -> None:
+    if len(rows):
+        warnings.warn(
+            f"For {len(rows)} rows no change of class was found, nor a proof that there is none; the first is row "
+            f"{rows[0]}. Let fewer features change, or any class be reached.",
+            stacklevel=3,
+        )
 
 
 def _may_change(names: list[str], features: Any) -> NDArray[np.bool_]:
@@ -171,74 +189,3 @@ def _may_change(names: list[str], features: Any) -> NDArray[np.bool_]:
         else:
             chosen[feature] = True
     return chosen
-
-
-def _to_nearest_interval(line: Line, z: Floats, codes: NDArray[np.int64], spread: Floats, goal: int | None) -> Floats:
-    """The smallest changes to an interval of another class, or of the class to reach, which rows are not yet of.
-
-    ``z`` and ``codes`` are the projections and classes of the rows. The shape is (n_rows, n_features). A change is zero
-    where there is no such interval.
-    """
-    v = line.direction
-    # Squares of spreads may overflow; those of weight times spread, relative to the largest, cannot.
-    pull = v * spread
-    largest = np.abs(pull).max()
-    if largest == 0:
-        return np.zeros((len(z), len(v)))
-    below, above = _nearest_edges(line, z, codes, goal)
-    # From a threshold, the way into the interval that it does not belong to is short, but not zero.
-    down, up = np.maximum(z - below, np.spacing(np.abs(z))), np.maximum(above - z, np.spacing(np.abs(z)))
-    distance = np.where(up <= down, up, -down)
-    distance = np.where(np.isfinite(distance), distance, 0.0)
-    unit = pull / largest
-    return np.asarray(distance[:, None] * (unit * spread) / (largest * float(unit @ unit)))
-
-
-def _nearest_edges(line: Line, z: Floats, codes: NDArray[np.int64], goal: int | None) -> tuple[Floats, Floats]:
-    """The nearest edge below and above each projection beyond which the line has another class, or that to reach.
-
-    Both have shape (n_rows,), and are infinite where there is none.
-    """
-    own = np.searchsorted(line.thresholds, z, side="right")
-    own -= (line.codes[own] != codes) & (own > 0)  # on a threshold that belongs to the interval below
-    if goal is None:  # neighbouring intervals are of different classes
-        upper, lower = own + 1, own - 1
-    else:
-        wanted = np.concatenate([[-1], np.flatnonzero(line.codes == goal), [len(line.codes)]])
-        place = np.searchsorted(wanted, own)
-        upper, lower = wanted[place], wanted[place - 1]
-    # The lower edge of interval i is threshold i − 1, its upper edge threshold i.
-    edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
-    return edges[lower + 1], edges[upper]
-
-
-def _over_the_threshold(
-    estimator: Any, model: Any, rows: Floats, before: NDArray[Any], steps: Floats, goal: int | None
-) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
-    """Change the rows by ``steps`` to the threshold, and beyond it by as little as changes the prediction.
-
-    Return the changed rows, their labels, and whether a row has the class that is wanted. Others are left as they were.
-    """
-    changed, labels = rows.copy(), before.copy()
-    found = np.zeros(len(rows), dtype=bool) if goal is None else before == model.classes_[goal]
-    trying = np.flatnonzero(~found & np.any(steps != 0, axis=1))
-    rounding = _rounding(model, rows, steps)
-    for doubling in range(_DOUBLINGS):
-        if not len(trying):
-            break
-        factors = 1 + _FIRST_STEP * 2.0**doubling * rounding[trying]
-        changed[trying] = rows[trying] + steps[trying] * factors[:, None]
-        labels[trying] = estimator.predict(changed[trying])
-        done = labels[trying] != before[trying] if goal is None else labels[trying] == model.classes_[goal]
-        found[trying[done]] = True
-        trying = trying[~done]
-    changed[trying], labels[trying] = rows[trying], before[trying]
-    return changed, labels, found
-
-
-def _rounding(model: Any, rows: Floats, steps: Floats) -> Floats:
-    """The rounding error of the projections in units of the change of the projections by the steps, shape (n_rows,)."""
-    directions = model.directions_.T
-    size = (np.abs(rows) @ np.abs(directions)).max(axis=1)
-    moved = np.abs(steps @ directions).max(axis=1)
-    return np.asarray(np.finfo(np.float64).eps * (1 + size / np.where(moved > 0, moved, 1.0)))

@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
-from melc.base import checked_projections
+from melc.base import projections
+from melc.fit.table import check_no_infinity, coded_rows
+from melc.model.columns import Columns
 from melc.model.line import Line, LogOdds, log_odds_of
 from melc.model.names import column_width, feature_names_of, largest_first
-from melc.model.units import fitted_model
+from melc.model.places import value_text
+from melc.model.units import fitted_model, nameless
 
 # Two projections are the same if they differ by less than this fraction of the parts that add up to the difference.
 _SAME_PROJECTION = 1e-11
@@ -38,11 +41,15 @@ class Explanation:
     reference_name : str
         What the reference is, for texts and pictures.
     deviations : ndarray of shape (n_rows, n_features)
-        The rows less the reference.
+        The rows less the reference. A level of a category counts with its score.
+    codes : ndarray of shape (n_rows, n_features)
+        The rows as a model codes them: numbers, days of dates, and numbers of levels (:mod:`melc.model.columns`).
+    columns : Columns
+        What the columns hold.
     coef : ndarray of shape (n_lines, n_features)
-        The directions.
+        The directions; zero for lines that read levels or missing values, for which only the log-odds have parts.
     projections : ndarray of shape (n_rows, n_lines)
-        The projections of the rows.
+        The projections of the rows; NaN where a line reads a value that is missing.
     line_log_odds : ndarray of shape (n_rows, n_lines), or (n_rows, n_lines, n_classes)
         What each line adds to the log-odds, as ``model.line_log_odds`` returns it; the rest of them are the intercepts.
     log_odds : ndarray of shape (n_rows, n_columns)
@@ -54,9 +61,11 @@ class Explanation:
     thresholds : list of ndarray
         The thresholds of each line, ascending.
     intervals : ndarray of shape (n_rows, n_lines)
-        The number of thresholds that are not above the projection: 0 for the leftmost interval.
+        The number of thresholds that are not above the projection: 0 for the leftmost interval. Of a line of a
+        category, the number of the level. −1 where the value is missing or the level not known.
     distance : ndarray of shape (n_rows, n_lines)
-        The distance from the projection to the nearest threshold of the line; infinite if it has none.
+        The distance from the projection to the nearest threshold of the line; infinite if it has none, and for levels
+        and missing values.
 
     Examples
     --------
@@ -77,6 +86,8 @@ class Explanation:
     reference: Floats = field(repr=False)
     reference_name: str = field(repr=False)
     deviations: Floats = field(repr=False)
+    codes: Floats = field(repr=False)
+    columns: Columns = field(repr=False)
     coef: Floats = field(repr=False)
     projections: Floats = field(repr=False)
     line_log_odds: Floats = field(repr=False)
@@ -100,6 +111,10 @@ class Explanation:
         """
         return self.coef * self.deviations[:, None, :]
 
+    def value(self, row: int, feature: int) -> str:
+        """Return the value of a feature in a row as text: a number, a date, a level, or "(missing)"."""
+        return value_text(self.columns, feature, float(self.codes[row, feature]))
+
     def column_of(self, row: int) -> int:
         """Return the column of the log-odds to explain a row by: of two classes the only one, else its class's own."""
         return 0 if len(self.base) == 1 else int(np.flatnonzero(self.classes == self.labels[row])[0])
@@ -115,9 +130,7 @@ class Explanation:
         order = largest_first(parts)
         shown, rest = order[:most], order[most:]
         entries = [(self.reference_name, self.base[column])]
-        entries += [
-            (f"{self.feature_names[j]} = {self.reference[j] + self.deviations[row, j]:.6g}", parts[j]) for j in shown
-        ]
+        entries += [(f"{self.feature_names[j]} = {self.value(row, j)}", parts[j]) for j in shown]
         if len(rest):
             entries.append((f"{len(rest)} other features", parts[rest].sum()))
         entries.append(("log-odds", self.log_odds[row, column]))
@@ -142,10 +155,11 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
-    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
         The rows, as ``predict`` takes them.
-    reference : array-like of shape (n_features,), default=None
-        The row that the parts are relative to. By default the mean of the training rows, ``feature_mean_``.
+    reference : array-like of shape (n_features,), or frame of one row, default=None
+        The row that the parts are relative to. By default the mean of the training rows, ``feature_mean_``; a category
+        is then compared with the average of its levels.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
 
@@ -166,14 +180,22 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     True
     """
     estimator, model = model, fitted_model(model)
-    rows, names = dense_rows(model, X), feature_names_of(model, feature_names)
-    known = model.feature_mean_ if reference is None else _checked_reference(reference, rows.shape[1])
-    directions, formulas, deviations = model.directions_, log_odds_of(model), rows - known
-    z, centre = checked_projections(model, X), (directions @ known)[None]
-    adds, adds_there = _adds(model.lines_, z), _adds(model.lines_, centre)
-    slopes = _slopes(model.lines_, deviations, adds - adds_there, centre)
+    codes, names = dense_codes(model, X), feature_names_of(model, feature_names)
+    columns, lines, several = model.columns_, model.lines_, len(model.classes_) > 2
+    known, known_codes = _reference_of(model, reference)
+    deviations = columns.quantities(codes, model.feature_mean_) - known
+    directions = np.stack([np.zeros(len(known)) if line.reads_codes else line.direction for line in lines])
+    z, centre = projections(model, codes), projections(model, known_codes)
+    adds, adds_there = _adds(lines, z), _adds(lines, centre)
+    if reference is None:  # levels are compared with their average, which the curves are centred at
+        adds_there[:, [bool(line.levels) for line in lines]] = 0.0
+    gains = adds - adds_there
+    slopes = _slopes(lines, directions, deviations, gains, centre)
     parts = np.einsum("ikc,kj,ij->icj", slopes, directions, deviations, optimize=True)
-    intervals, distance = _places(model.lines_, z)
+    for k, line in enumerate(lines):
+        if line.reads_codes:
+            parts[:, :, line.features[0]] += gains[:, k]
+    intervals, distance = _places(lines, z)
     return Explanation(
         labels=estimator.predict(X),
         classes=model.classes_,
@@ -181,22 +203,43 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
         reference=known,
         reference_name="mean of the training rows" if reference is None else "reference",
         deviations=deviations,
+        codes=codes,
+        columns=columns,
         coef=directions,
         projections=z,
-        line_log_odds=adds[:, :, 0] if len(formulas) == 1 else adds,
-        log_odds=_log_odds_of_rows(formulas, z),
-        base=_log_odds_of_rows(formulas, centre)[0],
+        line_log_odds=adds if several else adds[:, :, 0],
+        log_odds=_log_odds_of_rows(log_odds_of(model), z),
+        base=model.intercepts_ + adds_there[0].sum(axis=0),
         log_odds_parts=parts,
-        thresholds=[line.thresholds for line in model.lines_],
+        thresholds=[line.thresholds for line in lines],
         intervals=intervals,
         distance=distance,
     )
 
 
-def dense_rows(model: Any, X: Any) -> Floats:
-    """Return X, checked against the fitted model, as a dense array of double precision, shape (n_rows, n_features)."""
-    rows = validate_data(model, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+def dense_codes(model: Any, X: Any) -> Floats:
+    """Return X, checked against the fitted model, as coded rows (:mod:`melc.model.columns`), shape (n_rows, d)."""
+    check_is_fitted(model, "lines_")
+    codes = coded_rows(model, X)
+    check_no_infinity(codes)
+    return np.asarray(codes.toarray() if hasattr(codes, "toarray") else codes, dtype=np.float64)
+
+
+def _reference_of(model: Any, reference: Any) -> tuple[Floats, Floats]:
+    """Return the quantities of the reference, shape (d,), and the row coded, shape (1, d).
+
+    By default it is the mean of the training rows; a category then has no level.
+    """
+    if reference is None:
+        codes = np.array(model.feature_mean_, dtype=np.float64)
+        codes[list(model.columns_.categories)] = np.nan
+        return model.feature_mean_, codes[None]
+    if model.columns_.are_numbers:
+        reference = _checked_reference(reference, model.n_features_in_)[None]
+    elif len(reference) != 1:
+        raise ValueError(f"reference must be a table of one row; found {len(reference)} rows.")
+    codes = dense_codes(nameless(model) if model.columns_.are_numbers else model, reference)
+    return model.columns_.quantities(codes, model.feature_mean_)[0], codes
 
 
 def _checked_reference(reference: Any, n_features: int) -> Floats:
@@ -221,13 +264,12 @@ def _log_odds_of_rows(formulas: list[LogOdds], z: Floats) -> Floats:
     return np.column_stack([each.at(z) for each in formulas])
 
 
-def _slopes(lines: list[Line], deviations: Floats, gains: Floats, centre: Floats) -> Floats:
+def _slopes(lines: list[Line], directions: Floats, deviations: Floats, gains: Floats, centre: Floats) -> Floats:
     """The mean slope of each curve from the reference to each row, shape (n_rows, n_lines, n_columns).
 
     ``gains``, of the same shape, is what each line adds more than at the reference, whose projections are ``centre``,
     of shape (1, n_lines).
     """
-    directions = np.stack([line.direction for line in lines])
     steps = deviations @ directions.T
     apart = np.abs(steps) > _SAME_PROJECTION * (np.abs(deviations) @ np.abs(directions.T))
     limit = np.array([[float(curve.slope(centre[0, k])) for curve in line.curves] for k, line in enumerate(lines)])
@@ -238,7 +280,13 @@ def _places(lines: list[Line], z: Floats) -> tuple[NDArray[np.int64], Floats]:
     """The interval of each projection along its line, and the distance to the nearest threshold."""
     intervals, distance = np.empty(z.shape, dtype=np.int64), np.empty(z.shape)
     for k, line in enumerate(lines):
-        edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
-        intervals[:, k] = above = np.searchsorted(edges[1:-1], z[:, k], side="right")
-        distance[:, k] = np.minimum(z[:, k] - edges[above], edges[above + 1] - z[:, k])
+        missing = np.isnan(z[:, k])
+        places = np.where(missing, 0.0, z[:, k])
+        if line.levels:
+            intervals[:, k], distance[:, k] = places, np.inf
+        else:
+            edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
+            intervals[:, k] = above = np.searchsorted(edges[1:-1], places, side="right")
+            distance[:, k] = np.minimum(places - edges[above], edges[above + 1] - places)
+        intervals[missing, k], distance[missing, k] = -1, np.inf
     return intervals, distance

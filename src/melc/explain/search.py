@@ -3,9 +3,11 @@
 A change c of the features, each in units of its standard deviation, moves the projections by ``U c``, where U has a row
 for each line. Only the part of c in the row space of U matters, so the search is among ``c = B y`` with an orthonormal
 basis B of that space, in at most as many dimensions as there are lines. It begins with rays from the row in many
-directions, up to the first change of class on each, and with places among the training rows, for the region of a class
-is easily missed from far away. The nearest points found are then improved: by the point of the tangent to the boundary
-that is nearest to the row, and by random turns.
+directions, and towards places among the training rows, for the region of a class is easily missed from far away. The
+log-odds are linear between the knots of the curves, so the first change of class on a ray is found exactly. The nearest
+changes are then improved: by the point of the tangent to the boundary that is nearest to the row, and by random turns.
+
+In one dimension, as when a single feature may change, there are two rays only, and the result is the smallest change.
 """
 
 from dataclasses import dataclass
@@ -14,22 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from melc import kernels
 from melc.arrays import Floats
+from melc.explain.existence import Undecided, place_ahead
 from melc.model.curve import Curve
 from melc.model.line import log_odds_of
 
 # Singular values of U below this fraction of the largest are rounding.
 _RANK = 1e-10
-# Rays: random directions besides those of lines and features, the most of the latter, and places on each ray.
-_RANDOM, _MOST_FEATURES, _PLACES = 24, 32, 48
+# Rays: random directions besides those of lines and features, and the most of the latter.
+_RANDOM, _MOST_FEATURES = 24, 32
 # Places among the training rows, besides their mean.
 _AMONG_ROWS = 48
 # Points of a row that are improved, rounds of improvement, parts of the way to the tangent's nearest point, and turns.
 _KEPT, _ROUNDS, _PARTS, _TURNS = 4, 16, (1.0, 0.5, 0.2, 0.05), 8
 # The widest and the narrowest of the turns.
 _WIDEST, _NARROWEST = 0.5, 1e-3
-# Halvings of the part of a ray in which the class changes.
-_HALVINGS = 30
 # Numbers in the largest array of a block of rows.
 _BLOCK = 4_000_000
 
@@ -90,6 +92,12 @@ class ChangeSpace:
         # Of two classes, the log-odds of the first are zero.
         first = [0.0] * (len(model.classes_) - len(formulas))
         self.constants = np.array(first + [each.constant for each in formulas])  # (n_classes,)
+        self._pieces = self._all_pieces()
+
+    @property
+    def n_dimensions(self) -> int:
+        """The number of dimensions in which changes move the projections."""
+        return self.moves.shape[1]
 
     def odds(self, z: Floats) -> Floats:
         """Return the log-odds at projections z, of shape (..., n_lines); shape (..., n_classes)."""
@@ -115,81 +123,102 @@ class ChangeSpace:
         places = np.concatenate([wanted, self.known])
         return np.asarray((places - z[:, None]) @ np.linalg.pinv(self.moves).T)
 
-    def reach(self, z: Floats) -> Floats:
-        """Return a distance beyond which no curve changes, shape (n_rows,)."""
-        lengths = np.linalg.norm(self.moves, axis=1)
-        far = [np.maximum(z[:, k] - table.knots[0], table.knots[-1] - z[:, k]) for k, table in enumerate(self.tables)]
-        moving = np.flatnonzero(lengths > _RANK * lengths.max())
-        return np.asarray(np.max([far[k] / lengths[k] for k in moving], axis=0))
+    def first_changes(
+        self, z: Floats, rays: Floats, limits: Floats, codes: NDArray[np.int64], goal: int | None
+    ) -> Floats:
+        """Return the distance at which the class first changes on rays, infinite where it does not; shape (n, m).
+
+        ``z``, of shape (n, n_lines), are the projections of rows and ``codes``, of shape (n,), their classes. ``rays``,
+        of shape (n, m, n_dimensions), have length one. Changes beyond ``limits``, of shape (n, m), do not matter.
+        ``goal`` is the class to reach, or None for any.
+        """
+        found = np.empty(rays.shape[:2])
+        wanted = -1 if goal is None else goal
+        kernels.first_changes(z, rays @ self.moves.T, limits, codes, wanted, *self._pieces, self.constants, found)
+        return found
+
+    def place_ahead(self, z: Floats, reached: int, others: list[int]) -> Floats | None:
+        """Return a change after which a class is ahead of others, for a row with projections z; None if there is none.
+
+        Classes are given by their numbers; z has shape (n_lines,).
+        """
+        leads = [table.values[1:, [reached]] - table.values[1:, others] for table in self.tables]
+        constants = self.constants[reached] - self.constants[others]
+        return place_ahead(z, self.moves, [table.knots for table in self.tables], leads, constants)
+
+    def _all_pieces(self) -> tuple[NDArray[np.int64], Floats, Floats, Floats, Floats]:
+        """Return the pieces of all lines as the kernel takes them: where each line begins, upper ends, and formulas."""
+        starts = np.cumsum([0] + [len(table.anchors) for table in self.tables])
+        ends = np.concatenate([np.append(table.knots, np.inf) for table in self.tables])
+        anchors = np.concatenate([table.anchors for table in self.tables])
+        values, slopes = (np.concatenate([getattr(t, name) for t in self.tables]) for name in ("values", "slopes"))
+        return starts, ends, anchors, values, slopes
 
 
 @dataclass(frozen=True)
 class RowsToChange:
-    """Rows whose changes are searched: their projections, of shape (n, n_lines), and whether they may reach each class.
+    """Rows whose changes are searched: their projections, of shape (n, n_lines), and their classes, of shape (n,).
 
-    Changes y have shape (n, m, n_dimensions): m of each row.
+    ``goal`` is the class to reach, or None for any. Changes y have shape (n, m, n_dimensions): m of each row.
     """
 
     space: ChangeSpace
     z: Floats
-    allowed: NDArray[np.bool_]  # (n, n_classes)
+    codes: NDArray[np.int64]
+    goal: int | None
 
     def leads(self, y: Floats) -> Floats:
-        """Return by how much the best allowed class is ahead of the others after changes y, shape (n, m)."""
-        odds = self.space.odds(self._projections(y))
-        return self._best(odds, True).max(axis=2) - self._best(odds, False).max(axis=2)
+        """Return by how much the best class to reach is ahead of the others after changes y, shape (n, m)."""
+        return self._rivals(self._projections(y))[0]
 
     def gradients(self, y: Floats) -> tuple[Floats, Floats]:
         """Return the leads after changes y, and their gradients, of the shape of y."""
         z = self._projections(y)
+        leads, reached, others = self._rivals(z)
+        return leads, (self.space.slopes(z, reached) - self.space.slopes(z, others)) @ self.space.moves
+
+    def first_changes(self, rays: Floats, limits: Floats | None = None) -> Floats:
+        """Return the distance at which the class first changes on rays of length one, if below limits; (n, m)."""
+        limits = np.full(rays.shape[:2], np.inf) if limits is None else limits
+        return self.space.first_changes(self.z, rays, limits, self.codes, self.goal)
+
+    def _rivals(self, z: Floats) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+        """Return the lead of the best class to reach over the best of the others, and the numbers of both."""
         odds = self.space.odds(z)
-        reached, others = self._best(odds, True), self._best(odds, False)
-        slopes = self.space.slopes(z, reached.argmax(axis=2)) - self.space.slopes(z, others.argmax(axis=2))
-        return reached.max(axis=2) - others.max(axis=2), slopes @ self.space.moves
-
-    def first_change(self, rays: Floats, ends: Floats) -> Floats:
-        """Return the distance at which the class first changes on rays, infinite where it does not; shape (n, m).
-
-        ``rays``, of shape (n, m, n_dimensions), have length one. ``ends``, of shape (n,), is how far they go.
-        """
-        places = np.linspace(0, 1, _PLACES + 1)[1:] ** 2  # closer together near the row
-        after = np.stack([self.leads(rays * (ends * place)[:, None, None]) > 0 for place in places], axis=2)
-        first = after.argmax(axis=2)
-        near = np.where(first > 0, places[first - 1], 0.0) * ends[:, None]
-        found = self.halved(rays, near, places[first] * ends[:, None])
-        return np.where(after.any(axis=2), found, np.inf)
-
-    def halved(self, rays: Floats, near: Floats, far: Floats) -> Floats:
-        """Return the distance between ``near`` and ``far`` at which the class changes on rays; just beyond it."""
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (near + far)
-            after = self.leads(rays * middle[..., None]) > 0
-            near, far = np.where(after, near, middle), np.where(after, middle, far)
-        return far
+        classes = np.arange(odds.shape[-1])
+        wanted = self.codes[:, None, None] != classes if self.goal is None else classes == self.goal
+        ahead, behind = np.where(wanted, odds, -np.inf), np.where(wanted, -np.inf, odds)
+        return ahead.max(axis=2) - behind.max(axis=2), ahead.argmax(axis=2), behind.argmax(axis=2)
 
     def _projections(self, y: Floats) -> Floats:
         return self.z[:, None] + y @ self.space.moves.T
 
-    def _best(self, odds: Floats, allowed: bool) -> Floats:
-        return np.where(self.allowed[:, None] == allowed, odds, -np.inf)
 
-
-def shortest_changes(space: ChangeSpace, z: Floats, codes: NDArray[np.int64], goal: int | None) -> Floats:
-    """Return changes of class, in units of the spread; shape (n_rows, n_features), zero where none was found.
+def shortest_changes(
+    space: ChangeSpace, z: Floats, codes: NDArray[np.int64], goal: int | None
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return changes of class, in units of the spread, and whether those not found are known not to exist.
 
     ``z`` are the projections of the rows, ``codes`` their classes, and ``goal`` the class to reach, or None for any.
+    The changes have shape (n_rows, n_features) and are zero where none was found. The second array has shape (n_rows,).
     """
-    classes = np.arange(len(space.constants))
-    allowed = codes[:, None] != classes if goal is None else np.broadcast_to(classes == goal, (len(z), len(classes)))
-    n_dimensions = space.moves.shape[1]
-    changes = np.zeros((len(z), len(space.basis)))
-    if n_dimensions:
+    found = np.zeros((len(z), space.n_dimensions))
+    decided = np.ones(len(z), dtype=bool)
+    if space.n_dimensions:
         rng, shared = np.random.default_rng(0), _shared_rays(space)
-        step = max(1, _BLOCK // (len(shared) * max(n_dimensions, len(space.tables), len(classes))))
+        numbers_per_row = len(shared) * max(space.n_dimensions, len(space.tables), len(space.constants))
+        step = max(1, _BLOCK // numbers_per_row)
         for start in range(0, len(z), step):
             block = slice(start, start + step)
-            changes[block] = _shortest(RowsToChange(space, z[block], allowed[block]), shared, rng) @ space.basis.T
-    return changes
+            rows = RowsToChange(space, z[block], codes[block], goal)
+            found[block] = _shortest(rows, _first_rays(rows, shared), rng)
+    if space.n_dimensions > 1:
+        for i in np.flatnonzero(~found.any(axis=1)):
+            row = RowsToChange(space, z[[i]], codes[[i]], goal)
+            rays, decided[i] = _rays_to_classes(row)
+            if len(rays):
+                found[i] = _shortest(row, rays[None], rng)[0]
+    return found @ space.basis.T, decided
 
 
 def _places_among_rows(mean: Floats, spread: Floats) -> Floats:
@@ -200,55 +229,75 @@ def _places_among_rows(mean: Floats, spread: Floats) -> Floats:
 
 def _shared_rays(space: ChangeSpace) -> Floats:
     """Directions of length one for every row: along lines, along features, and at random; shape (m, n_dimensions)."""
+    if space.n_dimensions == 1:
+        return np.array([[1.0], [-1.0]])
     features = np.argsort(-np.linalg.norm(space.basis, axis=1), kind="stable")[:_MOST_FEATURES]
-    random = np.random.default_rng(0).normal(size=(_RANDOM, space.moves.shape[1]))
+    random = np.random.default_rng(0).normal(size=(_RANDOM, space.n_dimensions))
     along = _unit(np.concatenate([space.moves, space.basis[features], random]))
     return np.concatenate([along, -along])
 
 
-def _shortest(rows: RowsToChange, shared: Floats, rng: np.random.Generator) -> Floats:
-    """The best change of each row, shape (n, n_dimensions); zero where none was found."""
-    n = len(rows.z)
-    uphill = rows.gradients(np.zeros((n, 1, shared.shape[1])))[1]
-    targets = rows.space.targets(rows.z)
-    lengths, towards = np.linalg.norm(targets, axis=2), _unit(targets)
-    ends = np.maximum(rows.space.reach(rows.z), lengths.max(axis=1))
-    of_classes = towards[:, : len(rows.space.constants)]
-    rays = np.concatenate([np.broadcast_to(shared, (n, *shared.shape)), _unit(uphill), of_classes], axis=1)
-    # Between the places on a ray a class may be missed; at a target it is seen.
-    seen = np.where(rows.leads(targets) > 0, rows.halved(towards, np.zeros_like(lengths), lengths), np.inf)
-    distances = np.concatenate([rows.first_change(rays, ends), seen], axis=1)
-    rays = np.concatenate([rays, towards], axis=1)
+def _first_rays(rows: RowsToChange, shared: Floats) -> Floats:
+    """The rays of each row, shape (n, m, n_dimensions): the shared ones, uphill, and towards other classes."""
+    n, n_dimensions = len(rows.z), shared.shape[1]
+    rays = np.broadcast_to(shared, (n, *shared.shape))
+    if n_dimensions == 1:
+        return rays
+    uphill = rows.gradients(np.zeros((n, 1, n_dimensions)))[1]
+    return np.concatenate([rays, _unit(uphill), _unit(rows.space.targets(rows.z))], axis=1)
+
+
+def _rays_to_classes(row: RowsToChange) -> tuple[Floats, bool]:
+    """Return rays of a single row to places of the classes to reach, and whether no class was left undecided.
+
+    The rays have shape (m, n_dimensions); there are none if no class can be reached.
+    """
+    own, space, rays, decided = int(row.codes[0]), row.space, [], True
+    classes = range(len(space.constants))
+    # To be another class is to be ahead of the own one; to be a certain class, to be ahead of all others.
+    contests = [(c, [own]) for c in classes if c != own]
+    if row.goal is not None:
+        contests = [(row.goal, [c for c in classes if c != row.goal])]
+    for reached, others in contests:
+        try:
+            change = space.place_ahead(row.z[0], reached, others)
+        except Undecided:
+            decided = False
+        else:
+            rays += [] if change is None else [_unit(change)]
+    return np.array(rays).reshape(len(rays), space.n_dimensions), decided
+
+
+def _shortest(rows: RowsToChange, rays: Floats, rng: np.random.Generator) -> Floats:
+    """The best change of each row that its rays lead to, shape (n, n_dimensions); zero where there is none."""
+    distances = rows.first_changes(rays)
     best = np.argsort(distances, axis=1, kind="stable")[:, :_KEPT]
     rays, distances = _picked(rays, best), np.take_along_axis(distances, best, axis=1)
-    found = np.isfinite(distances)
-    distances = np.where(found, distances, 0.0)
-    for width in np.geomspace(_WIDEST, _NARROWEST, _ROUNDS):
-        rays, distances = _improved(rows, rays, distances, width, rng)
-    distances = np.where(found, distances, np.inf)
+    if rays.shape[2] > 1:
+        for width in np.geomspace(_WIDEST, _NARROWEST, _ROUNDS):
+            rays, distances = _improved(rows, rays, distances, width, rng)
     first = distances.argmin(axis=1)[:, None]
     length = np.take_along_axis(distances, first, axis=1)
+    # A row on the boundary has a short way, but one that is not zero.
+    length = np.maximum(length, np.finfo(np.float64).tiny)
     return _picked(rays, first)[:, 0] * np.where(np.isfinite(length), length, 0.0)
 
 
 def _improved(
     rows: RowsToChange, rays: Floats, distances: Floats, width: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return other rays, of shape (n, m, n_dimensions), on which the class changes earlier, where there are any.
-
-    Of all rays tried the one is taken on which the other class is most ahead at the present distance.
-    """
-    points = rays * distances[..., None]
+    """Return other rays, of shape (n, m, n_dimensions), on which the class changes earlier, where there are any."""
+    points = rays * np.where(np.isfinite(distances), distances, 0.0)[..., None]
     leads, gradients = rows.gradients(points)
     squares = np.maximum((gradients**2).sum(axis=2), 1e-300)
     nearest = gradients * (((gradients * points).sum(axis=2) - leads) / squares)[..., None]
-    tried = [rays] + [_unit(points + part * (nearest - points)) for part in _PARTS]
+    tried = [_unit(points + part * (nearest - points)) for part in _PARTS]
     tried += [_unit(rays + width * rng.normal(size=rays.shape) / np.sqrt(rays.shape[2])) for _ in range(_TURNS)]
-    ahead = np.stack([rows.leads(each * distances[..., None]) for each in tried])
-    best = ahead.argmax(axis=0)
-    rays = np.take_along_axis(np.stack(tried), best[None, ..., None], axis=0)[0]
-    changed = ahead.max(axis=0) > 0
-    return rays, np.where(changed, rows.halved(rays, np.zeros_like(distances), distances), distances)
+    every = np.stack([rays, *tried])
+    found = [rows.first_changes(each, distances) for each in tried]
+    lengths = np.stack([distances, *found])
+    best = lengths.argmin(axis=0)[None]
+    return np.take_along_axis(every, best[..., None], axis=0)[0], np.take_along_axis(lengths, best, axis=0)[0]
 
 
 def _picked(rays: Floats, index: NDArray[Any]) -> Floats:

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from melc.arrays import Floats
+from melc.fit.coordinates import rounding_steps
 from melc.fit.projection import Projection
 from melc.fit.solvers import limit_reached
 from melc.model.names import feature_names_of
@@ -19,25 +21,51 @@ from melc.model.names import feature_names_of
 _MOST_FEATURES_NAMED, _LEAST_CONTRIBUTION = 5, 0.1
 # Weights whose sum differs from the number of rows by more than this factor are unlikely to be numbers of rows.
 _UNLIKELY = 10
+# Features whose standard deviation has fewer steps of rounding than this have lost most of what they could tell.
+_FEW_STEPS = 64
 # Stack frames of these packages are skipped, so that a warning points to the user's own line.
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 
 def warn_of_weights(counts: NDArray[np.int64], totals: Floats) -> None:
-    """Warn if weights, by the ``totals`` and the numbers of rows of the classes, are hardly meant as numbers of rows.
-
-    Larger totals are taken for numbers of rows if they are integers.
-    """
+    """Warn if weights, by the totals and the numbers of rows of the classes, are hardly meant as numbers of rows."""
     n_rows, total = int(counts.sum()), float(totals.sum())
-    are_counts = total > n_rows and np.array_equal(totals, np.round(totals))
-    if n_rows / _UNLIKELY <= total <= n_rows * _UNLIKELY or are_counts:
+    if n_rows / _UNLIKELY <= total <= n_rows * _UNLIKELY:
         return
     _warn(
         f"The weights of {n_rows} rows add up to {total:.3g}. A weight counts as that many rows, and their number sets "
         f"the width of the densities, which are now {(n_rows / total) ** 0.2:.2g} times as wide as without weights. "
-        f"Unless this is meant, multiply the weights by {n_rows / total:.6g}.",
+        f"Unless so many rows were counted, multiply the weights by {n_rows / total:.6g}.",
         UserWarning,
     )
+
+
+def warn_of_equal_rows(classes: NDArray[Any], counts: Sequence[int]) -> None:
+    """Warn of classes whose rows are all equal; ``counts`` are the numbers of different rows of each class."""
+    single = [label for label, count in zip(classes.tolist(), counts, strict=True) if count == 1]
+    if single:
+        _warn(
+            f"All rows of class {single[0]!r} are equal, so that nothing tells how far that class extends. "
+            "Add rows of that class or remove it.",
+            UserWarning,
+        )
+
+
+def warn_of_rounding(model: Any) -> None:
+    """Warn of features of which rounding has left little: a large offset, and small differences between the rows."""
+    spread = model.feature_spread_
+    steps = rounding_steps(model.feature_mean_, spread)
+    rounded = np.flatnonzero((spread > 0) & (steps < _FEW_STEPS))
+    if len(rounded):
+        j = rounded[np.argmin(steps[rounded])]
+        more = len(rounded) - 1
+        others = f" The same holds for {more} other feature{'s' if more > 1 else ''}." if more else ""
+        _warn(
+            f"The standard deviation of feature {feature_names_of(model)[j]!r} ({spread[j]:.3g}) has only "
+            f"{steps[j]:.0f} steps of the rounding of its values ({model.feature_mean_[j]:.3g}), so that most of what "
+            f"it could tell is lost.{others} Subtract a common offset before the values are stored.",
+            UserWarning,
+        )
 
 
 def warn_of(model: Any, projection: Projection, whose: str) -> None:

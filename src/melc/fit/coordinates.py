@@ -15,8 +15,8 @@ from melc.arrays import Floats, unit
 from melc.data.memory import MemoryRows
 from melc.objective.grid import Whitening
 
-# A feature whose standard deviation is below this fraction of its mean is constant up to rounding.
-_LEAST_VARIATION = 1e-12
+# A feature whose standard deviation is at most this many steps of the rounding of its mean is constant up to rounding.
+_LEAST_STEPS = 2.0
 # If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
 FAR = 1e4
 # Limit of the scales, so that squares of projections neither overflow nor underflow.
@@ -24,8 +24,9 @@ _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
 # With more features than this, computing the covariance takes longer than the iterations that it saves.
 MOST_WHITENED_FEATURES = 200
-# In whitening, variances are taken to be at least this fraction of the largest.
-_LEAST_STRETCHED = 1e-2
+# In whitening, variances are taken to be at least this fraction of the largest. Below the second, all of them are
+# rounding.
+_LEAST_STRETCHED, _NO_SPREAD = 1e-2, 1e-24
 # With more features than this, the discriminant uses only the diagonal of the covariance: the full matrix would take
 # longer than the search that it starts.
 _FULL_COVARIANCE_FEATURES = 500
@@ -76,7 +77,7 @@ class Coordinates:
         self.mean, deviation = mean_and_deviation(sample.X, self._weights)
         size = np.abs(self.mean)
         unknown = np.inf if is_all else np.where(size > 0, size, 1.0)
-        self.scale = np.where(deviation > _LEAST_VARIATION * size, deviation, unknown)
+        self.scale = np.where(rounding_steps(self.mean, deviation) > _LEAST_STEPS, deviation, unknown)
         check_scale(self.scale)
 
     def scaled(self, X: Any) -> Floats:
@@ -241,6 +242,15 @@ def check_scale(scale: Floats, names: Sequence[str] | None = None) -> None:
         raise UnitsError(j, float(scale[j]), None if names is None else names[j])
 
 
+def rounding_steps(mean: Floats, deviation: Floats) -> Floats:
+    """Return how many steps of the rounding of its mean the standard deviation of each feature has, shape (d,).
+
+    The fewer there are, the less the values still tell: near 1e12 neighbouring numbers are 1.2e-4 apart.
+    """
+    with np.errstate(over="ignore"):  # at a mean of zero
+        return np.asarray(deviation / np.spacing(np.abs(mean)))
+
+
 def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
     """Return the weighted mean and standard deviation of each feature, both of shape (d,). Sparse X stays sparse."""
     share = weights / weights.sum()
@@ -250,9 +260,13 @@ def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X @ sparse.diags_array(1 / size), axis=0, weights=share)
     else:
-        scaled = X / size
+        # Differences of numbers that lie close together are exact, while their mean is rounded.
+        least, most = low / size, high / size
+        near = np.where(np.abs(least + most) > FAR * (most - least), least, 0.0)
+        scaled = X / size - near
         mean = share @ scaled
         variance = share @ (scaled - mean) ** 2
+        mean = mean + near
     return mean * size, np.where(low < high, np.sqrt(np.maximum(variance, 0)), 0.0) * size
 
 
@@ -281,7 +295,7 @@ def whitening(covariance: Floats) -> Whitening:
     variance are stretched only up to a limit.
     """
     values, vectors = np.linalg.eigh(covariance)
-    if values[-1] < _LEAST_VARIATION**2:  # every class is a point
+    if values[-1] < _NO_SPREAD:  # every class is a point
         return Whitening(np.eye(len(values)), np.eye(len(values)))
     roots = np.sqrt(np.maximum(values, _LEAST_STRETCHED * values[-1]))
     return Whitening(vectors / roots, (vectors * roots).T)

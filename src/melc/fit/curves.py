@@ -37,8 +37,8 @@ _FIRST_STRENGTH, _STRENGTHS = 1.0, (1e-4, 1e6)
 # nearly straight count less) and no coefficient by more than this.
 _MOST_ROUNDS, _SETTLED_STRENGTH, _SETTLED = 30, 0.3, 0.05
 # The Hessian is computed anew when coefficients have moved by more than this: until then a step leaves little of the
-# error, and the λ need more steps anyway.
-_OUTDATED = 0.5
+# error, and the λ need more steps anyway. In the last steps, more than this many times the change at which they end.
+_OUTDATED, _OUTDATED_AT_LAST = 0.5, 100
 # The same for several blocks: rounds, a change of coefficients at which they end, and steps of L-BFGS in a round.
 _MOST_BLOCK_ROUNDS, _BLOCKS_SETTLED, _BLOCK_STEPS, _LAST_BLOCK_STEPS = 4, 0.1, 15, 60
 # Degrees of freedom of a curve beyond those of a straight line: fewer are rounding.
@@ -136,7 +136,7 @@ def fit_curves(
 
     The fit starts with the coefficients and λ of ``curves``. While lines are added it need not be exact. The last fit
     goes on with fixed λ until no coefficient changes by more than ``still``. Hessians are those of ``curved``, if it is
-    given, which may be cheaper than ``summed``.
+    given, which may be cheaper than ``summed``; of one block, the last ones are those of ``summed``.
     """
     if len(curves.beta) > 1:
         return _fit_blocks(curves, summed, curved or summed, smoothing, still is not None)
@@ -147,7 +147,7 @@ def fit_curves(
         if round_number > 0 and changed < _SETTLED_STRENGTH and moved < _SETTLED:
             break
     if still is not None:
-        fit.outdated = 0.0
+        fit.curved, fit.moved, fit.outdated = summed, np.inf, _OUTDATED_AT_LAST * still
         for _ in range(_MOST_ROUNDS):
             if fit.step() < still:
                 break
@@ -218,14 +218,14 @@ def _climb(curves: Curves, summed: Summed, hessians: list[Floats], n_steps: int)
 
     def coefficients(u: Floats) -> Floats:
         parts = zip(factors, u.reshape(curves.beta.shape), strict=True)
-        return np.stack([linalg.solve_triangular(factor, each, lower=True, trans="T") for factor, each in parts])
+        return np.stack([linalg.blas.dtrsv(factor, each, lower=True, trans=True) for factor, each in parts])
 
     def loss(u: Floats) -> tuple[float, Floats]:
         beta = coefficients(u)
         sums = summed(curves.basis, beta, None)
         pulls = np.stack([s @ each for s, each in zip(penalties, beta, strict=True)])
         slopes = zip(factors, pulls - sums.gradient, strict=True)
-        slope = np.stack([linalg.solve_triangular(factor, each, lower=True) for factor, each in slopes])
+        slope = np.stack([linalg.blas.dtrsv(factor, each, lower=True) for factor, each in slopes])
         return 0.5 * float(np.sum(beta * pulls)) - sums.likelihood, slope.ravel()
 
     start = np.stack([factor.T @ each for factor, each in zip(factors, curves.beta, strict=True)])

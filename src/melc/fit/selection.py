@@ -4,10 +4,13 @@ Where there are many optima, more starts find higher divergences and worse class
 divergence large. So the optima of the search, and linear directions beside them, are compared by the likelihood of the
 classes along each of them,
 
-``Σ_i target_i log P(class_i)  −  0.3 (d / n) ‖u‖² / uᵀ Σ u``,
+``Σ_i target_i log P(class_i)  −  0.7 (d / n) min(‖u‖² / uᵀ Σ u, 3)``,
 
-with every row left out of its own density. u are the weights of the scaled features, Σ is their covariance within the
-classes. The second term penalises directions that rely on low-variance features.
+with every row left out of its own density. u are the weights of the scaled features, Σ is the covariance of these
+features, both classes counting equally. The second term penalises directions along which features cancel each other:
+with few rows there are many of them, and some separate the classes by chance. Distance between the classes counts as
+variance. The penalty is bounded because the features of a good direction may cancel as well: indicators of the values
+of a column do.
 """
 
 from collections.abc import Sequence
@@ -23,10 +26,10 @@ from melc.fit.evidence import Standing
 
 # Rows of each class on which directions are compared.
 _COMPARED_ROWS = 1_000
-# A spread of zero along a direction is replaced by this, so that the penalty stays finite.
-_LEAST_SPREAD_ALONG = 1e-290
-# Strength of the penalty in the likelihood.
-_PENALTY = 0.3
+# A variance of zero along a direction is replaced by this, so that it can be divided by.
+_LEAST_VARIANCE_ALONG = 1e-290
+# Strength of the penalty in the likelihood, and the largest ratio of ‖u‖² to the variance that counts.
+_PENALTY, _LARGEST_RATIO = 0.7, 3.0
 # Ridges of the linear directions, in units of the number of features / number of rows; the Newton steps for each; and
 # what is added to the diagonal of the Hessian, so that it can be inverted if a feature does not vary.
 _JUDGED_RIDGES, _NEWTON_STEPS, _DIAGONAL_SHIFT = (1.0, 0.03), 5, 1e-10
@@ -55,10 +58,9 @@ class Judge:
         prospect, coordinates = self._prospect, self.coordinates
         u = direction * coordinates.finite_scale
         z = self._X @ direction - coordinates.mean @ direction
-        means = 2 * np.bincount(prospect.codes, prospect.targets * z, 2)
-        spread = float(prospect.targets @ (z - means[prospect.codes]) ** 2)
-        penalty = _PENALTY * len(u) / prospect.n_effective
-        return prospect.likelihood(z) - penalty * float(u @ u) / max(spread, _LEAST_SPREAD_ALONG)
+        variance = float(prospect.targets @ (z - prospect.targets @ z) ** 2)
+        ratio = min(float(u @ u) / max(variance, _LEAST_VARIANCE_ALONG), _LARGEST_RATIO)
+        return prospect.likelihood(z) - _PENALTY * len(u) / prospect.n_effective * ratio
 
     def linear_directions(self) -> list[Floats]:
         """Return linear directions with ridges, of length one and in the units of the features.

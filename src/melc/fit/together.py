@@ -21,8 +21,7 @@ from melc.model.line import Line
 
 # Knots of a curve: of two classes, of more (each line has as many curves as there are classes), and of minor lines.
 _KNOTS, _KNOTS_OF_SEVERAL, _MINOR_KNOTS = 24, 16, 10
-# Changes of coefficients at which a fit ends: of a sample's rows, by Newton steps; and of more, with the Hessian of the
-# sample, where each step leaves about a fifth of the error.
+# Changes of coefficients at which a fit ends: to a sample's rows, and to more.
 _STILL, _STILL_ON_MANY = 1e-7, 1e-3
 # Rows on which knots are placed.
 _SAMPLED_ROWS = 10_000
@@ -113,7 +112,8 @@ class Together:
     def fitted_to_all_rows(self, found: CurvesAlong) -> CurvesAlong:
         """Return the lines with all curves fitted to all rows until they stand still.
 
-        The steps need the gradient of all rows, but not their Hessian: that of the sample is about proportional.
+        While λ are estimated, the steps need the gradient of all rows, but not their Hessian: that of the sample is
+        about proportional.
         """
         on_sample, rows = self._summed_on_sample(found.entries), self.rows
         if self.sample.n_rows == rows.n_rows:

@@ -37,12 +37,27 @@ def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
     found = []
     for part in _label_stretches(len(y)):
         if y.dtype.kind not in _LABEL_KINDS:
+            _check_comparable(y[part])
             check_classification_targets(y[part])
         found.append(np.unique(y[part]))
         check_number_of_classes(len(found[-1]), len(y), n_bytes)
     labels = np.unique(np.concatenate(found))
     check_number_of_classes(len(labels), len(y), n_bytes)
     return labels
+
+
+def _check_comparable(y: NDArray[Any]) -> None:
+    """Raise an error if there are labels of types that have no common order, such as texts and numbers."""
+    if y.dtype.kind != "O":
+        return
+    try:
+        np.unique(y)
+    except TypeError:
+        types = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            f"The labels are of different types, which have no order: {', '.join(types)}. Make them one type, for "
+            "example texts: y.astype(str)."
+        ) from None
 
 
 def numbers_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

@@ -40,8 +40,12 @@ def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomSta
 
 
 def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[MemoryRows, MemoryRows]]:
-    """Yield the rows outside and inside each fold. The folds divide the rows of both classes."""
-    fold_of = [rng.permutation(np.arange(count) % _N_FOLDS) for count in rows.counts]
+    """Yield the rows outside and inside each fold. The folds divide the rows of both classes.
+
+    Either class is divided by the same seed, so that nothing depends on which of them is the first.
+    """
+    seed = rng.randint(2**31)
+    fold_of = [np.random.RandomState(seed).permutation(np.arange(count) % _N_FOLDS) for count in rows.counts]
     for fold in range(_N_FOLDS):
         first, second = (np.flatnonzero(each != fold) for each in fold_of)
         held_first, held_second = (np.flatnonzero(each == fold) for each in fold_of)

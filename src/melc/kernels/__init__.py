@@ -49,6 +49,7 @@ from melc.kernels.pairs import (
     nearest_distance,
     thinned,
 )
+from melc.kernels.rays import first_changes
 from melc.kernels.rows import (
     project_centred,
     project_columns,

@@ -7,11 +7,15 @@ of several columns needs quantities: it reads the score of a level, and a place 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.data.frames import MISSING, Column, Label, LabelColumn, NumberColumn
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,21 @@ class Columns:
         if j in self.dates and not column.is_date and not np.isnan(column.values).all():
             raise ValueError(f"Column {name!r} held dates in the fit, but now holds numbers. Convert it to dates.")
         return column.values
+
+    def decoded(self, j: int, codes: Floats) -> NDArray[Any]:
+        """Return the values of a column from its codes, shape (n,): numbers, dates, or labels, None if missing.
+
+        A level that is not known is "(unknown)", in a category of texts.
+        """
+        if j in self.dates:
+            times = (np.nan_to_num(codes) * _MICROSECONDS_PER_DAY).round().astype("datetime64[us]")
+            return np.where(np.isnan(codes), np.datetime64("NaT"), times)
+        if j not in self.categories and j not in self.ranks:
+            return codes
+        labels: list[Any] = list(self.ranks[j] if j in self.ranks else self.categories[j].levels)
+        texts = j in self.categories and any(isinstance(label, str) for label in labels)
+        labels += ["(unknown)" if texts else None] * 2  # of others, and of what is not known
+        return np.array([labels[-1 if np.isnan(code) else int(code)] for code in codes], dtype=object)
 
     def quantities(self, coded: Floats, means: Floats) -> Floats:
         """Return the numbers that lines of several columns read, shape (n, d); ``means`` are those of the columns.

@@ -1,0 +1,124 @@
+"""Whether a class can be reached at all: a place where it is ahead, or the proof that there is none.
+
+A search that finds no change of class proves nothing. The log-odds are sums of piecewise linear curves, so the place at
+which a class is farthest ahead is the solution of a mixed-integer linear program, in which a binary variable for every
+piece says whether the projection lies on it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from melc.arrays import Floats
+
+# How far beyond the outermost knots projections are looked for, in units of the distance to them and of their range.
+_FAR = 1e3
+# A lead of at least the first is a lead; there is no need to look for more than the second.
+_LEAST_LEAD, _ENOUGH = 1e-6, 1e-2
+# Subproblems after which the program is given up.
+_MOST_NODES = 20_000
+# Status of a program that was not solved to the end.
+_LIMIT_REACHED = 1
+
+
+class Undecided(Exception):
+    """The program was given up before it was known whether a place exists."""
+
+
+def place_ahead(z: Floats, moves: Floats, knots: list[Floats], leads: list[Floats], constants: Floats) -> Floats | None:
+    """Return a change y after which all leads are positive, or None if there is no such place.
+
+    The projections after a change are ``z + moves @ y``, with z of shape (n_lines,) and moves of shape (n_lines,
+    n_dimensions). ``leads[k]``, of shape (m, n_rivals), is what line k adds to the leads at its ``knots[k]``, of shape
+    (m,), and ``constants``, of shape (n_rivals,), is what they are without it. Raises Undecided if it takes too long.
+    """
+    if np.any(constants + sum(each.max(axis=0) for each in leads) <= 0):  # not even if every line were at its best
+        return None
+    program = _Program(z, moves, knots, leads, constants)
+    solution = program.solved()
+    if solution.x is not None and -solution.fun > _LEAST_LEAD:
+        return np.asarray(solution.x[: moves.shape[1]] * program.unit)
+    if solution.status == _LIMIT_REACHED:
+        raise Undecided
+    return None
+
+
+class _Program:
+    """The program: changes y, the smallest lead, and for each line weights of its knots and binaries of its pieces.
+
+    A projection is the mean of its knots with these weights, of which only two neighbours are positive.
+    """
+
+    def __init__(self, z: Floats, moves: Floats, knots: list[Floats], leads: list[Floats], constants: Floats) -> None:
+        self.unit = 1 / max(float(np.linalg.norm(moves, 2)), 1e-300)
+        self.places, self.leads = zip(*map(_with_far_ends, knots, leads, z), strict=True)
+        self.n_dimensions, self.n_rivals = moves.shape[1], len(constants)
+        sizes = [len(places) for places in self.places]
+        # Columns: y, the lead, then weights and binaries of each line.
+        ends = self.n_dimensions + 1 + np.cumsum([2 * size - 1 for size in sizes])
+        self.starts, self.n_columns = np.append(self.n_dimensions + 1, ends[:-1]), int(ends[-1])
+        self.constraints = [
+            *(self._projection(k, z[k], moves[k] * self.unit) for k in range(len(sizes))),
+            *(rows for k in range(len(sizes)) for rows in self._neighbours(k)),
+            self._lead(constants),
+        ]
+
+    def solved(self) -> Any:
+        """Return the solution with the largest smallest lead, up to what is enough."""
+        lower, upper = np.zeros(self.n_columns), np.ones(self.n_columns)
+        lower[: self.n_dimensions + 1], upper[: self.n_dimensions] = -np.inf, np.inf
+        upper[self.n_dimensions] = _ENOUGH
+        aim = np.zeros(self.n_columns)
+        aim[self.n_dimensions] = -1.0
+        integral = np.zeros(self.n_columns)
+        for start, places in zip(self.starts, self.places, strict=True):
+            integral[start + len(places) : start + 2 * len(places) - 1] = 1
+        return milp(
+            aim,
+            integrality=integral,
+            bounds=Bounds(lower, upper),
+            constraints=self.constraints,
+            options={"node_limit": _MOST_NODES},
+        )
+
+    def _weights(self, k: int) -> NDArray[np.int64]:
+        return self.starts[k] + np.arange(len(self.places[k]))
+
+    def _projection(self, k: int, z: float, move: Floats) -> LinearConstraint:
+        """The mean of the knots is the projection, in units of their distance."""
+        places = self.places[k] - z
+        size = np.abs(places).max()
+        row = np.zeros(self.n_columns)
+        row[self._weights(k)] = places / size
+        row[: self.n_dimensions] = -move / size
+        return LinearConstraint(row[None], 0.0, 0.0)
+
+    def _neighbours(self, k: int) -> list[LinearConstraint]:
+        """The weights add up to one, the projection lies on one piece, and other knots than its ends weigh nothing."""
+        weights, n = self._weights(k), len(self.places[k])
+        pieces = weights[-1] + 1 + np.arange(n - 1)
+        sums = sparse.lil_array((2, self.n_columns))
+        sums[0, weights], sums[1, pieces] = 1.0, 1.0
+        ends = sparse.lil_array((n, self.n_columns))
+        ends[np.arange(n), weights] = 1.0
+        ends[np.arange(n - 1), pieces] = -1.0
+        ends[np.arange(1, n), pieces] = -1.0
+        return [LinearConstraint(sums.tocsr(), 1.0, 1.0), LinearConstraint(ends.tocsr(), -np.inf, 0.0)]
+
+    def _lead(self, constants: Floats) -> LinearConstraint:
+        """Every lead is at least the smallest."""
+        rows = np.zeros((self.n_rivals, self.n_columns))
+        rows[:, self.n_dimensions] = -1.0
+        for k, leads in enumerate(self.leads):
+            rows[:, self._weights(k)] = leads.T
+        return LinearConstraint(rows, -constants, np.inf)
+
+
+def _with_far_ends(knots: Floats, leads: Floats, z: float) -> tuple[Floats, Floats]:
+    """Return the knots of a line and its leads there, with a place far beyond either end, where nothing changes."""
+    far = _FAR * (np.ptp(knots) + np.abs(knots - z).max())
+    places = np.concatenate([[knots[0] - far], knots, [knots[-1] + far]])
+    return places, np.concatenate([leads[:1], leads, leads[-1:]])

@@ -1,0 +1,182 @@
+"""The smallest change of the numbers of rows that changes their class; levels and missing values stay as they are."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.base import projections
+from melc.explain.search import ChangeSpace, shortest_changes
+from melc.model.curve import Curve
+from melc.model.line import Line
+
+# How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
+# doubled where the row is still predicted as before.
+_FIRST_STEP, _DOUBLINGS = 4.0, 40
+
+Predict = Callable[[Floats], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Coded rows after a change, of shape (n, d), and their labels; others are as they were.
+
+    ``found`` says whether a row has the class that is wanted, ``exact`` whether the changes are the smallest, and
+    ``decided`` whether those not found are known not to exist. All three but ``exact`` have shape (n,).
+    """
+
+    rows: Floats
+    labels: NDArray[Any]
+    found: NDArray[np.bool_]
+    exact: bool
+    decided: NDArray[np.bool_]
+
+
+def move_numbers(model: Any, predict: Predict, rows: Floats, spread: Floats, goal: int | None) -> Moved:
+    """Return coded rows with their numbers changed by as little as changes the class, or leads to the class ``goal``.
+
+    ``spread`` are the units of the changes, zero for columns that stay. A missing value stays missing.
+    """
+    patterns, group = np.unique(np.isnan(rows), axis=0, return_inverse=True)
+    if len(patterns) == 1:
+        return _move_alike(
+            _with_missing(model, patterns[0]), model, predict, rows, np.where(patterns[0], 0.0, spread), goal
+        )
+    moved = Moved(rows.copy(), predict(rows), np.zeros(len(rows), bool), True, np.ones(len(rows), bool))
+    for k, missing in enumerate(patterns):
+        some = np.flatnonzero(group.ravel() == k)
+        part = _move_alike(
+            _with_missing(model, missing), model, predict, rows[some], np.where(missing, 0.0, spread), goal
+        )
+        moved.rows[some], moved.labels[some] = part.rows, part.labels
+        moved.found[some], moved.decided[some] = part.found, part.decided
+        moved = replace(moved, exact=moved.exact and part.exact)
+    return moved
+
+
+def _move_alike(known: Any, model: Any, predict: Predict, rows: Floats, spread: Floats, goal: int | None) -> Moved:
+    """Move rows in which the same values are missing; ``known`` is the model without what depends on these."""
+    before = predict(rows)
+    waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
+    space = None if len(model.lines_) == 1 else ChangeSpace(known, spread)
+    steps, decided = np.zeros(rows.shape), np.ones(len(rows), dtype=bool)
+    if waiting.any():
+        z, codes = _finite_projections(model, rows[waiting]), np.searchsorted(model.classes_, before[waiting])
+        if space is None:
+            steps[waiting] = _to_nearest_interval(known.lines_[0], z[:, 0], codes, spread, goal)
+        else:
+            standardised, decided[waiting] = shortest_changes(space, z, codes, goal)
+            steps[waiting] = standardised * spread
+    changed, labels, found = _over_the_threshold(predict, model, rows, before, steps, goal)
+    return Moved(changed, labels, found, space is None or space.n_dimensions <= 1, decided)
+
+
+def _with_missing(model: Any, missing: NDArray[np.bool_]) -> Any:
+    """Return a copy of the model in which lines that read missing values are constant.
+
+    Lines of categories get a place for levels that are not known, after the others.
+    """
+    if not any(line.reads_codes for line in model.lines_):
+        return model
+    known = copy.copy(model)
+    known.lines_ = [
+        _plain(line, bool(missing[line.features[0]])) if line.reads_codes else line for line in model.lines_
+    ]
+    return known
+
+
+def _plain(line: Line, missing: bool) -> Line:
+    values = [0.0 if curve.missing is None else curve.missing for curve in line.curves]
+    pairs = list(zip(line.curves, values, strict=True))
+    if line.levels:
+        size = len(line.levels)
+        curves = [Curve(np.arange(size + 1.0), np.append(curve.log_odds, value)) for curve, value in pairs]
+    elif missing:
+        curves = [Curve(np.array([0.0, 1.0]), np.full(2, value)) for _, value in pairs]
+    else:
+        curves = [replace(curve, missing=None) for curve in line.curves]
+    return replace(line, curves=tuple(curves), levels=())
+
+
+def _finite_projections(model: Any, rows: Floats) -> Floats:
+    """The projections of coded rows, shape (n_rows, n_lines), with a number for missing values: see :func:`_plain`."""
+    z = projections(model, rows)
+    for k, line in enumerate(model.lines_):
+        if line.reads_codes:
+            z[:, k] = np.where(np.isnan(z[:, k]), float(len(line.levels)), z[:, k])
+    return z
+
+
+def _to_nearest_interval(line: Line, z: Floats, codes: NDArray[np.int64], spread: Floats, goal: int | None) -> Floats:
+    """The smallest changes to an interval of another class, or of the class to reach, which rows are not yet of.
+
+    ``z`` and ``codes`` are the projections and classes of the rows. The shape is (n_rows, n_features). A change is zero
+    where there is no such interval.
+    """
+    v = line.direction
+    # Squares of spreads may overflow; those of weight times spread, relative to the largest, cannot.
+    pull = v * spread
+    largest = np.abs(pull).max()
+    if largest == 0:
+        return np.zeros((len(z), len(v)))
+    below, above = _nearest_edges(line, z, codes, goal)
+    # From a threshold, the way into the interval that it does not belong to is short, but not zero.
+    down, up = np.maximum(z - below, np.spacing(np.abs(z))), np.maximum(above - z, np.spacing(np.abs(z)))
+    distance = np.where(up <= down, up, -down)
+    distance = np.where(np.isfinite(distance), distance, 0.0)
+    unit = pull / largest
+    return np.asarray(distance[:, None] * (unit * spread) / (largest * float(unit @ unit)))
+
+
+def _nearest_edges(line: Line, z: Floats, codes: NDArray[np.int64], goal: int | None) -> tuple[Floats, Floats]:
+    """The nearest edge below and above each projection beyond which the line has another class, or that to reach.
+
+    Both have shape (n_rows,), and are infinite where there is none.
+    """
+    own = np.searchsorted(line.thresholds, z, side="right")
+    own -= (line.codes[own] != codes) & (own > 0)  # on a threshold that belongs to the interval below
+    if goal is None:  # neighbouring intervals are of different classes
+        upper, lower = own + 1, own - 1
+    else:
+        wanted = np.concatenate([[-1], np.flatnonzero(line.codes == goal), [len(line.codes)]])
+        place = np.searchsorted(wanted, own)
+        upper, lower = wanted[place], wanted[place - 1]
+    # The lower edge of interval i is threshold i − 1, its upper edge threshold i.
+    edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
+    return edges[lower + 1], edges[upper]
+
+
+def _over_the_threshold(
+    predict: Predict, model: Any, rows: Floats, before: NDArray[Any], steps: Floats, goal: int | None
+) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
+    """Change the rows by ``steps`` to the threshold, and beyond it by as little as changes the prediction.
+
+    Return the changed rows, their labels, and whether a row has the class that is wanted. Others are left as they were.
+    """
+    changed, labels = rows.copy(), before.copy()
+    found = np.zeros(len(rows), dtype=bool) if goal is None else before == model.classes_[goal]
+    trying = np.flatnonzero(~found & np.any(steps != 0, axis=1))
+    rounding = _rounding(model, rows, steps)
+    for doubling in range(_DOUBLINGS):
+        if not len(trying):
+            break
+        factors = 1 + _FIRST_STEP * 2.0**doubling * rounding[trying]
+        changed[trying] = rows[trying] + steps[trying] * factors[:, None]
+        labels[trying] = predict(changed[trying])
+        done = labels[trying] != before[trying] if goal is None else labels[trying] == model.classes_[goal]
+        found[trying[done]] = True
+        trying = trying[~done]
+    changed[trying], labels[trying] = rows[trying], before[trying]
+    return changed, labels, found
+
+
+def _rounding(model: Any, rows: Floats, steps: Floats) -> Floats:
+    """The rounding error of the projections in units of the change of the projections by the steps, shape (n_rows,)."""
+    directions = model.directions_.T
+    size = (np.abs(np.nan_to_num(rows)) @ np.abs(directions)).max(axis=1)
+    moved = np.abs(steps @ directions).max(axis=1)
+    return np.asarray(np.finfo(np.float64).eps * (1 + size / np.where(moved > 0, moved, 1.0)))
