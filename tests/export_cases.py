@@ -200,18 +200,98 @@ def _unquote(text):
     return json.loads(text) if text.startswith('"') else text
 
 
+def apply_table_text(text, rows):
+    """Return labels and probabilities by a text with odds, as :func:`apply_text_with_odds`, for rows of a table."""
+    *blocks, closing = text.split("\n\n")
+    two = re.match(r"Where the log-odds are above 0, (.*) is predicted, elsewhere (.*)\.\nThe probability", closing)
+    if two:
+        labels, constants = np.array([_unquote(two[2]), _unquote(two[1])]), [0.0]
+        if heading := re.fullmatch(r"Log-odds of .* against .*: (\S+) \+ what \d+ lines? adds?", blocks[0]):
+            constants = [float(heading[1])]
+    else:
+        pairs = [re.fullmatch(r"  (\S.*?)\s{2,}(\S+)", row).groups() for row in blocks[0].splitlines()[1:]]
+        labels, constants = np.array([_unquote(label) for label, _ in pairs]), [float(number) for _, number in pairs]
+    odds = np.repeat(np.array(constants)[:, None], len(rows), axis=1)
+    for block in blocks:
+        if re.search(r" at (each level|the points of .*):\n", block):
+            odds += _added_to_rows(block, rows, len(constants))
+    if two:
+        second = 1 / (1 + np.exp(np.clip(-odds[0], None, 700)))
+        return labels[(odds[0] > 0).astype(int)], np.column_stack([1 - second, second])
+    shares = np.exp(odds - odds.max(axis=0))
+    return labels[np.argmax(odds, axis=0)], (shares / shares.sum(axis=0)).T
+
+
+def _added_to_rows(block, rows, n_curves):
+    """Return what a line adds by a block of text, shape (n_curves, n_rows)."""
+    rule, table = re.split(r"\n  .* at (?:each level|the points of .*):\n", block)
+    cells = [line.strip().rsplit(maxsplit=n_curves) for line in table.splitlines()[n_curves > 1 :]]
+    if cells[0][0][:1] == '"' or "the level of " in rule:
+        name = _unquote(re.search(r"the level of (.*?)(?:, with the training rows:)?\n", rule)[1])
+        values = {_level(cell): np.array(numbers, dtype=float) for cell, *numbers in cells}
+        other = values.get("any other level", values.get("others"))
+        return np.array([values.get(level, other) for level in _levels_in(rows[name])]).T
+    missing = [np.array(numbers, dtype=float) for cell, *numbers in cells if cell == "missing"]
+    knots, *values = np.array([cell for cell in cells if cell[0] != "missing"], dtype=float).T
+    z = _sum_in_text(rule, rows, with_places=not missing)
+    added = np.array([np.interp(z, knots, each) for each in values])
+    return np.where(np.isnan(z), missing[0][:, None], added) if missing else added
+
+
+def _sum_in_text(rule, rows, with_places):
+    """Return z by the weights and points of a text, NaN where a number is missing, unless there is a place for it."""
+    z, points = np.zeros(len(rows)), {}
+    start = re.search(r"z is the sum of weight × feature.*:\n", rule).end()
+    for line in rule[start:].splitlines():
+        if not (found := re.match(r" +(-?[0-9.e+-]+)  (.*)", line)):
+            break
+        weight, what = float(found[1]), found[2]
+        name = next(name for name in rows.columns if re.match(rf"{re.escape(name)}($| = | \()", what))
+        if what.startswith(f"{name} = "):
+            points.setdefault(name, {})[_level(what.removeprefix(f"{name} = "))] = weight
+            continue
+        place = re.search(r"(-?[0-9.e+-]+) if missing\)$", what)
+        z += weight * _numbers_in(rows[name]).fillna(float(place[1]) if place and with_places else np.nan).to_numpy()
+    for name, of_levels in points.items():
+        other = of_levels.get("others", 0.0)
+        z += np.array([of_levels.get(level, other) for level in _levels_in(rows[name])])
+    return z
+
+
+def _numbers_in(column):
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.astype(float).where(column.notna())
+    return (column - pd.Timestamp(0)) / pd.Timedelta(days=1) if column.dtype.kind == "M" else column.astype(float)
+
+
+def _level(text):
+    """Return a level of a text as a pair that tells names from words."""
+    words = {"(missing)": "missing", "(others)": "others", "(any other)": "any other level"}
+    return words.get(text, ("name", _unquote(text)))
+
+
+def _levels_in(column):
+    whole = [str(int(x)) if isinstance(x, float) and x == x and x == int(x) else str(x) for x in column]
+    return ["missing" if gone else ("name", x) for x, gone in zip(whole, column.isna(), strict=True)]
+
+
 # ----------------------------------------------------------------------------------------------- databases and runtimes
 
 
-def run_sql(query, frame, table="data"):
-    """Return the rows that SQLite gives for a query on a table with the rows of the frame."""
+def run_sql(query, frame, table="data", types=None, before=""):
+    """Return the rows that SQLite gives for a query on a table with the rows of the frame.
+
+    ``types`` are those of the columns by name, ``before`` is SQL that is run first.
+    """
     with sqlite3.connect(":memory:") as connection:
-        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in frame.columns)
+        quoted, *columns = ['"' + name.replace('"', '""') + '"' for name in [table, *frame.columns]]
+        kinds = [(types or {}).get(name, "") for name in frame.columns]
+        defined = ", ".join(f"{name} {kind}" for name, kind in zip(columns, kinds, strict=True))
         marks = ", ".join("?" * frame.shape[1])
-        quoted = '"' + table.replace('"', '""') + '"'
-        connection.execute(f"CREATE TABLE {quoted} ({columns})")
+        connection.execute(f"CREATE TABLE {quoted} ({defined})")
         values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
         connection.executemany(f"INSERT INTO {quoted} VALUES ({marks})", values)
+        connection.execute(before)
         rows = connection.execute(query).fetchall()
         count = connection.execute(f"SELECT COUNT(*) FROM {quoted}").fetchone()[0]
     connection.close()
@@ -219,15 +299,24 @@ def run_sql(query, frame, table="data"):
     return rows
 
 
-def run_duckdb(query, frame, table="data"):
-    """Return the rows that DuckDB gives for a query on a table with the rows of the frame, in their order."""
+def run_duckdb(query, frame, table="data", types=None, before=""):
+    """Return the rows that DuckDB gives for a query on a table with the rows of the frame, in their order.
+
+    ``types`` are those of the columns by name, ``before`` is SQL that is run first.
+    """
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
         # Pandas' own types know missing values, which DuckDB takes for NULL.
         rows = frame.astype({name: "Float64" for name, kind in frame.dtypes.items() if kind == np.float64})
         connection.register("given", rows.reset_index(drop=True).rename_axis("number of row").reset_index())
-        quoted = '"' + table.replace('"', '""') + '"'
-        connection.execute(f"CREATE TEMPORARY TABLE {quoted} AS SELECT * FROM given")
+        quoted, *columns = ['"' + name.replace('"', '""') + '"' for name in [table, *frame.columns]]
+        if types:
+            kinds = zip(columns, (types[name] for name in frame.columns), strict=True)
+            columns = [f"CAST({name} AS {kind}) AS {name}" for name, kind in kinds]
+        selected = ", ".join(['"number of row"', *columns])
+        connection.execute(f"CREATE TEMPORARY TABLE {quoted} AS SELECT {selected} FROM given")
+        if before:
+            connection.execute(before)
         rows = connection.execute(query).fetchall()
     return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
 
@@ -239,6 +328,22 @@ def onnx_session(fitted, **options_of_export):
     options.intra_op_num_threads = 1
     content = to_onnx(fitted, **options_of_export).SerializeToString()
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def onnx_inputs(session, model, rows, dtype="float64"):
+    """Return the columns of a frame as the inputs of a session."""
+    if model.columns_.are_numbers:
+        return {"X": rows.to_numpy(dtype)}
+    found = {}
+    for each in session.get_inputs():
+        column, j = rows[each.name], list(model.feature_names_in_).index(each.name)
+        if each.type == "tensor(string)":
+            levels = model.columns_.categories[j].levels if j in model.columns_.categories else model.columns_.ranks[j]
+            missing = "" if "" not in levels else "(missing)" if "(missing)" not in levels else "(missing)_"
+            found[each.name] = column.astype(object).where(column.notna(), missing).to_numpy(dtype=object)
+        else:
+            found[each.name] = _numbers_in(column).to_numpy(dtype=dtype)
+    return found
 
 
 def through_skops(fitted):

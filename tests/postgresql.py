@@ -70,17 +70,21 @@ def _run(command, folder, script="", settings=None):
     return text
 
 
-def run_on(run_script, query, frame, table="data"):
-    """Return the rows that PostgreSQL gives for a query on a table with the rows of the frame, in their order."""
+def run_on(run_script, query, frame, table="data", types=None, before=""):
+    """Return the rows that PostgreSQL gives for a query on a table with the rows of the frame, in their order.
+
+    ``types`` are those of the columns by name, ``before`` is SQL that is run first.
+    """
     rows = frame.reset_index(drop=True).rename_axis("number of row").reset_index()
     quoted = ['"' + name.replace('"', '""') + '"' for name in [table, *rows.columns]]
-    kinds = ["bigint" if kind.kind in "iu" else "double precision" for kind in rows.dtypes]
+    kinds = ["bigint" if kind.kind in "iu" else "double precision" for kind in rows.dtypes.astype(object)]
+    kinds = [(types or {}).get(name, kind) for name, kind in zip(rows.columns, kinds, strict=True)]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted[1:], kinds, strict=True))
     written = run_script(
         f"CREATE TEMPORARY TABLE {quoted[0]} ({columns});\n"
         f"COPY {quoted[0]} FROM STDIN (FORMAT csv, NULL '{_NULL}');\n"
         f"{rows.to_csv(index=False, header=False, na_rep=_NULL)}\\.\n"
-        f"COPY ({query}) TO STDOUT (FORMAT csv, NULL '{_NULL}');\n"
+        f"{before};\nCOPY ({query}) TO STDOUT (FORMAT csv, NULL '{_NULL}');\n"
     )
     found = [[_value(cell) for cell in row] for row in csv.reader(io.StringIO(written))]
     return [tuple(row[1:]) for row in sorted(found, key=lambda row: row[0])]

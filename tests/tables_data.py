@@ -9,7 +9,7 @@ SIZES = ["small", "medium", "large"]
 
 
 def mixed_frame(n=600, seed=0, n_classes=2):
-    """Return a frame with columns of every kind, some with missing values, and labels that depend on all of them.
+    """Return a frame with columns of every kind, some with missing values, and two or three labels that depend on them.
 
     Numbers: age (missing values) and income; texts: job (missing values, awkward names); an ordered category: size
     (missing values); truth values: ok; dates: day (missing values); whole numbers that are codes: code.
@@ -33,7 +33,7 @@ def mixed_frame(n=600, seed=0, n_classes=2):
     y = np.digitize(score, np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]))
     for name, share in (("age", 0.1), ("job", 0.08), ("size", 0.05), ("day", 0.05)):
         frame.loc[rng.random(n) < share, name] = None
-    return frame, np.array(["low", "mid", "high", "top"])[y] if n_classes <= 4 else y
+    return frame, np.array(["low", "high"] if n_classes == 2 else ["low", "mid", "high"])[y]
 
 
 def awkward_rows(frame, seed=0):
@@ -65,4 +65,5 @@ SQL_TYPES = {
 
 def stored(rows):
     """Return rows with the dates and categories as texts, as they are put into a database."""
-    return rows.assign(day=rows["day"].dt.strftime("%Y-%m-%d"), size=rows["size"].astype(object))
+    texts = {"day": lambda column: column.dt.strftime("%Y-%m-%d"), "size": lambda column: column.astype(object)}
+    return rows.assign(**{name: make(rows[name]) for name, make in texts.items() if name in rows})

@@ -403,6 +403,8 @@ def test_what_cannot_be_fitted():
     frame, y = mixed_frame(120)
     with pytest.raises(ValueError, match="column 'age' holds inf in row 3"):
         MELC().fit(frame.assign(age=np.where(np.arange(120) == 3, np.inf, 1.0)), y)
+    with pytest.raises(ValueError, match="a categorical feature holds it"):
+        MELC(categorical_features=["code"]).fit(frame.assign(code=np.inf), y)
     with pytest.raises(ValueError, match="categorical_features names 'nobody', which is no column of X"):
         MELC(categorical_features=["nobody"]).fit(frame, y)
     with pytest.raises(ValueError, match="categorical_features has 2 truth values, but X has 7 columns"):

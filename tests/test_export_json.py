@@ -172,7 +172,6 @@ LINE = ("lines", 0)
 FAULTS = {
     "foreign format": (change(["format"], "other"), "Not a melc model: its 'format' should be 'melc-model', found"),
     "format as list": (change(["format"], ["melc-model"]), "Not a melc model"),
-    "file of melc fit": (change(["format"], "melc-table-model"), "Read it with melc.tables.table_model_from_json"),
     "no format": (change(["format"], DELETE), "Not a melc model"),
     "no version": (change(["version"], DELETE), "the key 'version' is missing"),
     "newer version": (change(["version"], 99), "version 99.*Upgrade melc"),
@@ -436,3 +435,14 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
+
+
+@pytest.mark.parametrize("value", ["x" * 10_000, [1.0] * 5000])
+@pytest.mark.parametrize("name", ["eps", "priors", "bandwidth"])
+def test_an_error_about_a_parameter_is_short(name, value):
+    X = np.arange(20.0)[:, None]
+    document = json.loads(to_json(MELC(n_init=1, random_state=0).fit(X, X[:, 0] > 9)))
+    document["parameters"][name] = value
+    with pytest.raises(ValueError, match=r"melc model\.parameters: ") as caught:
+        from_json(json.dumps(document))
+    assert len(str(caught.value)) < 400

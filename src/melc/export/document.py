@@ -8,6 +8,7 @@ import numpy as np
 from melc.additive import AdditiveMELC
 from melc.base import GAMMA_RANGE
 from melc.classifier import MELC
+from melc.export.column_fields import columns_in, columns_out
 from melc.export.fields import (
     LARGEST_LOG_ODDS,
     class_labels,
@@ -40,6 +41,7 @@ _FIELDS = (
     "feature_names",
     "feature_mean",
     "feature_spread",
+    "columns",
     "intercepts",
     "lines",
 )
@@ -51,10 +53,10 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     """Return the fitted model as JSON text.
 
     The text contains the parameters, the directions and curves of the lines, the training rows counted in their
-    intervals, the means and standard deviations of the features, and class densities for pictures. It has no rows, but
-    the curves begin and end at the outermost projections of training rows, and may have knots at others; with a single
-    feature, these are its values. Numbers are written in full precision, so that the model read back predicts exactly
-    the same.
+    intervals, the means and standard deviations of the features, the levels of categories, and class densities for
+    pictures. It has no rows, but the curves begin and end at the outermost projections of training rows, and may have
+    knots at others; with a single feature, these are its values. Numbers are written in full precision, so that the
+    model read back predicts exactly the same.
 
     Parameters
     ----------
@@ -84,8 +86,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
 def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC | AdditiveMELC:
     """Return the model written by :func:`to_json`.
 
-    Safe for text from untrusted sources: nothing in it is executed. Files that ``melc fit`` has written are read by
-    :func:`melc.tables.table_model_from_json`.
+    Safe for text from untrusted sources: nothing in it is executed. Files that ``melc fit`` has written are such texts.
 
     Parameters
     ----------
@@ -128,6 +129,7 @@ def to_document(model: Any) -> dict[str, Any]:
         "parameters": parameters_out(model),
         "classes": labels_out(model.classes_),
         **features_out(model),
+        "columns": columns_out(model.columns_),
         "intercepts": model.intercepts_.tolist(),
         "lines": [line_out(line) for line in model.lines_],
         **(_search_out(model) if isinstance(model, MELC) else {}),
@@ -138,15 +140,15 @@ def from_document(reader: Reader) -> Any:
     """Return the model in a parsed document, after checking every part of it."""
     format = format_of(reader)
     if format != MODEL_FORMAT:
-        remedy = " Read it with melc.tables.table_model_from_json." if format == "melc-table-model" else ""
-        raise ValueError(f"Not a melc model: its 'format' should be {MODEL_FORMAT!r}, found {format!r:.60}.{remedy}")
+        raise ValueError(f"Not a melc model: its 'format' should be {MODEL_FORMAT!r}, found {format!r:.60}.")
     check_version(reader, MODEL_VERSION)
     # Which fields there are depends on the classifier.
     kind = reader.fields(["classifier"], reader.value)["classifier"].choice(*_CLASSIFIERS)
-    fields = reader.fields(_FIELDS + _SEARCH if kind == "MELC" else _FIELDS)
+    fields = reader.fields(_FIELDS + _SEARCH if kind == "MELC" else _FIELDS, ["target"])  # of the command line
     classes = class_labels(fields["classes"])
     model = with_parameters(_CLASSIFIERS[kind], fields["parameters"], classes)
     set_features(model, fields, max(1, _MOST_WEIGHTS // max(1, len(fields["lines"].items()))))
+    model.columns_ = columns_in(fields["columns"], model.n_features_in_)
     model.classes_ = classes
     _set_lines(model, fields)
     if isinstance(model, MELC):
@@ -182,7 +184,7 @@ def _set_lines(model: Any, fields: dict[str, Reader]) -> None:
     model.intercepts_ = fields["intercepts"].numbers(1 if n_classes == 2 else n_classes)
     if np.abs(model.intercepts_).max() > LARGEST_LOG_ODDS:
         fields["intercepts"].fail(f"numbers from {-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}")
-    model.lines_ = lines_in(fields["lines"], model.n_features_in_, n_classes, model.intercepts_)
+    model.lines_ = lines_in(fields["lines"], model)
     model.n_iter_ = len(model.lines_)
     if isinstance(model, MELC) and len(model.lines_) != len(model.intercepts_):
         fields["lines"].fail("a single line" if n_classes == 2 else f"{n_classes} lines, one for each class")

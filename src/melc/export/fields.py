@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from melc.arrays import Floats
 from melc.export.reading import Reader
 from melc.fit.validation import log_prior_ratios, monotone_signs
+from melc.model.columns import Columns
 from melc.model.curve import Curve
 from melc.model.line import Line
 
@@ -25,6 +26,8 @@ _LARGEST_SPREAD = 1e154
 LARGEST_LOG_ODDS = 1500.0
 # How far from one the length of a direction may be by rounding.
 _LENGTH_ROUNDING = 1e-9
+# Characters of an error about a parameter that are shown: it repeats a value, which may be of any length.
+_LONGEST_MESSAGE = 300
 
 _LINE_FIELDS = (
     "features",
@@ -38,6 +41,8 @@ _LINE_FIELDS = (
     "places",
     "densities",
     "minor",
+    "missing",
+    "missing_counts",
 )
 
 Model = TypeVar("Model", bound=BaseEstimator)
@@ -49,20 +54,27 @@ def parameters_out(model: BaseEstimator) -> dict[str, Any]:
     if values.get("monotone") is not None:  # names and numbers of features alike become a sign for each feature
         names = getattr(model, "feature_names_in_", None)
         values["monotone"] = monotone_signs(values["monotone"], model.n_features_in_, names, model.classes_).tolist()
+    if values["categorical_features"] is not None:  # names and numbers stay what they are
+        values["categorical_features"] = [_plain(each) for each in values["categorical_features"]]
     return {name: _plain(value) for name, value in values.items()}
 
 
 def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) -> Model:
     """Return an unfitted model of the given class with the parameters in the document."""
     entries = reader.fields([], kind().get_params())
+    columns = entries.pop("categorical_features", None)
     model = kind(**{name: _parameter_in(entry) for name, entry in entries.items()})
+    if columns is not None and columns.optional():
+        model.set_params(categorical_features=[_column_name(item) for item in columns.items()])
     try:
         model._validate_params()
         log_prior_ratios(model.priors, classes, np.ones(len(classes)))
         if (monotone := getattr(model, "monotone", None)) is not None:
             monotone_signs(monotone, len(monotone), None, classes)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{reader.place}: {error}") from None
+        message = str(error)
+        shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} …"
+        raise ValueError(f"{reader.place}: {shown}") from None
     return model
 
 
@@ -74,6 +86,13 @@ def _parameter_in(reader: Reader) -> Any:
     if isinstance(value, list):
         return reader.numbers().tolist()
     return reader.integer(-(2**63), 2**63 - 1) if isinstance(value, int) else reader.number()
+
+
+def _column_name(reader: Reader) -> str | int | bool:
+    """Return what names a column in ``categorical_features``: a string, an index, true or false."""
+    if isinstance(reader.value, (str, bool)):
+        return reader.value
+    return reader.integer(0, 2**31)
 
 
 def _plain(value: Any) -> Any:
@@ -168,27 +187,30 @@ def line_out(line: Line) -> dict[str, Any]:
         "places": line.places.tolist(),
         "densities": line.densities.tolist(),
         "minor": bool(line.minor),
+        "missing": [curve.missing for curve in line.curves] if line.reads_codes else None,
+        "missing_counts": line.missing_counts.tolist() if len(line.missing_counts) else None,
     }
 
 
-def lines_in(reader: Reader, n_features: int, n_classes: int, intercepts: Floats) -> list[Line]:
-    """Return the lines in a document, at least one.
+def lines_in(reader: Reader, model: Any) -> list[Line]:
+    """Return the lines in a document, at least one, of a model that has its classes, features and intercepts.
 
-    ``intercepts`` has shape (n_curves,): one for each curve that a line has. They are the offsets of a single line.
+    The intercepts, one for each curve that a line has, are the offsets of a single line.
     """
     items = [item.fields(_LINE_FIELDS) for item in reader.items()]
     if not items:
         reader.fail("one or more lines")
-    offsets = intercepts if len(items) == 1 else np.zeros(len(intercepts))
-    return [_line_in(item, n_features, n_classes, offsets) for item in items]
+    offsets = model.intercepts_ if len(items) == 1 else np.zeros(len(model.intercepts_))
+    return [_line_in(item, model, offsets) for item in items]
 
 
-def _line_in(fields: dict[str, Reader], n_features: int, n_classes: int, offsets: Floats) -> Line:
+def _line_in(fields: dict[str, Reader], model: Any, offsets: Floats) -> Line:
+    n_features, n_classes = model.n_features_in_, len(model.classes_)
     features = _features_in(fields["features"], n_features)
     weights = _weights_in(fields["weights"], len(features))
     places = fields["places"].ascending()
     shares = fields["feature_importances"].numbers(len(features), negative=False)
-    curves = _curves_in(fields["knots"], fields["log_odds"], len(offsets))
+    curves = _curves_in(fields["knots"], fields["log_odds"], fields["missing"].optional(), len(offsets))
     line = Line(
         direction=_at(features, weights, n_features),
         curves=curves,
@@ -200,9 +222,32 @@ def _line_in(fields: dict[str, Reader], n_features: int, n_classes: int, offsets
         offsets=offsets,
         errors=_errors_in(fields["errors"], curves),
         minor=fields["minor"].boolean(),
+        **_codes_in(fields, features, weights, model),
     )
     # How many intervals are counted depends on the curves.
-    return replace(line, counts=_rows_in(fields["counts"], len(line.codes), n_classes))
+    return replace(line, counts=_rows_in(fields["counts"], len(line.levels or line.codes), n_classes))
+
+
+def _codes_in(fields: dict[str, Reader], features: list[int], weights: Floats, model: Any) -> dict[str, Any]:
+    """Return what a line has that reads the codes of a single column: names of levels, or counts of missing rows."""
+    columns: Columns = model.columns_
+    missing = fields["missing"].optional()
+    if missing is None:
+        if fields["missing_counts"].optional():
+            fields["missing_counts"].fail("null, as for 'missing'")
+        return {}
+    (feature, *further) = features
+    if further or weights[0] != 1 or not (feature in columns.categories or feature in columns.places):
+        missing.fail("null, except in a line of weight 1 along a single category or a column with missing values")
+    if feature not in columns.categories:
+        return {"missing_counts": fields["missing_counts"].numbers(len(model.classes_), negative=False)}
+    names = tuple(columns.categories[feature].names)
+    for name in ("knots", "places"):
+        if fields[name].numbers().tolist() != list(range(len(names))):
+            fields[name].fail(f"the numbers of the levels, from 0 to {len(names) - 1}")
+    if fields["missing_counts"].optional():
+        fields["missing_counts"].fail("null in a line along a category")
+    return {"levels": names}
 
 
 def _rows_in(reader: Reader, n_rows: int, n_columns: int) -> Floats:
@@ -227,18 +272,21 @@ def _weights_in(reader: Reader, length: int) -> Floats:
     return weights
 
 
-def _curves_in(knots_in: Reader, log_odds_in: Reader, n_curves: int) -> tuple[Curve, ...]:
-    """Return the curves of a line, which have the same knots."""
+def _curves_in(knots_in: Reader, log_odds_in: Reader, missing_in: Reader | None, n_curves: int) -> tuple[Curve, ...]:
+    """Return the curves of a line, which have the same knots, and all of them or none a value for missing ones."""
     knots = knots_in.ascending()
     log_odds = [each.numbers(len(knots)) for each in log_odds_in.items(n_curves)]
-    if np.abs(log_odds).max() > LARGEST_LOG_ODDS:
-        log_odds_in.fail(f"numbers from {-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}")
+    missing = None if missing_in is None else missing_in.numbers(n_curves)
+    for reader, values in ((log_odds_in, np.array(log_odds)), (missing_in, missing)):
+        if reader is not None and values is not None and np.abs(values).max() > LARGEST_LOG_ODDS:
+            reader.fail(f"numbers from {-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}")
     with np.errstate(over="ignore"):
         widths = np.diff(knots)
         usable = np.isfinite(widths) & np.isfinite(2 * LARGEST_LOG_ODDS / widths)
     if not usable.all():
         knots_in.fail("knots whose distances are neither tiny nor huge")
-    return tuple(Curve(knots, each) for each in log_odds)
+    of_missing = [None] * n_curves if missing is None else missing.tolist()
+    return tuple(Curve(knots, *pair) for pair in zip(log_odds, of_missing, strict=True))
 
 
 def _errors_in(reader: Reader, curves: tuple[Curve, ...]) -> tuple[Floats, ...]:

@@ -118,6 +118,15 @@ class Reader:
             self.fail("a string")
         return str(self.value)
 
+    def label(self) -> str | int | float | bool | None:
+        """Return a level of a category: a string, a finite number, true, false or null."""
+        value = self.value
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+            self.fail("a string, a finite number, true, false or null")
+        return value
+
     def choice(self, *allowed: str) -> str:
         """Return one of the allowed strings."""
         if self.value not in allowed or not isinstance(self.value, str):

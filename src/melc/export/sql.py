@@ -6,6 +6,9 @@ be confused with columns of the table of the user, which are not known here.
 
 from typing import Any
 
+import numpy as np
+
+from melc.export.sql_columns import code, quantity
 from melc.export.sql_parts import (
     check_no_clash,
     column,
@@ -14,9 +17,10 @@ from melc.export.sql_parts import (
     literal,
     piece_number,
     piece_rows,
+    table_name,
     weighted_sum,
 )
-from melc.model.line import decides_alone, log_odds_of
+from melc.model.line import Line, decides_alone, log_odds_of
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model
 
@@ -26,7 +30,7 @@ MOST_POINTS = 100_000
 
 def to_sql(
     model: Any,
-    table: str = "data",
+    table: str | tuple[str, str] = "data",
     *,
     feature_names: Any = None,
     odds: bool = False,
@@ -37,17 +41,19 @@ def to_sql(
     """Return an SQL query that adds the predicted class, and what it follows from, to the rows of a table.
 
     The query runs on SQLite, DuckDB and PostgreSQL, and is plain arithmetic. If the model has a single line, it adds
-    the projection on this line; if it has several, and two classes, the log-odds of the second class. It needs only
-    the columns that a line uses; the prediction is NULL where one of these is NULL. Names and labels are quoted, so
-    they may contain any character except NUL.
+    the projection on this line; if it has several, or a line of a category alone, and two classes, the log-odds of the
+    second class. It needs only the columns that a line uses, as they were in the frame: texts as texts, truth values
+    as BOOLEAN (in SQLite 0 and 1), dates as DATE or TIMESTAMP (in SQLite texts such as '2020-02-29'). NULL, NaN and
+    the infinities are missing values, which count as in ``predict``. Names and labels are quoted, so they may contain
+    any character except NUL.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
         used.
-    table : str, default="data"
-        Name of the table.
+    table : str or pair of str, default="data"
+        Name of the table, or the names of its schema and of the table.
     feature_names : list of str, default=None
         Columns of the table in the order of the features. By default the names seen in ``fit``, or "x0", "x1", ...
     odds : bool, default=False
@@ -73,36 +79,17 @@ def to_sql(
     >>> from melc.export import to_sql
     >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
     >>> model = MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"])
-    >>> print(to_sql(model, "scans", feature_names=["dose"]))
-    SELECT r.*,
-      (CAST(r."dose" AS DOUBLE PRECISION) * 1.0e0) AS "projection",
-      (SELECT CASE
-        WHEN z IS NULL THEN NULL
-        WHEN z < 2.5e0 THEN 'low'
-        ELSE 'high'
-      END FROM (SELECT (CAST(r."dose" AS DOUBLE PRECISION) * 1.0e0) AS z LIMIT 1) AS p) AS "prediction"
-    FROM "scans" AS r
+    >>> query = to_sql(model, "scans", feature_names=["dose"])
+    >>> query.splitlines()[4].strip()
+    "WHEN z < 2.5e0 THEN 'low'"
+    >>> query.splitlines()[-1]
+    'FROM "scans" AS r'
     """
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)
-    added = {"prediction": prediction, "projection": projection, "log_odds": log_odds}
-    return query(model, [column(name) for name in names], names, table, odds=odds, **added)
-
-
-def query(
-    model: Any,
-    features: list[str],
-    columns: list[str],
-    table: str,
-    *,
-    odds: bool = False,
-    prediction: str = "prediction",
-    projection: str = "projection",
-    log_odds: str = "log_odds",
-) -> str:
-    """Return the query of :func:`to_sql` for features that are SQL expressions over the columns of the table."""
-    alone, two = decides_alone(model), len(model.classes_) == 2
-    z = [weighted_sum([features[j] for j in line.features], line.direction[line.features]) for line in model.lines_]
+    # A line of a category has levels instead of intervals.
+    alone, two = decides_alone(model) and not model.lines_[0].levels, len(model.classes_) == 2
+    z = [_projection(model, line, [column(name) for name in names]) for line in model.lines_]
     sums = _Sums(model, z, table) if odds or not alone else None
     shown = [(projection, z[0])] if alone else []
     if sums and (odds or two):
@@ -110,9 +97,17 @@ def query(
     # Numbers are computed again where they decide: a name could be that of a column of the table.
     decided = _class_by_interval(model, z[0]) if alone or sums is None else _class_by_odds(model, sums)
     shown.append((prediction, decided))
-    check_no_clash(columns, [name for name, _ in shown])
+    check_no_clash(names, [name for name, _ in shown])
     written = ",\n".join(f"  {value} AS {identifier(name)}" for name, value in shown)
-    return f"{sums.tables if sums else ''}SELECT r.*,\n{written}\nFROM {identifier(table)} AS r"
+    return f"{sums.tables if sums else ''}SELECT r.*,\n{written}\nFROM {table_name(table)} AS r"
+
+
+def _projection(model: Any, line: Line, columns: list[str]) -> str:
+    """Return what a line reads of a row: a sum, or the code of its only column, NULL if that is missing."""
+    features = line.features.tolist()
+    if line.reads_codes:
+        return code(model, features[0], columns[features[0]])
+    return weighted_sum([quantity(model, j, columns[j]) for j in features], line.direction[features])
 
 
 class _Sums:
@@ -124,7 +119,7 @@ class _Sums:
     the second of two.
     """
 
-    def __init__(self, model: Any, z: list[str], table: str) -> None:
+    def __init__(self, model: Any, z: list[str], table: str | tuple[str, str]) -> None:
         """Write the sums of a model with projections ``z``, for rows of the given table."""
         formulas = log_odds_of(model)
         lines = [[formula.curves[k] for formula in formulas] for k in range(len(z))]
@@ -137,16 +132,15 @@ class _Sums:
             f"WITH {line_table} (line) AS (VALUES {numbered}),\n"
             f"{piece_table} (piece, a, {numbers}) AS (VALUES\n{rows}\n)\n"
         )
-        # No piece belongs to NULL, so that lines are missing then.
-        piece = piece_number([curves[0].knots for curves in lines], "u.line", "u.z")
-        placed = f"SELECT u.z AS z, CASE WHEN u.z IS NULL THEN NULL ELSE {piece} END AS piece"
-        found = f"{placed} FROM {_projections(z, line_table)} AS u"
-        self.source = f"FROM ({found}) AS q JOIN {piece_table} AS t ON t.piece = q.piece"
+        piece = piece_number([curves[0] for curves in lines], "u.line", "u.z")
+        found = f"SELECT u.z AS z, {piece} AS piece FROM {_projections(z, line_table)} AS u"
+        # SQLite looks at the tables of a CROSS JOIN in their order, and so computes the projections once.
+        self.source = f"FROM ({found}) AS q CROSS JOIN {piece_table} AS t WHERE t.piece = q.piece"
         self.totals = [_total(k, formula.constant, len(z)) for k, formula in enumerate(formulas)]
 
 
 def _total(k: int, constant: float, n_lines: int) -> str:
-    """Return the sum of the k-th curve over all lines, NULL if not all lines are there."""
+    """Return the sum of the k-th curve over all lines, NULL if not all are there: no piece belongs to NULL."""
     added = f"SUM(t.v{k} + t.s{k} * COALESCE(q.z - t.a, 0e0))"
     # The constant is added to the sum, as in decision_function.
     return f"CASE WHEN COUNT(*) = {n_lines} THEN {added}{f' + {literal(constant)}' if constant else ''} END"
@@ -171,9 +165,9 @@ def _check_size(model: Any, n_points: int) -> None:
         )
 
 
-def _other_name(name: str, taken: str) -> str:
-    """Return the name, or a longer one if it is taken."""
-    return f"{name}_" if name == taken.casefold() else name
+def _other_name(name: str, taken: str | tuple[str, str]) -> str:
+    """Return the name, or a longer one if it is taken. A table that is named with its schema takes none."""
+    return f"{name}_" if isinstance(taken, str) and name == taken.casefold() else name
 
 
 def _numbered(name: str, values: list[str]) -> list[tuple[str, str]]:
@@ -188,10 +182,17 @@ def _class_by_interval(model: Any, z: str) -> str:
     would copy its sum to every place where the name is used.
     """
     (line,) = model.lines_
+    missing = literal(model.classes_[_code_of_missing(line)]) if line.reads_codes else "NULL"
     *labels, last = [literal(label) for label in model.classes_[line.codes].tolist()]
     below = [f"    WHEN z < {literal(t)} THEN {label}" for t, label in zip(line.thresholds, labels, strict=True)]
-    cases = ["(SELECT CASE", "    WHEN z IS NULL THEN NULL", *below, f"    ELSE {last}"]
+    cases = ["(SELECT CASE", f"    WHEN z IS NULL THEN {missing}", *below, f"    ELSE {last}"]
     return "\n".join([*cases, f"  END FROM (SELECT {z} AS z LIMIT 1) AS p)"])
+
+
+def _code_of_missing(line: Line) -> int:
+    """Return the number of the class that the line speaks for where the value is missing."""
+    values = [curve.missing or 0.0 for curve in line.decisive]
+    return int(values[0] > 0) if len(values) == 1 else int(np.argmax(values))
 
 
 def _class_by_odds(model: Any, sums: _Sums) -> str:

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from melc.arrays import Floats
 from melc.model.curve import Curve
+
+# Bytes of a name in PostgreSQL; of longer ones it drops the rest.
+_LONGEST_NAME = 63
 
 
 def column(name: str) -> str:
@@ -22,6 +24,15 @@ def identifier(name: str) -> str:
     """Return a quoted identifier."""
     _refuse_nul(name)
     return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(table: str | tuple[str, str]) -> str:
+    """Return the name of a table, which may be a pair of the names of a schema and a table."""
+    if isinstance(table, str):
+        return identifier(table)
+    if len(table) != 2:
+        raise ValueError(f"table={table!r} should be a name, or a pair of a schema and a name.")
+    return ".".join(identifier(name) for name in table)
 
 
 def literal(value: Any) -> str:
@@ -52,9 +63,9 @@ def _refuse_nul(text: str) -> None:
 def weighted_sum(features: list[str], weights: Iterable[float]) -> str:
     """Return the expression of Σ_j weight_j feature_j.
 
-    Features are made floats first: products of integers or decimals would be rounded differently.
+    Features are floats: products of integers or decimals would be rounded differently.
     """
-    return sum_of([f"CAST({x} AS DOUBLE PRECISION) * {literal(w)}" for x, w in zip(features, weights, strict=True)])
+    return sum_of([f"{x} * {literal(w)}" for x, w in zip(features, weights, strict=True)])
 
 
 def sum_of(terms: list[str]) -> str:
@@ -83,25 +94,31 @@ def first_that_holds(conditions: list[str], results: list[str]) -> str:
     return f"CASE WHEN {conditions[middle - 1]} THEN {earlier} ELSE {later} END"
 
 
-def piece_number(knots: list[Floats], line: str, z: str) -> str:
-    """Return the number of the piece that z lies in, of all pieces of all lines, one line after the other.
+def piece_number(curves: list[Curve], line: str, z: str) -> str:
+    """Return the number of the piece that z lies in, in the order of :func:`piece_rows`.
 
-    ``knots`` has those of each line, ``line`` and ``z`` are names.
+    ``curves`` has one of each line, ``line`` and ``z`` are names. If z is NULL, it is the line's piece for missing
+    values; lines that have none have no piece.
     """
-    starts = np.cumsum([0] + [len(each) + 1 for each in knots[:-1]])
-    of_lines = [
-        first_that_holds([f"{z} < {literal(knot)}" for knot in each], [str(start + i) for i in range(len(each) + 1)])
-        for start, each in zip(starts.tolist(), knots, strict=True)
-    ]
-    return first_that_holds([f"{line} < {k}" for k in range(1, len(knots))], of_lines)
+    starts = np.cumsum([0] + [len(curve.knots) + 1 for curve in curves]).tolist()
+    below = [f"{line} < {k}" for k in range(1, len(curves))]
+    of_lines, of_missing, n_pieces = [], [], starts[-1]
+    for start, curve in zip(starts, curves, strict=False):
+        numbers = [str(start + i) for i in range(len(curve.knots) + 1)]
+        of_lines.append(first_that_holds([f"{z} < {literal(knot)}" for knot in curve.knots], numbers))
+        of_missing.append("NULL" if curve.missing is None else str(n_pieces))
+        n_pieces += curve.missing is not None
+    missing = first_that_holds(below, of_missing) if n_pieces > starts[-1] else "NULL"
+    return f"CASE WHEN {z} IS NULL THEN {missing} ELSE {first_that_holds(below, of_lines)} END"
 
 
 def piece_rows(lines: list[list[Curve]]) -> list[str]:
-    """Return the pieces of all lines, in the order of :func:`piece_number`, as rows of a VALUES clause.
+    """Return the pieces of all lines, one line after the other, as rows of a VALUES clause.
 
     ``lines`` has the curves of each line, which have the same knots. A row is the number of the piece, its anchor, and
     the value at the anchor and the slope of each curve. The anchor is that of the first curve; of the outermost pieces,
-    which are constant, it is NULL, because zero times infinity is no number.
+    which are constant, it is NULL, because zero times infinity is no number. After all these, each line that has values
+    for missing ones has a piece for them.
     """
     rows: list[list[str]] = []
     for curves in lines:
@@ -112,24 +129,38 @@ def piece_rows(lines: list[list[Curve]]) -> list[str]:
             anchor = literal(anchors[i]) if 0 < i < n else "NULL"
             numbers = [literal(number) for pair in zip(values[i], slopes[i], strict=True) for number in pair]
             rows.append([str(len(rows)), anchor, *numbers])
+    for curves in lines:
+        if curves[0].missing is not None:
+            numbers = [number for curve in curves for number in (literal(curve.missing), literal(0.0))]
+            rows.append([str(len(rows)), "NULL", *numbers])
     # PostgreSQL would take the numbers for decimals; those of the first row decide the type of all.
     rows[0][1:] = [f"CAST({number} AS DOUBLE PRECISION)" for number in rows[0][1:]]
     return [f"({', '.join(row)})" for row in rows]
 
 
 def check_no_clash(names: list[str], added: list[str]) -> None:
-    """Raise ``ValueError`` if two features, or a feature and an added column, have the same name; SQL ignores case."""
-    folded = [name.casefold() for name in names]
+    """Raise ``ValueError`` if two features, or a feature and an added column, have the same name in a database."""
+    folded = [_as_compared(name) for name in names]
     if len(set(folded)) < len(folded):
-        twice = next(name for name in names if folded.count(name.casefold()) > 1)
-        raise ValueError(f"The feature name {twice!r} occurs twice (SQL ignores case); rename one of them.")
+        same = [name for name, each in zip(names, folded, strict=True) if folded.count(each) > 1]
+        if len({name.casefold() for name in same}) < len(same):
+            raise ValueError(f"The feature name {same[0]!r} occurs twice (SQL ignores case); rename one of them.")
+        raise ValueError(
+            f"Two feature names begin with the same {_LONGEST_NAME} bytes, and PostgreSQL reads no more of a name: "
+            f"{same[0]!r:.200}. Rename the columns, and pass their names as feature_names=."
+        )
     seen: set[str] = set()
     for name in added:
-        if name.casefold() in folded:
+        if _as_compared(name) in folded:
             raise ValueError(
                 f"The added column {name!r} is also a feature; choose another name with prediction=, projection= or "
                 "log_odds=."
             )
-        if name.casefold() in seen:
+        if _as_compared(name) in seen:
             raise ValueError(f"Two of the added columns are both named {name!r}; choose different names.")
-        seen.add(name.casefold())
+        seen.add(_as_compared(name))
+
+
+def _as_compared(name: str) -> str:
+    """Return a name as databases compare it: SQL ignores case, and PostgreSQL what follows 63 bytes."""
+    return name.encode(errors="replace")[:_LONGEST_NAME].decode(errors="ignore").casefold()

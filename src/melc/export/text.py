@@ -5,44 +5,35 @@ thresholds. Otherwise it has the lines, and what they add to the log-odds. With 
 which predictions are computed.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from melc.arrays import Floats
+from melc.export.text_columns import (
+    heading_of_weights,
+    level_names,
+    names_in_sum,
+    points_sentences,
+    weight_rows,
+)
+from melc.export.text_parts import Style, aligned, counts_of, number_text, numbers_apart, quoted
+from melc.export.text_places import Place, places_of
 from melc.model.curve import Curve
 from melc.model.line import Line, LogOdds, decides_alone, log_odds_of
-from melc.model.names import (
-    by_contribution,
-    column_width,
-    feature_names_of,
-    largest_first,
-    minor_lines_sentence,
-    terms_of,
-)
+from melc.model.names import feature_names_of, minor_lines_sentence, terms_of
 from melc.model.units import fitted_model
 
 # Features that are named in the sum of one line of several; of further ones their number is given.
 _MOST_FEATURES_IN_SUM = 4
-# Classes whose rows in an interval are counted one by one.
-_MOST_COUNTS = 4
-_FEW_DIGITS, _ALL_DIGITS = 3, 17
-# Rounding of thresholds, as a part of the distance of neighbouring ones.
-_THRESHOLD_ROUNDING = 0.1
+_FEW_DIGITS = 3
 
-# An interval is called uncertain if the curve is nowhere in it so many standard errors from zero.
-_STANDARD_ERRORS = 2.0
-
-_WEIGHTS = "z is the sum of weight × feature:"
 _POINTS = "z and {} at the points of the curve, which is straight between them and constant beyond the outermost:"
 _POINTS_OF_CURVES = (
     "z and what the line adds for each class at the points of its curves, which are straight between them and constant "
     "beyond the outermost:"
 )
+_LEVELS, _LEVELS_OF_CURVES = "{} at each level:", "what the line adds for each class at each level:"
 _TWO_CLASSES = "Where the log-odds are above 0, {} is predicted, elsewhere {}."
 _SEVERAL_CLASSES = "The class with the largest log-odds is predicted, the first of equals."
 _PROBABILITY = "The probability of {} is 1 / (1 + exp(-log-odds))."
@@ -62,6 +53,10 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
     every interval of z. With two classes there is also the least and the most that the line adds to the log-odds in the
     interval, and "uncertain" where the curve is nowhere two standard errors from zero. Lines are numbered from 1, in
     the order of ``lines_``. Of minor lines (``other_features=True``), only the features are named, in the end.
+
+    A line of a category alone has a row for each level, and a line of a column with missing values one for these.
+    Categories in sums have points for each level: weight × score. Thresholds of a date are dates, those of an ordered
+    category levels. With ``digits``, or in the text of several lines, only some of many levels are shown.
 
     Parameters
     ----------
@@ -101,28 +96,18 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
       0.98 <= z           ill   (47 ill, 0 well)
     """
     model = fitted_model(model)
-    names = [_quoted(name) for name in feature_names_of(model, feature_names)]
-    labels = [_quoted(str(label)) for label in model.classes_]
+    names = [quoted(name) for name in feature_names_of(model, feature_names)]
+    labels = [quoted(str(label)) for label in model.classes_]
     # With odds, the curves of more than two classes are written like those of several lines.
     rule = decides_alone(model) and (len(labels) == 2 or not odds)
     if digits is None and not odds and not rule:
         digits = _FEW_DIGITS
-    style = _Style(names, labels, digits, odds)
+    style = Style(names, labels, digits, odds)
     parts = _rule(model, style) if rule else _sum_of_lines(model, style)
     return "\n\n".join([*parts, *_closing(style, rule)])
 
 
-@dataclass(frozen=True)
-class _Style:
-    """How the text is written: names of features and classes, digits, and whether with the numbers of the odds."""
-
-    names: list[str]
-    labels: list[str]
-    digits: int | None
-    odds: bool
-
-
-def _closing(style: _Style, rule: bool) -> list[str]:
+def _closing(style: Style, rule: bool) -> list[str]:
     """Return the paragraph that says how the class is decided; a rule needs none."""
     if rule and not style.odds:
         return []
@@ -133,146 +118,100 @@ def _closing(style: _Style, rule: bool) -> list[str]:
     return [f"{decided}\n{probability}" if style.odds else decided]
 
 
-def _rule(model: Any, style: _Style) -> list[str]:
+def _rule(model: Any, style: Style) -> list[str]:
     """Return the only line of a model as a rule: weights, the largest contribution first, and intervals."""
     (line,) = model.lines_
-    classes = [style.labels[code] for code in line.codes]
-    lines = [_WEIGHTS, *_weight_rows(line, style, 2), "class by the interval of z, with the training rows in it:"]
-    lines += _interval_rows(line, [classes], style)
+    if line.levels:
+        lines = [f"class by the level of {style.names[line.features[0]]}, with the training rows:"]
+    else:
+        lines = [heading_of_weights(model, line, style), *weight_rows(model, line, style, 2)]
+        lines.append("class by the interval of z, with the training rows in it:")
+    places = places_of(model, line, line.decisive, style)
+    lines += _place_rows(places, [[_of_class(place, style) for place in places]], style)
     if style.odds:
-        lines += _point_rows(line.decisive, _POINTS.format(f"the log-odds of {style.labels[1]}"), style)
+        lines += _point_rows(model, line, line.decisive, f"the log-odds of {style.labels[1]}", style)
     return ["\n".join(lines)]
 
 
-def _sum_of_lines(model: Any, style: _Style) -> list[str]:
+def _sum_of_lines(model: Any, style: Style) -> list[str]:
     """Return a heading and one block of text for each line, by descending importance, minor ones last."""
     formulas = log_odds_of(model)
     numbered = [(line, k, [each.curves[k] for each in formulas]) for k, line in enumerate(model.lines_)]
     numbered.sort(key=lambda each: (each[0].minor, -each[0].importance))
     shown = [each for each in numbered if style.odds or not each[0].minor]
     added = f"what {len(shown)} lines add" if len(shown) != 1 else "what 1 line adds"
-    blocks = [_line_rows(line, k, curves, style) for line, k, curves in shown]
+    blocks = [_line_rows(model, line, k, curves, style) for line, k, curves in shown]
     parts = [_heading(formulas, added, style), *("\n".join(block) for block in blocks)]
     minor = "" if style.odds else minor_lines_sentence(model, style.names)
     uncertain = any(", uncertain" in row for block in blocks for row in block[1:])
     return parts + ([minor] if minor else []) + ([_UNCERTAIN] if uncertain else [])
 
 
-def _heading(formulas: list[LogOdds], added: str, style: _Style) -> str:
+def _heading(formulas: list[LogOdds], added: str, style: Style) -> str:
     """Return what the log-odds are: of the second of two classes, or of each of more."""
-    constants = [_number(formula.constant, style.digits) for formula in formulas]
+    constants = [number_text(formula.constant, style.digits) for formula in formulas]
     if len(constants) == 1:
         return f"Log-odds of {style.labels[1]} against {style.labels[0]}: {constants[0]} + {added}"
-    rows = [f"  {'  '.join(row)}" for row in _aligned([style.labels, constants])]
+    rows = [f"  {'  '.join(row)}" for row in aligned([style.labels, constants])]
     return "\n".join([f"Log-odds of each class: a constant + {added}. The constants:", *(row.rstrip() for row in rows)])
 
 
-def _line_rows(line: Line, index: int, curves: list[Curve], style: _Style) -> list[str]:
-    """Return the text of one line of several: what z is, and what the line says in each of its intervals."""
-    heading = f"Line {index + 1}, importance {_number(line.importance, style.digits or _FEW_DIGITS)}: "
-    columns = [[f"for {style.labels[code]}" for code in line.codes]]
+def _line_rows(model: Any, line: Line, index: int, curves: list[Curve], style: Style) -> list[str]:
+    """Return the text of one line of several: what z is, and what the line says in each interval or at each level."""
+    heading = f"Line {index + 1}, importance {number_text(line.importance, style.digits or _FEW_DIGITS)}: "
+    places = places_of(model, line, curves, style)
+    speaks = [f"for {_of_class(place, style)}" if place.code is not None else "" for place in places]
+    columns = [[text + ", uncertain" * place.uncertain for text, place in zip(speaks, places, strict=True)]]
     if len(curves) == 1:
-        ranges = [f"adds {_number(a, style.digits)} to {_number(b, style.digits)}" for a, b in curves[0].ranges()]
-        doubts = [", uncertain" if doubt else "" for doubt in _uncertain(line)]
-        columns = [ranges, [text + doubt for text, doubt in zip(columns[0], doubts, strict=True)]]
-    intervals = _interval_rows(line, columns, style)
-    if not style.odds:
-        terms = terms_of(line, dict(enumerate(style.names)), _MOST_FEATURES_IN_SUM, style.digits)
-        return [f"{heading}z = {' '.join(terms)}", *intervals]
-    what = _POINTS.format("what the line adds") if len(curves) == 1 else _POINTS_OF_CURVES
-    return [f"{heading}{_WEIGHTS}", *_weight_rows(line, style, 4), *intervals, *_point_rows(curves, what, style)]
+        columns.insert(0, [f"adds {_range(place, style)}" for place in places])
+    rows = _place_rows(places, columns, style)
+    points = _point_rows(model, line, curves, "what the line adds", style) if style.odds else []
+    if line.levels:
+        return [f"{heading}the level of {style.names[line.features[0]]}", *rows, *points]
+    if style.odds:
+        weights = weight_rows(model, line, style, 4)
+        return [f"{heading}{heading_of_weights(model, line, style)}", *weights, *rows, *points]
+    names = names_in_sum(model.columns_, style) if len(line.features) > 1 else dict(enumerate(style.names))
+    terms = terms_of(line, names, _MOST_FEATURES_IN_SUM, style.digits)
+    points = points_sentences(model, line, style, _MOST_FEATURES_IN_SUM + 1)
+    return [f"{heading}z = {' '.join(terms)}", *rows, *points]
 
 
-def _uncertain(line: Line) -> list[bool]:
-    """Return for each interval of a line with one curve whether the curve is nowhere in it clearly away from zero."""
-    if not line.errors:
-        return [False] * len(line.codes)
-    curve = line.decisive[0]
-    clear = np.abs(curve.log_odds) > _STANDARD_ERRORS * line.errors[0]
-    within = np.searchsorted(line.thresholds, curve.knots, side="right")
-    return [not clear[within == i].any() for i in range(len(line.codes))]
+def _of_class(place: Place, style: Style) -> str:
+    return "" if place.code is None else style.labels[place.code]
 
 
-def _weight_rows(line: Line, style: _Style, indent: int) -> list[str]:
-    """Return the weights of the features that have one, the largest contribution first, one line of text each."""
-    features = by_contribution(line)
-    shown = [_number(line.direction[j], style.digits) for j in features]
-    width = max(len(text) for text in shown)
-    return [f"{'':{indent}}{text:>{width}}  {style.names[j]}" for text, j in zip(shown, features, strict=True)]
+def _range(place: Place, style: Style) -> str:
+    """Return what a line adds at a place: from the least to the most, or one number."""
+    least, most = (number_text(value, style.digits) for value in (place.least, place.most))
+    return f"{least} to {most}" if place.is_interval else least
 
 
-def _interval_rows(line: Line, columns: list[list[str]], style: _Style) -> list[str]:
-    """Return one line of text per interval: its limits, the given columns, and the training rows in it."""
-    thresholds = numbers_apart(line.thresholds, float(np.ptp(line.curves[0].knots)), style.digits)
-    columns = [_intervals_of(thresholds), *columns]
-    counts = [f"({_counts_of(row, style.labels)})" for row in line.counts]
-    return [f"  {'   '.join(row)}  {count}" for row, count in zip(_aligned(columns), counts, strict=True)]
+def _place_rows(places: list[Place], columns: list[list[str]], style: Style) -> list[str]:
+    """Return one line of text per interval or level: its name, the given columns, and the training rows in it."""
+    counts = [f"({counts_of(place.counts, style.labels)})" for place in places]
+    table = aligned([[place.name for place in places], *columns])
+    return [f"  {'   '.join(row)}  {count}" for row, count in zip(table, counts, strict=True)]
 
 
-def _aligned(columns: list[list[str]]) -> list[Sequence[str]]:
-    """Return the rows of a table, each column filled up to its width."""
-    widths = [column_width(column) for column in columns]
-    return [[f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in zip(*columns, strict=True)]
+def _point_rows(model: Any, line: Line, curves: Sequence[Curve], what: str, style: Style) -> list[str]:
+    """Return the points of the curves of a line as a table; of several curves, with the classes in its first row.
 
-
-def _point_rows(curves: Sequence[Curve], what: str, style: _Style) -> list[str]:
-    """Return the points of the curves of a line as a table; of several curves, with the classes in its first row."""
-    columns = [numbers_apart(curves[0].knots, np.inf, style.digits)]
-    columns += [[_number(each, style.digits) for each in curve.log_odds] for curve in curves]
+    Of a category it has the levels, and what holds for any other level; of a column with missing values, what holds
+    for these.
+    """
+    if line.levels:
+        j = int(line.features[0])
+        names, missing = level_names(model.columns_, j), "" if model.columns_.categories[j].others else "(any other)"
+        what = _LEVELS.format(what) if len(curves) == 1 else _LEVELS_OF_CURVES
+    else:
+        names, missing = numbers_apart(curves[0].knots, np.inf, style.digits), "missing"
+        what = _POINTS.format(what) if len(curves) == 1 else _POINTS_OF_CURVES
+    values = [curve.log_odds.tolist() for curve in curves]
+    if line.reads_codes and missing:
+        names, values = [*names, missing], [[*each, curve.missing] for each, curve in zip(values, curves, strict=True)]
+    columns = [names, *([number_text(value, style.digits) for value in each] for each in values)]
     if len(curves) > 1:
-        columns = [[name, *column] for name, column in zip(["z", *style.labels], columns, strict=True)]
-    return [f"  {what}", *(f"    {'  '.join(row).rstrip()}" for row in _aligned(columns))]
-
-
-def _intervals_of(thresholds: Sequence[str]) -> list[str]:
-    """Return the intervals as text. A threshold belongs to the interval above it."""
-    if not thresholds:
-        return ["any z"]
-    middle = [f"{a} <= z < {b}" for a, b in pairwise(thresholds)]
-    return [f"z < {thresholds[0]}", *middle, f"{thresholds[-1]} <= z"]
-
-
-def _number(value: float, digits: int | None) -> str:
-    """Return a number with so many significant digits, or in full."""
-    return repr(float(value)) if digits is None else f"{value:.{digits}g}"
-
-
-def numbers_apart(values: Floats, width: float, digits: int | None) -> list[str]:
-    """Return ascending numbers with so many significant digits, or more if neighbours would come close by rounding.
-
-    They are rounded by no more than a tenth of the smallest distance of neighbours, and of ``width``.
-    """
-    most = _THRESHOLD_ROUNDING * min([*np.diff(values), width])
-    for more in range(_ALL_DIGITS if digits is None else digits, _ALL_DIGITS):
-        written = [_number(value, more) for value in values]
-        if all(abs(float(text) - value) <= most for text, value in zip(written, values, strict=True)):
-            return written
-    return [_number(value, None) for value in values]
-
-
-def _quoted(name: str) -> str:
-    """Return the name, in quotes if it could be confused with other parts of the text."""
-    calm = name.isprintable() and name == name.strip() and "  " not in name
-    plain = name and calm and not set(name) & set('"()<>,')
-    if plain:
-        return name
-    # JSON escapes only some of the characters that a terminal would obey, and no marks of direction.
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(name, ensure_ascii=False))
-
-
-def _counts_of(counts: Floats, labels: Sequence[str]) -> str:
-    """Return the number (or total weight) of rows of each class, such as ``3 low, 25 high``.
-
-    Of more than two classes, those without rows are left out, the most frequent come first, and of many the others are
-    added up.
-    """
-    if len(labels) > 2 and not counts.any():
-        return "no rows"
-    # "25 1" would be two numbers.
-    of = " of class" if any(label[:1].isdigit() or label[:1] in "-+." for label in labels) else ""
-    order = np.arange(2) if len(labels) == 2 else largest_first(counts)
-    # Naming one more takes no more room than counting it with the others.
-    shown = order if len(order) <= _MOST_COUNTS + 1 else order[:_MOST_COUNTS]
-    parts = [f"{counts[k]:.6g}{of} {labels[k]}" for k in shown]
-    hidden = order[len(shown) :]
-    return ", ".join([*parts, f"{counts[hidden].sum():.6g} of {len(hidden)} other classes"] if len(hidden) else parts)
+        head = "level" if line.levels else "z"
+        columns = [[name, *column] for name, column in zip([head, *style.labels], columns, strict=True)]
+    return [f"  {what}", *(f"    {'  '.join(row).rstrip()}" for row in aligned(columns))]

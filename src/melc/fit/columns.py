@@ -133,7 +133,7 @@ def learn_columns(
         for j, category in categories.items():
             levels = category.levels, category.others
             categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
-    dates = frozenset(j for j, column in enumerate(columns) if getattr(column, "is_date", False))
+    dates = tuple(j for j, column in enumerate(columns) if getattr(column, "is_date", False))
     return Learned(Columns(categories, ranks, dates, places), codes, quantities)
 
 

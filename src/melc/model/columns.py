@@ -61,7 +61,7 @@ class Columns:
 
     categories: Mapping[int, Category] = field(default_factory=dict)
     ranks: Mapping[int, tuple[Label, ...]] = field(default_factory=dict)
-    dates: frozenset[int] = frozenset()
+    dates: tuple[int, ...] = ()
     places: Mapping[int, float] = field(default_factory=dict)
 
     @property

@@ -9,14 +9,15 @@ import numpy as np
 from melc.arrays import Floats
 from melc.model.line import Line
 from melc.model.names import contributions_of, feature_names_of, minor_lines_sentence
+from melc.model.places import Scale, level_text, missing_code, name_in_sum, scale_along
 
 # The colours of the classes, in their order; further classes begin again with the first.
 CLASS_COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00"),
     *("#56B4E9", "#7F3C8D", "#8A6D3B", "#C2B200", "#6E6E6E"),
 )
-# Lines, classes and features that are shown, and letters of a name.
-_LINES_SHOWN, _CLASSES_SHOWN, _FEATURES_LISTED, _LETTERS_SHOWN = 6, len(CLASS_COLOURS), 8, 40
+# Lines, classes, features and levels of a category that are shown, and letters of a name.
+_LINES_SHOWN, _CLASSES_SHOWN, _FEATURES_LISTED, _LEVELS_LISTED, _LETTERS_SHOWN = 6, len(CLASS_COLOURS), 8, 8, 40
 _WIDE, _HIGH, _PLACES_DRAWN = 320, 90, 160
 
 
@@ -57,11 +58,44 @@ def _colour(code: int) -> str:
 
 
 def _line_html(model: Any, line: Line, number: int, names: Sequence[str], labels: list[str], most: float) -> str:
-    """Return one line: a heading, a picture, the intervals, and the features."""
+    """Return one line: a heading, and a picture with the intervals and features, or the levels of a category."""
     parts = [f"Line {number}"] if len(model.lines_) > 1 else []
     parts += [f"{_text(labels[1])} against {_text(labels[0])}"] if len(labels) == 2 else []
-    body = _picture(line, most), _intervals_html(line, labels), _features(model, line, names)
+    scale = scale_along(model, line, names)
+    if line.levels:
+        body = [_levels_html(line, scale, labels, most)]
+    else:
+        body = [_picture(line, most), _intervals_html(line, scale, labels)]
+        # A weight says nothing of a column that is alone, unless it is a plain number.
+        body += [_features(model, line, names)] if scale.kind in ("sum", "number") and not line.reads_codes else []
     return f'<div><div style="font-weight:600">{": ".join(parts)}</div>{"".join(body)}</div>'
+
+
+def _levels_html(line: Line, scale: Scale, labels: list[str], most: float) -> str:
+    """Return the levels of a category with the most rows: the class that each speaks for, log-odds and rows."""
+    totals = line.counts.sum(axis=1)
+    # Naming one more takes no more room than saying that there is one more.
+    most_listed = len(totals) if len(totals) <= _LEVELS_LISTED + 1 else _LEVELS_LISTED
+    shown = np.sort(np.argsort(-totals, kind="stable")[:most_listed])
+    rows = [
+        f'<tr><td style="text-align:left">{_text(level_text(line.levels[k]))}</td>'
+        f'<td style="text-align:left">{_class_html(labels, int(line.level_codes[k]))}</td>'
+        f"{_log_odds_html(line, k, most)}<td>{totals[k]:,.0f}</td></tr>"
+        for k in shown.tolist()
+    ]
+    n_hidden, of = len(totals) - len(shown), "log-odds" if len(labels) == 2 else ""
+    more = f"<tr><td colspan=5>and {n_hidden} rarer levels</td></tr>" if n_hidden else ""
+    left = 'style="text-align:left"'
+    head = f"<tr><td {left}>{_text(scale.name)}</td><td {left}>speaks for</td><td>{of}</td><td></td><td>rows</td></tr>"
+    return f"<table>{head}{''.join(rows)}{more}</table>"
+
+
+def _log_odds_html(line: Line, level: int, most: float) -> str:
+    """Return what a level adds to the log-odds of the second of two classes, with a bar; of more classes nothing."""
+    if len(line.curves) > 1:
+        return "<td></td><td></td>"
+    value = float(line.decisive[0].log_odds[level])
+    return f'<td>{value:+.2f}</td><td style="text-align:left">{_bar(60 * value / (most or 1.0))}</td>'
 
 
 def _text(name: str) -> str:
@@ -109,13 +143,17 @@ def _path(x: Floats, y: Floats) -> str:
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
 
 
-def _intervals_html(line: Line, labels: list[str]) -> str:
+def _intervals_html(line: Line, scale: Scale, labels: list[str]) -> str:
     """Return the intervals between thresholds, each with the class that the line speaks for, in ascending order."""
     parts = [_class_html(labels, code) for code in line.codes]
     joined = parts[0]
     for threshold, part in zip(line.thresholds, parts[1:], strict=True):
-        joined += f" <small>{threshold:.4g}</small> {part}"
-    return f'<div style="max-width:{_WIDE}px">z: {joined}</div>'
+        joined += f" <small>{html.escape(scale.text(threshold))}</small> {part}"
+    code = missing_code(line)
+    if code is not None:
+        joined += f"; missing: {_class_html(labels, code)}"
+    plain = scale.kind in ("sum", "number") and not line.reads_codes
+    return f'<div style="max-width:{_WIDE}px">{"z" if plain else _text(scale.name)}: {joined}</div>'
 
 
 def _features(model: Any, line: Line, names: Sequence[str]) -> str:
@@ -124,7 +162,8 @@ def _features(model: Any, line: Line, names: Sequence[str]) -> str:
     order = line.features[np.argsort(-np.abs(sizes[line.features]), kind="stable")][:_FEATURES_LISTED]
     largest = max(float(np.abs(sizes[order]).max()), 1e-300)
     rows = [
-        f'<tr><td style="text-align:left">{_text(names[j])}</td><td>{line.direction[j]:.4g}</td>'
+        f'<tr><td style="text-align:left">{_text(name_in_sum(model.columns_, int(j), names[j]))}</td>'
+        f"<td>{line.direction[j]:.4g}</td>"
         f'<td style="text-align:left">{_bar(80 * sizes[j] / largest)}</td></tr>'
         for j in order
     ]

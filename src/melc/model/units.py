@@ -34,15 +34,30 @@ def fitted_model(estimator: Any) -> Any:
     model = fitted_model(estimator[-1])
     centre, scale = 0.0, 1.0
     for name, step in _before_last(estimator):
-        if not is_scaler(step):
-            raise ValueError(
-                f"The step {name!r} ({type(step).__name__}) cannot be folded into the weights of the model; "
-                "StandardScaler, MinMaxScaler, MaxAbsScaler and RobustScaler can (without clip). Pass the model alone, "
-                "pipeline[-1]: its features are the columns that pipeline[:-1].transform(X) returns."
-            )
+        _check_folds(name, step, model)
         shift, factor = _SCALERS[type(step)](step)
         centre, scale = centre + scale * (0 if shift is None else shift), scale * (1 if factor is None else factor)
     return _with_names(in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale)), estimator)
+
+
+def _check_folds(name: str, step: Any, model: Any) -> None:
+    """Raise ``ValueError``, with what to do, if a step before a model cannot be folded into its weights."""
+    if hasattr(step, "transformers_"):  # a ColumnTransformer
+        raise ValueError(
+            f"The step {name!r} ({type(step).__name__}) cannot be folded into the weights of the model. Fit the model "
+            "to the frame itself: it takes texts, categories, dates and missing values, and needs no scaling."
+        )
+    if not is_scaler(step):
+        raise ValueError(
+            f"The step {name!r} ({type(step).__name__}) cannot be folded into the weights of the model; "
+            "StandardScaler, MinMaxScaler, MaxAbsScaler and RobustScaler can (without clip). Pass the model alone, "
+            "pipeline[-1]: its features are the columns that pipeline[:-1].transform(X) returns."
+        )
+    if model.columns_.categories:
+        raise ValueError(
+            f"The step {name!r} ({type(step).__name__}) scales the codes of categories, so that their levels are lost. "
+            "Fit the model to the data themselves: it needs no scaling."
+        )
 
 
 def without_search(estimator: Any) -> Any:
