@@ -13,6 +13,7 @@ from melc import MELC, AdditiveMELC
 from melc.model.curve import Curve
 from melc.model.line import Line
 from melc.report import report_html
+from tables_data import mixed_frame
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # No network requests of its own, and able to run as root.
@@ -58,6 +59,29 @@ def _fitted(additive, n_classes, max_lines, **data):
     X, y = bands(n_classes=n_classes, **data)
     kind = AdditiveMELC(max_lines=max_lines, random_state=0) if additive else MELC(n_init=3, random_state=0)
     return kind.fit(X, y), X, y
+
+
+def fitted_to_table(kind, n_classes):
+    """Return a model of a table with columns of every kind, with its rows and labels. Equal models are fitted once.
+
+    The kinds are "MELC", "pairs" (lines of two columns, and minor ones), "columns" (a line for each column), and
+    "level" and "number" (a single line, of a category and of a number with missing values).
+    """
+    return copy.deepcopy(_fitted_to_table(kind, n_classes))
+
+
+@functools.cache
+def _fitted_to_table(kind, n_classes):
+    frame, y = mixed_frame(400, n_classes=n_classes)
+    settings = {"random_state": 0, "categorical_features": ["code"]}
+    if kind == "MELC":
+        return MELC(n_init=2, **settings).fit(frame, y), frame, y
+    if kind == "pairs":
+        return AdditiveMELC(full_lines="never", max_lines=3, other_features=True, **settings).fit(frame, y), frame, y
+    if kind == "columns":
+        return AdditiveMELC(full_lines="never", features_per_line=1, **settings).fit(frame, y), frame, y
+    frame = frame[["job" if kind == "level" else "age"]]
+    return AdditiveMELC(random_state=0, max_lines=1).fit(frame, y), frame, y
 
 
 # Options of a page without intervals, and with as few folds as there can be.

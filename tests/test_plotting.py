@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from melc import MELC, AdditiveMELC
+from melc.model.columns import Columns
 from melc.model.curve import Curve
 from melc.model.line import Line
 from melc.model.units import fitted_model
@@ -237,7 +238,7 @@ class TestProjectionDisplay:
             assert [each.get_xdata()[0] for each in display.threshold_lines_] == line.thresholds.tolist()
         names = [f"line {k} (found for {label})" for k, label in enumerate("abc", 1)]
         for name, ax in zip(names, shown.axes_, strict=True):
-            assert ax.get_title() == f"z = 1 x0\n{name}, importance 1"
+            assert ax.get_title() == f"x0\n{name}, importance 1"
         assert [ax.get_title() for ax in WeightsDisplay.from_estimator(model).axes_] == names
         assert shown.figure_.get_suptitle() == "Everything"
         figure, axes = plt.subplots(1, 3)
@@ -561,6 +562,7 @@ def _fitted_like(*lines, classes=(0, 1)):
     model.classes_, model.lines_ = np.array(classes), list(lines)
     model.intercepts_ = np.zeros(1 if len(classes) == 2 else len(classes))
     model.feature_mean_, model.feature_spread_, model.n_features_in_ = np.zeros(1), np.ones(1), 1
+    model.columns_ = Columns()
     return model
 
 

@@ -13,31 +13,34 @@ from melc import MELC, AdditiveMELC
 from melc.explain import nearest_change
 from melc.export import from_json
 from melc.report import report_html, show_report
-from melc.tables import table_model_from_json
+from melc.report.storage import visible
 from report_cases import (  # noqa: F401
     ATTACKS,
     QUICK,
     bands,
     browser,
     fitted,
+    fitted_to_table,
     little_boosting,
     one_line_of,
     open_page,
     quick_page,
     random_rows,
 )
+from tables_data import awkward_rows, mixed_frame
 
 pytestmark = pytest.mark.slow
 
 # Enters rows into the fields of the form, one after the other, and reads what the page says. A field has the values of
-# the rows under its name; a category is entered as its text.
+# the rows under its name, null if they are missing; a level is entered as its text, and one that is not listed not at
+# all.
 ASK = """(rows) => {
   const fields = [...document.querySelectorAll(".field")].map((field) =>
     [field.querySelector(".name").textContent, field.querySelector("select, input")]);
   return rows.map((row) => {
     for (const [name, input] of fields) {
       input.value = input.tagName === "SELECT"
-        ? [...input.options].findIndex((option) => option.textContent === row[name]) : row[name];
+        ? [...input.options].findIndex((option) => option.textContent === (row[name] ?? "(missing)")) : row[name];
     }
     fields[0][1].dispatchEvent(new Event("input"));
     const answer = document.querySelector(".answer");
@@ -48,8 +51,18 @@ ASK = """(rows) => {
 
 def asked(page, frame):
     """Return the classes and probabilities that the form gives for the rows of a data frame."""
-    answers = page.evaluate(ASK, frame.to_dict("records"))
+    columns = {name: [as_entered(value) for value in frame[name]] for name in frame}
+    answers = page.evaluate(ASK, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     return np.array([label for label, _ in answers]), np.array([proba for _, proba in answers])
+
+
+def as_entered(value):
+    """Return a value of a table as it is entered: numbers as they are, dates and levels as texts."""
+    if pd.isna(value):
+        return None
+    if isinstance(value, pd.Timestamp):
+        return value.strftime("%Y-%m-%d")
+    return visible(value) or '""' if isinstance(value, str) else str(value) if isinstance(value, bool) else value
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -66,7 +79,22 @@ def test_the_form_answers_as_predict_does(open_page, additive, max_lines, n_clas
     assert len(page.requests) == 1
 
 
-def test_the_form_of_a_table_takes_its_raw_columns(open_page, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["MELC", "pairs", "columns", "level", "number"])
+def test_the_form_answers_as_predict_does_for_tables(open_page, kind, n_classes):  # noqa: F811
+    model, X, y = fitted_to_table(kind, n_classes)
+    page = open_page(report_html(model, X, y, **QUICK))
+    rows = pd.concat([mixed_frame(150, seed=1)[0], awkward_rows(mixed_frame(150, seed=2)[0])], ignore_index=True)
+    entered = rows.astype({"code": object})
+    entered["code"] = [None if pd.isna(code) else str(int(code)) for code in rows["code"]]
+    labels, proba = asked(page, entered[list(X)])
+    assert labels.tolist() == model.predict(rows[list(X)]).tolist()
+    np.testing.assert_allclose(proba, model.predict_proba(rows[list(X)]), rtol=1e-9, atol=1e-12)
+    assert len(set(labels)) == n_classes
+    assert page.complaints == []
+
+
+def test_a_table_from_the_command_line_is_asked_by_its_columns(open_page, tmp_path):  # noqa: F811
     rng = np.random.default_rng(0)
     frame = patients(400).assign(
         town=rng.choice(["Aa", "</script><b>", "Łódź", "it's"], 400),
@@ -81,13 +109,68 @@ def test_the_form_of_a_table_takes_its_raw_columns(open_page, tmp_path):  # noqa
     page = open_page(output.read_text(encoding="utf-8"))
     new = frame.drop(columns=["id", "outcome"]).iloc[rng.integers(0, 400, 1000)].reset_index(drop=True)
     new = new.assign(dose=rng.normal(scale=2, size=1000), age=rng.normal(50, 20, 1000))
-    loaded = table_model_from_json(model.read_text(encoding="utf-8"))
     new.to_csv(tmp_path / "new.csv", index=False)
     expected = call("predict", model, tmp_path / "new.csv").stdout.split()[1:]
-    labels, proba = asked(page, new)
+    labels, _ = asked(page, new)
     assert labels.tolist() == expected
     assert len(set(expected)) == 2
-    assert proba.shape == (1000, len(loaded.model.classes_))
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_levels_missing_values_and_points_are_drawn(open_page, n_classes):  # noqa: F811
+    model, X, y = fitted_to_table("columns", n_classes)
+    page = open_page(report_html(model, X, y, **QUICK))
+    figures = page.locator("#curves .curve")
+    assert figures.count() == len(model.lines_)
+    n_levels = sum(len(line.levels) for line in model.lines_)
+    assert figures.locator(".level, .point").count() == n_levels * (1 if n_classes == 2 else 3)
+    assert figures.locator(".share").count() == n_levels * n_classes
+    with_missing = [line for line in model.lines_ if not line.levels and line.curves[0].missing is not None]
+    assert figures.locator(".missing").count() == len(with_missing) == 3
+    texts = page.locator("#curves").text_content()
+    assert f"missing ({X['age'].isna().sum()})" in texts
+    assert f"farmer ({(X['job'] == 'farmer').sum()})" in texts
+    assert "2020-0" in texts
+    assert "medium" in texts
+    model, X, y = fitted_to_table("pairs", n_classes)
+    page = open_page(report_html(model, X, y, **QUICK))
+    assert page.locator("#curves details:not(.minor) summary").first.text_content().startswith("Points of ")
+    assert page.complaints == []
+
+
+def test_changes_of_class_leave_levels_and_missing_values_as_they_are(open_page):  # noqa: F811
+    model, X, y = fitted_to_table("columns", 2)
+    page = open_page(report_html(model, X, y, rows=20, **QUICK))
+    page.get_by_text("One feature alone").click()
+    rows = page.locator(".change details tbody tr")
+    rows.first.wait_for()
+    typical = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll(".field")].map((field) => {
+        const input = field.querySelector("select, input"), option = input.selectedOptions?.[0];
+        return [field.querySelector(".name").textContent, option ? option.textContent : input.value];
+        }))"""
+    )
+    row = pd.DataFrame([typical]).astype({"age": float, "income": float, "code": int, "day": "datetime64[s]"})
+    row["ok"] = row["ok"] == "True"
+    row["size"] = pd.Categorical(row["size"], ["small", "medium", "large"], ordered=True)
+    changed = {name: [] for name in X}
+    for cells in (each.locator("th, td").all_text_contents() for each in rows.all()):
+        changed[cells[0]].append(cells[1].removeprefix("to "))
+        if cells[0] in ("size", "job"):
+            level = {"(missing)": None, '""': "", "日本\\nx": "日本\nx"}.get(
+                changed[cells[0]][-1], changed[cells[0]][-1]
+            )
+            other = row.copy()
+            other[cells[0]] = pd.Series([level], dtype=X[cells[0]].dtype)
+            assert model.predict(other).tolist() == [cells[2]]
+    assert sum(map(len, changed.values())) > 1
+    assert changed["day"] == [] or changed["day"][0][:2] == "20"
+    page.locator(".rows select").select_option(index=3)
+    assert page.locator(".answer .class").count() == 1
+    page.locator(".field", has_text="age").locator("input[type=number]").fill("")
+    page.locator(".change p").first.wait_for()
+    assert "age" not in page.locator(".change > .scroll").text_content()
     assert page.complaints == []
 
 
@@ -231,7 +314,7 @@ def nearest_changes(page, rows):
     return page.evaluate(
         """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
         const { answers, fields } = resolved(stored.data, stored.arrays.map(arrayFrom));
-        const spreads = []; fields.forEach((field) => { spreads[field.features[0]] = field.spread; });
+        const spreads = []; fields.forEach((field) => { spreads[field.feature] = field.spread; });
         return rows.map((row) => nearestChange(answers, row, spreads)); }""",
         rows.tolist(),
     )
@@ -274,6 +357,9 @@ def test_one_feature_alone_and_fields_left_empty(open_page):  # noqa: F811
         assert model.predict(pd.DataFrame([typical | {name: value + step}])) == [label]
         assert model.predict(pd.DataFrame([typical | {name: value - step}])) != [label]
     page.locator(".field input[type=number]").first.fill("")
+    empty = pd.DataFrame([typical | {"dose": np.nan}])
+    assert page.locator(".answer strong").text_content() == model.predict(empty)[0]
+    page.locator(".field input[type=number]").first.press_sequentially("1e")
     assert page.locator(".answer .refused").text_content() == "Enter a value for dose."
     page.get_by_role("button", name="Typical values").click()
     assert page.locator(".answer .class").count() == 1

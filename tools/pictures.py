@@ -1,5 +1,6 @@
 """Draw the pictures of the README, of the first page of the guide and of the theory: ``python tools/pictures.py``."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ def alternating_bands(n_rows=900, seed=1):
 
 def draw_plane(ax, model, X, y):
     """The rows in the plane, the direction v, and the thresholds as parallel lines across it."""
-    for label, colour, marker in zip(model.classes_, CLASS_COLOURS, "o^", strict=True):
+    for label, colour, marker in zip(model.classes_, CLASS_COLOURS, "o^", strict=False):
         ax.scatter(*X[y == label].T, s=11, c=colour, marker=marker, alpha=0.65, linewidths=0, label=label)
     v = model.coef_[0]
     across = np.array([-v[1], v[0]])
@@ -78,6 +79,16 @@ def draw_additive(lines_path, plane_path):
     save(figure, plane_path)
 
 
+def draw_table(path):
+    """The lines of the model in docs/user_guide/tables.md, with the code of that page."""
+    page = (IMAGES.parent / "user_guide" / "tables.md").read_text(encoding="utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:3]:
+        exec(code, names)
+    display = LinesDisplay.from_estimator(names["model"])
+    save(display.figure_, path)
+
+
 def save(figure, path):
     with replacing(path) as draft:
         figure.savefig(draft, dpi=130)
@@ -87,3 +98,4 @@ if __name__ == "__main__":
     draw_bands(IMAGES / "melc.png")
     draw_versicolor(IMAGES / "versicolor.png")
     draw_additive(IMAGES / "lines.png", IMAGES / "plane.png")
+    draw_table(IMAGES / "table_lines.png")

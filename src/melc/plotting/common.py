@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from melc.arrays import Floats
+from melc.base import projections
+from melc.data.frames import is_frame
+from melc.fit.table import check_no_infinity, coded_rows
 from melc.model.html import CLASS_COLOURS
 from melc.model.line import Line, decides_alone
 from melc.model.names import by_contribution, feature_names_of, line_name, terms_of
-from melc.model.units import fitted_model, folds, without_search
+from melc.model.places import name_in_sum
+from melc.model.units import fitted_model, folds, nameless, without_search
 
 BLUE, ORANGE, BLACK, GREY = *CLASS_COLOURS[:2], "#000000", "#6E6E6E"
 # How lines are broken, areas hatched and points marked, so that classes can be told apart without colours.
@@ -119,11 +124,10 @@ def with_names_as_written(legend: Any) -> Any:
 
 
 def opened(estimator: Any, X: Any = None, y: Any = None, feature_names: Any = None) -> tuple[Any, Any, list[str]]:
-    """Return the fitted model in an estimator, ``X`` as checked rows of its features, and the names of the features.
+    """Return the fitted model in an estimator, ``X`` as the model takes it, and the names of its columns.
 
     Scalers in a pipeline become part of the weights. If it has other steps, the model is that of its last step, and
-    ``X`` and the names are what the steps before return. The rows are dense or sparse, or None without ``X``; then
-    there must be no labels ``y`` either.
+    ``X`` and the names are what the steps before return. Without ``X`` there must be no labels ``y`` either.
     """
     estimator = without_search(estimator)
     if isinstance(estimator, Pipeline) and not folds(estimator):
@@ -135,16 +139,38 @@ def opened(estimator: Any, X: Any = None, y: Any = None, feature_names: Any = No
     model = fitted_model(estimator)
     if X is None and y is not None:
         raise ValueError("y was given without X; pass the rows X that the labels belong to.")
-    checks: dict[str, Any] = {"reset": False, "accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
-    rows = None if X is None else validate_data(model, X, **checks)
-    return model, rows, feature_names_of(model, feature_names)
+    return model, X, feature_names_of(model, feature_names)
 
 
-def projected(model: Any, line: Line, X: Any, y: Any) -> tuple[Floats | None, NDArray[np.int64] | None]:
-    """Return the projections of checked rows on a line, shape (n_rows,), and their codes; None for what is None."""
+def projected(model: Any, X: Any, y: Any) -> tuple[Floats | None, NDArray[np.int64] | None]:
+    """Return the projections of rows on all lines, shape (n_rows, n_lines), and the numbers of their classes.
+
+    Lines that read codes have these (:func:`melc.base.projections`). None for what is None.
+    """
     if X is None:
         return None, None
-    return np.asarray(X @ line.direction, dtype=np.float64), class_codes(model, y, X.shape[0])
+    coded = coded_rows(model, X)
+    return projections(model, coded), class_codes(model, y, coded.shape[0])
+
+
+def quantities_of(model: Any, X: Any) -> Any:
+    """Return the numbers that lines of several columns read, shape (n_rows, n_columns); sparse rows stay sparse."""
+    coded = coded_rows(model, X)
+    check_no_infinity(coded)
+    return coded if issparse(coded) else model.columns_.quantities(coded, model.feature_mean_)
+
+
+def plain_rows(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return a model and rows of shape (n_rows, n_columns) that it takes: a frame, or a checked matrix.
+
+    The model of a matrix has no names of columns, so that it does not warn that the matrix has none.
+    """
+    if is_frame(X):
+        return model, X
+    checks: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
+    rows = validate_data(model, X, reset=False, ensure_all_finite=False, **checks)
+    check_no_infinity(rows)
+    return nameless(model), rows
 
 
 def class_codes(model: Any, y: Any, n_rows: int) -> NDArray[np.int64] | None:
@@ -316,16 +342,26 @@ def short_line_name(name: str) -> str:
 
 
 def title_of(model: Any, number: int, names: dict[int, str]) -> str:
-    """Return the sum of the features, in several lines of text if it is long, the line's number and its importance."""
+    """Return the only column or the sum of several, in two lines of text if it is long, the number and the importance.
+
+    ``names`` are those of :func:`short_names`.
+    """
     line = model.lines_[number - 1]
-    terms = terms_of(line, names, _NAMED_IN_TITLE, 2)
+    summed = _sum_of(model, line, names)
+    return f"{summed}\n{name_of(model, number)}, importance {line.importance:.2g}"
+
+
+def _sum_of(model: Any, line: Line, names: dict[int, str]) -> str:
+    """Return what the places on a line are: the values of its only column, or a sum."""
+    if len(line.features) == 1 and line.direction.sum() > 0:
+        return names[int(line.features[0])]
+    in_sum = {j: name_in_sum(model.columns_, j, name) for j, name in names.items()}
+    terms = terms_of(line, in_sum, _NAMED_IN_TITLE, 2)
     summed = " ".join(terms)
-    if len(summed) > _TITLE_LENGTH:
-        summed = "\n".join([terms[0], " ".join(terms[1:])])
-    return f"z = {summed}\n{name_of(model, number)}, importance {line.importance:.2g}"
+    return f"z = {summed}" if len(summed) <= _TITLE_LENGTH else "\n".join([f"z = {terms[0]}", " ".join(terms[1:])])
 
 
 def short_names(lines: Sequence[Line], names: list[str]) -> dict[int, str]:
-    """Return names of the features that are named in titles, cut so that those which differ still do."""
+    """Return names of the columns that are named in titles, cut so that those which differ still do."""
     named = sorted({j for line in lines for j in by_contribution(line)[: _NAMED_IN_TITLE + 1]})
     return dict(zip(named, shortened([names[j] for j in named], NAME_LENGTH), strict=True))

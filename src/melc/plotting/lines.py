@@ -9,8 +9,20 @@ import numpy as np
 from melc.arrays import Floats
 from melc.model.line import Line
 from melc.model.names import class_index_of
+from melc.model.places import Scale, scale_along
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, GREY, NAME_LENGTH, class_style
+from melc.plotting.levels import (
+    Levels,
+    draw_bars,
+    draw_errors,
+    draw_points,
+    draw_shares,
+    levels_of,
+    name_levels,
+    offsets_of,
+    show_scale,
+)
 
 _COLUMNS = 3
 # The part of a panel that the densities take, below the curves, and that of the band with the leading classes above.
@@ -19,6 +31,8 @@ _HISTOGRAM_BINS = 40
 # Half the width of a band in standard errors; how far bands may reach beyond all curves, as a part of their height; and
 # the most curves of a panel that have bands: more would cover each other.
 _ERRORS, _BEYOND, _MOST_BANDS = 1.96, 0.15, 4
+# The part of a panel, right of the curve, that shows what a missing value adds; and inches for the names of levels.
+_SIDE, _FOR_NAMES = 0.16, 0.7
 
 
 @dataclass(frozen=True)
@@ -26,7 +40,8 @@ class Panel:
     """One line as it is plotted.
 
     ``edges``, of shape (n + 1,) or (n,), are where the ``heights`` under the curves are: histograms of rows in n bins,
-    or densities in n places.
+    or densities in n places. The line of a category has ``levels`` in their place. ``n_missing`` is the number of rows
+    without a value in the only column of a line.
     """
 
     line: Line
@@ -34,6 +49,14 @@ class Panel:
     edges: Floats = field(repr=False)
     heights: list[Floats] = field(repr=False)
     labelled: bool = True  # whether the heights are those of the classes, or of all rows
+    scale: Scale = field(default_factory=lambda: Scale("sum"), repr=False)
+    levels: Levels | None = field(default=None, repr=False)
+    n_missing: float = 0.0
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the line has a value for missing numbers."""
+        return self.levels is None and self.line.curves[0].missing is not None
 
 
 @dataclass(eq=False)
@@ -46,6 +69,10 @@ class LinesDisplay:
     has the colour of the highest. Bands around the curves are ± 1.96 standard errors, where the model knows them; with
     more than four curves they are left out. The intercept is part of the curves of a line that decides alone. All plots
     have the same scale. Create it with :meth:`from_estimator`.
+
+    The line of a category is drawn as bars, one for each level, with its number of rows; of more than two classes as
+    points. Of very many levels, the 25 with the most rows are shown. Where a column has missing values, a point right
+    of its curve shows what these add.
 
     Parameters
     ----------
@@ -68,10 +95,12 @@ class LinesDisplay:
         Axes with the plots.
     figure_ : matplotlib Figure
         Figure that contains the axes.
-    curves_ : list of lists of matplotlib Line2D
-        The curves of each line: one of two classes, or one for each class shown.
-    bands_ : list of lists of matplotlib PolyCollection
-        The bands around these curves; empty lists where there are none.
+    curves_ : list of lists of matplotlib Line2D or BarContainer
+        The curves of each line: one of two classes, or one for each class shown. Of a category the bars, or points.
+    bands_ : list of lists of matplotlib PolyCollection or LineCollection
+        The bands around these curves, or the error bars of levels; empty lists where there are none.
+    missing_ : list of lists of matplotlib Line2D
+        The points of missing values of each line.
     threshold_lines_ : list of lists of matplotlib Line2D
         The thresholds of each line.
 
@@ -116,7 +145,7 @@ class LinesDisplay:
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
-        X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows to show under the curves, as histograms. By default the densities of the training rows are shown.
         y : array-like of shape (n_rows,), default=None
             Labels of these rows, for one histogram per class.
@@ -146,7 +175,8 @@ class LinesDisplay:
         if line is not None:
             shown, n_hidden, n_minor = [common.checked_line(line, len(model.lines_))], 0, 0
         short = common.short_names([model.lines_[k - 1] for k in shown], names)
-        panels = [_line_panel(model, k, short, rows, y) for k in shown]
+        z, targets = common.projected(model, rows, y)
+        panels = [_line_panel(model, k, names, short, None if z is None else z[:, k - 1], targets) for k in shown]
         code = None if class_label is None else class_index_of(model.classes_, class_label, "class_label")
         known = common.class_names(model), common.scale_of(model), code
         return cls(panels, *known, n_hidden, n_minor).plot(ax=ax, title=title)
@@ -154,10 +184,12 @@ class LinesDisplay:
     def plot(self, ax: Any = None, *, title: str | None = None) -> "LinesDisplay":
         """Plot on an array of axes, in an empty figure, or in a new one if it is None, and return the display."""
         n = len(self.panels)
-        self.axes_ = common.panel_axes(ax, n, figure_size(n), min(_COLUMNS, n), sharey=True)
+        size = figure_size(n, any(panel.levels for panel in self.panels))
+        self.axes_ = common.panel_axes(ax, n, size, min(_COLUMNS, n), sharey=True)
         self.figure_ = self.axes_[0].figure
         self.curves_: list[list[Any]] = []
         self.bands_: list[list[Any]] = []
+        self.missing_: list[list[Any]] = []
         self.threshold_lines_: list[list[Any]] = []
         low, high = self._limits()
         for axes, panel in zip(self.axes_, self.panels, strict=True):
@@ -179,7 +211,8 @@ class LinesDisplay:
     def _limits(self) -> tuple[float, float]:
         """Return the ends of the common scale: all curves, zero, and the bands as far as there is room for them."""
         shown = [(panel.line, code) for panel in self.panels for code in self._codes]
-        values = np.concatenate([[0.0], *(line.decisive[code].log_odds for line, code in shown)])
+        missing = [line.decisive[code].missing or 0.0 for line, code in shown if not line.levels]
+        values = np.concatenate([[0.0], missing, *(line.decisive[code].log_odds for line, code in shown)])
         halves = [_ERRORS * (line.errors[code] if self._has_bands(line) else 0.0) for line, code in shown]
         low, high = float(values.min()), float(values.max())
         beyond = _BEYOND * (high - low)
@@ -190,26 +223,64 @@ class LinesDisplay:
 
     def _draw(self, ax: Any, panel: Panel, low: float, high: float) -> None:
         """Draw one line; ``low`` and ``high`` are the ends of the common scale."""
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.tick_params(labelsize=7)
+        if panel.levels is None:
+            self._draw_line(ax, panel, low, high)
+        else:
+            self._draw_levels(ax, panel.levels, (low, high))
+        room = (high - low or 1.0) * 1.06
+        ax.set_ylim(high - room / (1 - _STRIP), high + 0.06 * (high - low))
+        ax.set_yticks([t for t in ax.get_yticks() if low <= t <= high])
+        ax.set_title(panel.title, fontsize=8, **AS_WRITTEN)
+        ax.spines[["top", "right"]].set_visible(False)
+        if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+            ax.set_ylabel(self.scale, fontsize=8)
+        self._draw_heights(ax, panel)
+
+    def _draw_line(self, ax: Any, panel: Panel, low: float, high: float) -> None:
+        """Draw the curves of a line of numbers with its thresholds, and what missing values add."""
         margin = 0.04 * (panel.edges[-1] - panel.edges[0]) or 1.0
         left, right = panel.edges[0] - margin, panel.edges[-1] + margin
         if len(self.labels) == 2:
             self._fill_sides(ax, panel.line, left, right)
         else:
             self._draw_leading(ax, panel.line, left, right)
-        ax.axhline(0, color=GREY, linewidth=0.8)
         self._draw_curves(ax, panel.line, (left, right), (low, high))
         dotted = {"color": BLACK, "linewidth": 1, "linestyle": ":"}
         self.threshold_lines_.append([ax.axvline(t, **dotted) for t in panel.line.thresholds])
-        room = (high - low or 1.0) * 1.06
-        ax.set_ylim(high - room / (1 - _STRIP), high + 0.06 * (high - low))
-        ax.set_yticks([t for t in ax.get_yticks() if low <= t <= high])
+        show_scale(ax.xaxis, panel.scale)
         ax.set_xlim(left, right)
-        ax.set_title(panel.title, fontsize=8, **AS_WRITTEN)
-        ax.tick_params(labelsize=7)
-        ax.spines[["top", "right"]].set_visible(False)
-        if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
-            ax.set_ylabel(self.scale, fontsize=8)
-        self._draw_heights(ax, panel)
+        self.missing_.append(self._draw_missing(ax, panel, left, right) if panel.has_missing else [])
+
+    def _draw_missing(self, ax: Any, panel: Panel, left: float, right: float) -> list[Any]:
+        """Draw, right of the curves, points at what missing values add."""
+        ticks = [tick for tick in ax.get_xticks() if left <= tick <= right]
+        texts = ax.xaxis.get_major_formatter().format_ticks(ticks)
+        width = _SIDE * (right - left)
+        ax.set_xticks(ticks, texts, **AS_WRITTEN)
+        ax.set_xlim(left, right + width)
+        ax.axvspan(right, right + width, color=GREY, alpha=0.1, linewidth=0, zorder=0)
+        points = []
+        places = right + width * (0.5 + offsets_of(len(self._codes))[0])
+        for place, code in zip(places, self._codes, strict=True):
+            style, value = class_style(code), panel.line.decisive[code].missing or 0.0
+            colour = class_style(int(value > 0)).colour if len(self.labels) == 2 else style.colour
+            look = {"color": colour, "marker": style.marker if len(self.labels) > 2 else "D", "markersize": 5}
+            points += ax.plot([place], [value], linestyle="none", markeredgecolor=BLACK, **look)
+        where = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "top", "fontsize": 6, "color": BLACK}
+        ax.text(right + width / 2, -0.025, f"missing\n({panel.n_missing:,.0f})", **where)
+        return points
+
+    def _draw_levels(self, ax: Any, levels: Levels, limits: tuple[float, float]) -> None:
+        """Draw what the levels of a category add: bars of two classes, points of more."""
+        two, banded = len(self.labels) == 2, levels.errors is not None and len(self._codes) <= _MOST_BANDS
+        self.curves_.append(draw_bars(ax, levels) if two else draw_points(ax, levels, self._codes))
+        half = _ERRORS * levels.errors if banded and levels.errors is not None else None
+        self.bands_.append([] if half is None else draw_errors(ax, levels, half, self._codes, limits))
+        self.threshold_lines_.append([])
+        self.missing_.append([])
+        name_levels(ax, levels, 7, room=32)
 
     def _fill_sides(self, ax: Any, line: Line, left: float, right: float) -> None:
         """Fill the area between the curve of two classes and zero in the colour of the class that it speaks for."""
@@ -249,6 +320,10 @@ class LinesDisplay:
         """Draw the densities, or histograms of rows, in a strip at the bottom."""
         strip = ax.inset_axes([0, 0, 1, _STRIP], sharex=ax)
         strip.set_axis_off()
+        if panel.levels is not None:
+            draw_shares(strip, panel.levels, panel.labelled)
+            strip.set_ylim(0, 1.12 * float(panel.levels.shares.max()) or 1.0)
+            return
         for code, heights in enumerate(panel.heights):
             colour = class_style(code).colour if panel.labelled else GREY
             style = {"color": colour, "linestyle": class_style(code).dashes, "linewidth": 1.2}
@@ -318,10 +393,10 @@ def lines_to_show(model: Any, most: int, minor: bool) -> tuple[list[int], int, i
     return main[:most], len(main[most:]), len(numbers) - len(main)
 
 
-def figure_size(n_lines: int) -> tuple[float, float]:
-    """Return width and height in inches of a figure of so many lines."""
+def figure_size(n_lines: int, has_levels: bool = False) -> tuple[float, float]:
+    """Return width and height in inches of a figure of so many lines, with room for the names of levels, if any."""
     columns = min(_COLUMNS, n_lines)
-    return max(3.6 * columns, 5.0), 2.7 * -(-n_lines // columns) + 0.5
+    return max(3.6 * columns, 5.0), (2.7 + _FOR_NAMES * has_levels) * -(-n_lines // columns) + 0.5
 
 
 def _drawn_places(line: Line, code: int, left: float, right: float) -> Floats:
@@ -329,14 +404,19 @@ def _drawn_places(line: Line, code: int, left: float, right: float) -> Floats:
     return np.unique(np.concatenate([[left], line.curves[code].knots, line.thresholds, [right]]))
 
 
-def _line_panel(model: Any, number: int, names: dict[int, str], X: Any, y: Any) -> Panel:
-    """Return the panel of a line, with histograms of the rows if there are any, otherwise with its densities."""
-    line, title = model.lines_[number - 1], common.title_of(model, number, names)
-    z, codes = common.projected(model, line, X, y)
+def _line_panel(model: Any, number: int, names: list[str], short: dict[int, str], z: Any, targets: Any) -> Panel:
+    """Return the panel of a line, with histograms of rows at projections z if there are any, else with densities."""
+    line, title = model.lines_[number - 1], common.title_of(model, number, short)
+    scale = scale_along(model, line, names)
+    labelled = z is None or targets is not None
+    if line.levels:
+        return Panel(line, title, line.places, [], labelled, scale, levels_of(line, z, targets))
     if z is None:
-        return Panel(line, title, line.places, list(line.densities))
-    low, high = np.quantile(z, [common.ROWS_LEFT_OUT, 1 - common.ROWS_LEFT_OUT])
+        n_missing = float(line.missing_counts.sum())
+        return Panel(line, title, line.places, list(line.densities), labelled, scale, None, n_missing)
+    known = z[~np.isnan(z)]
+    low, high = np.quantile(known if len(known) else line.places, [common.ROWS_LEFT_OUT, 1 - common.ROWS_LEFT_OUT])
     edges = np.linspace(min(low, line.places[0]), max(high, line.places[-1]), _HISTOGRAM_BINS + 1)
-    groups = [z] if codes is None else [z[codes == code] for code in range(len(model.classes_))]
-    heights = [np.histogram(group, edges)[0] / max(len(group), 1) for group in groups]
-    return Panel(line, title, edges, heights, labelled=codes is not None)
+    groups = [z] if targets is None else [z[targets == code] for code in range(len(model.classes_))]
+    heights = [np.histogram(group[~np.isnan(group)], edges)[0] / max(len(group), 1) for group in groups]
+    return Panel(line, title, edges, heights, labelled, scale, None, float(np.isnan(z).sum()))

@@ -8,12 +8,17 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from melc.arrays import Floats
+from melc.model.columns import Category
 from melc.model.line import Line
 from melc.model.names import class_index_of
+from melc.model.places import Scale, scale_of_column
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, ORANGE, class_style
+from melc.plotting.levels import show_scale, show_scores
 
 _PLACES_PER_AXIS = 300
+# How far rows of the same level are drawn from each other, as a part of the axis.
+_SCATTER = 0.012
 
 
 @dataclass(eq=False)
@@ -22,7 +27,8 @@ class PlaneDisplay:
 
     Of more than two classes, the background has the colour of the class that the line speaks for, the stronger the
     further its curve is above the next one, or shows what the line adds to the log-odds of one class. Thresholds are
-    straight lines. Create it with :meth:`from_estimator`.
+    straight lines. A category is an axis of the scores of its levels, which are named there; a missing number is at the
+    place that stands for it. Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -44,6 +50,8 @@ class PlaneDisplay:
         The two features of the rows to show.
     targets : ndarray of shape (n_points,), default=None
         Numbers of the classes of these rows.
+    scales : tuple of two Scale or Category, default=None
+        What the two features are, for their axes. By default numbers.
 
     Attributes
     ----------
@@ -76,6 +84,7 @@ class PlaneDisplay:
     code: int | None = field(default=None, repr=False)
     points: Floats | None = field(default=None, repr=False)
     targets: NDArray[np.int64] | None = field(default=None, repr=False)
+    scales: tuple[Scale | Category, Scale | Category] | None = field(default=None, repr=False)
 
     @classmethod
     def from_estimator(
@@ -97,7 +106,7 @@ class PlaneDisplay:
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
-        X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows to show as points; they also determine which part of the plane is shown. Without rows, it is a part
             around the mean of the training rows in which the line has all of its values.
         y : array-like of shape (n_rows,), default=None
@@ -127,12 +136,15 @@ class PlaneDisplay:
         first, second = common.shortened([names[j] for j in drawn.features])
         limits, points, targets = _limits_without_rows(model, drawn), None, None
         if rows is not None:
-            columns = _two_features(rows, drawn)
+            columns = _two_features(common.quantities_of(model, rows), drawn)
             limits = _axis_limits(columns)
             points, targets = _rows_to_show(columns, common.class_codes(model, y, len(columns)), max_rows)
         heading = common.title_of(model, number, common.short_names([drawn], names))
         known = (first, second), common.class_names(model), heading, common.scale_of(model), code
-        return cls(drawn, limits, *known, points, targets).plot(ax=ax, title=title)
+        scales = [
+            model.columns_.categories.get(int(j)) or scale_of_column(model.columns_, int(j)) for j in drawn.features
+        ]
+        return cls(drawn, limits, *known, points, targets, (scales[0], scales[1])).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "PlaneDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
@@ -142,10 +154,22 @@ class PlaneDisplay:
         if self.points is not None:
             self._draw_points()
         self.ax_.set(xlim=self.limits[0], ylim=self.limits[1])
+        self._show_scales()
         self.ax_.set_xlabel(self.names[0], **AS_WRITTEN)
         self.ax_.set_ylabel(self.names[1], **AS_WRITTEN)
         self.ax_.set_title(title or self.heading, fontsize=9, **AS_WRITTEN)
         return self
+
+    def _show_scales(self) -> None:
+        """Write dates, and names of ranks and levels, at the axes."""
+        axes = (self.ax_.xaxis, self.ax_.yaxis), self.scales or (), self.limits
+        for axis, scale, limits in zip(*axes, strict=False):  # without scales nothing
+            if isinstance(scale, Category):
+                show_scores(axis, scale, limits)
+            else:
+                show_scale(axis, scale)
+        if self.scales and isinstance(self.scales[0], Category):
+            self.ax_.tick_params(axis="x", rotation=90)
 
     def _draw_background(self) -> None:
         """Draw what the line says as colours, and the thresholds as lines."""
@@ -202,15 +226,22 @@ class PlaneDisplay:
         """Draw the rows, in the colours and with the markers of their classes; grey without labels."""
         assert self.points is not None
         style = {"s": 18, "edgecolors": BLACK, "linewidths": 0.4, "zorder": 3}
+        points = self.points + self._scattered(len(self.points))
         if self.targets is None:
-            self.ax_.scatter(*self.points.T, color=GREY, **style)
+            self.ax_.scatter(*points.T, color=GREY, **style)
             return
         handles = []
         for code, name in enumerate(self.labels):
-            mine, kind = self.points[self.targets == code], class_style(code)
+            mine, kind = points[self.targets == code], class_style(code)
             handles.append(self.ax_.scatter(*mine.T, color=kind.colour, marker=kind.marker, label=name, **style))
         entries = common.in_legend(handles, common.shortened(self.labels, 18))
         common.with_names_as_written(self.ax_.legend(*entries, fontsize=8, framealpha=0.85))
+
+    def _scattered(self, n: int) -> Floats:
+        """Return small steps along axes of levels, shape (n, 2), so that not all rows of a level are one point."""
+        widths = np.array([_SCATTER * (high - low) for low, high in self.limits])
+        is_level = [isinstance(scale, Category) or scale.kind == "rank" for scale in self.scales or ()]
+        return np.random.default_rng(0).uniform(-1, 1, (n, 2)) * widths * (is_level or [False, False])
 
 
 def _line_to_plot(model: Any, number: int | None) -> tuple[int, Line]:
@@ -228,6 +259,10 @@ def _line_to_plot(model: Any, number: int | None) -> tuple[int, Line]:
             f"Line {number} has {n_features} feature{'s'[: n_features > 1]}, and a plane needs two: {others}."
         )
     return number, line
+
+
+def _scale_of_feature(model: Any, j: int) -> Scale | Category:
+    return model.columns_.categories[j] if j in model.columns_.categories else scale_of_column(model.columns_, j)
 
 
 def _two_features(X: Any, line: Line) -> Floats:

@@ -9,8 +9,10 @@ from scipy.interpolate import PchipInterpolator
 
 from melc.arrays import Floats
 from melc.model.line import Line, decides_alone
+from melc.model.places import Scale, missing_code, scale_along
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, GREY, ClassStyle, class_style
+from melc.plotting.levels import Levels, draw_shares, levels_of, name_levels, show_scale
 
 _PLACES_ALONG_LINE = 501
 # data="auto" draws one tick per row up to this many rows, and a histogram for more.
@@ -31,8 +33,9 @@ Data = Literal["auto", "rug", "histogram"]
 class ProjectionDisplay:
     """Plot of the class densities along a line, with the thresholds and the class of every interval.
 
-    If a model has several lines, each speaks for one class or another in its intervals, and their sum decides. Create
-    the plot with :meth:`from_estimator`.
+    If a model has several lines, each speaks for one class or another in its intervals, and their sum decides. Of a
+    line of a category, bars show the share of each level in the rows of each class. Create the plot with
+    :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -55,6 +58,12 @@ class ProjectionDisplay:
         Numbers of the classes of these rows.
     decides : bool, default=True
         Whether rows in an interval of another class are misclassified, because the line decides alone.
+    scale : Scale, default=None
+        What the places on the line mean: sums, or values of a single column. By default sums.
+    levels : Levels, default=None
+        The levels of a line of a category, which is not drawn with densities.
+    missing_code : int, default=None
+        Number of the class that the line speaks for where its only column is missing, if it has a value for that.
 
     Attributes
     ----------
@@ -62,8 +71,8 @@ class ProjectionDisplay:
         Axes with the plot.
     figure_ : matplotlib Figure
         Figure that contains the axes.
-    lines_ : list of matplotlib Line2D
-        Curves of the densities, one for each class.
+    lines_ : list of matplotlib Line2D or BarContainer
+        Curves of the densities, one for each class, or bars of the levels.
     threshold_lines_ : list of matplotlib Line2D
         Lines of the thresholds inside the plot.
 
@@ -89,6 +98,9 @@ class ProjectionDisplay:
     points: Floats | None = field(default=None, repr=False)
     targets: NDArray[np.int64] | None = field(default=None, repr=False)
     decides: bool = field(default=True, repr=False)
+    scale: Scale | None = field(default=None, repr=False)
+    levels: Levels | None = field(default=None, repr=False)
+    missing_code: int | None = field(default=None, repr=False)
 
     @classmethod
     def from_estimator(
@@ -109,7 +121,7 @@ class ProjectionDisplay:
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
-        X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows to show along the line. The model does not store its training rows.
         y : array-like of shape (n_rows,), default=None
             Labels of these rows. Rows in an interval of another class are marked.
@@ -117,7 +129,8 @@ class ProjectionDisplay:
             Number of the line to plot, from 1. By default all lines but minor ones, one below the other. Those of a
             :class:`melc.MELC` with more than two classes are the directions found for each class, in their order.
         data : {"auto", "rug", "histogram"}, default="auto"
-            Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows.
+            Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows. Levels of
+            a category have bars in any case.
         feature_names : list of str, default=None
             Names of the features in titles. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
@@ -134,12 +147,23 @@ class ProjectionDisplay:
         lines = [model.lines_[k - 1] for k in numbers]
         short = common.short_names(lines, names)
         headings = [common.title_of(model, k, short) for k in numbers]
-        displays = [cls._of_line(model, each, *common.projected(model, each, rows, y)) for each in lines]
+        z, targets = common.projected(model, rows, y)
+        displays = [cls._of_line(model, k, names, None if z is None else z[:, k - 1], targets) for k in numbers]
         return common.plotted(displays, headings, ax, title, data=data)
 
     @classmethod
-    def _of_line(cls, model: Any, line: Line, points: Any, targets: Any) -> "ProjectionDisplay":
+    def _of_line(cls, model: Any, number: int, names: list[str], points: Any, targets: Any) -> "ProjectionDisplay":
         """Return the display of a line, not yet plotted."""
+        line = model.lines_[number - 1]
+        known: dict[str, Any] = {
+            "labels": common.class_names(model),
+            "points": points,
+            "targets": targets,
+            "decides": decides_alone(model),
+            "scale": scale_along(model, line, names),
+        }
+        if line.levels:
+            return cls._of_levels(levels_of(line, points, targets), known)
         priors = _density_factors(model, line)
         grid = np.union1d(line.places, np.linspace(line.places[0], line.places[-1], _PLACES_ALONG_LINE))
         with np.errstate(over="ignore"):  # in 1 / slope, where a density ends
@@ -149,11 +173,22 @@ class ProjectionDisplay:
             heights=smooth(grid) * (1.0 if priors is None else priors[:, None]),
             thresholds=line.thresholds,
             codes=line.codes,
-            labels=common.class_names(model),
             priors=priors,
-            points=points,
-            targets=targets,
-            decides=decides_alone(model),
+            missing_code=missing_code(line),
+            **known,
+        )
+
+    @classmethod
+    def _of_levels(cls, levels: Levels, known: dict[str, Any]) -> "ProjectionDisplay":
+        """Return the display of a line of a category: its levels are at 0, 1, …"""
+        changes = np.flatnonzero(np.diff(levels.codes))
+        return cls(
+            grid=np.array([-0.6, len(levels.codes) - 0.4]),
+            heights=levels.shares,
+            thresholds=np.asarray(changes + 0.5, dtype=np.float64),
+            codes=levels.codes[np.append(0, changes + 1)],
+            levels=levels,
+            **known,
         )
 
     def plot(self, ax: Any = None, *, data: Data = "auto", title: str | None = None) -> "ProjectionDisplay":
@@ -165,10 +200,14 @@ class ProjectionDisplay:
         self.ax_.set_xlim(self.grid[0], self.grid[-1])
         self._floor = 0.0
         self._shade_decisions()
-        self._draw_densities()
-        self._draw_thresholds()
-        if self.points is not None:
-            self._draw_data(data)
+        if self.levels is None:
+            self._draw_densities()
+            self._draw_thresholds()
+            if self.points is not None:
+                self._draw_data(data)
+            self._note_missing()
+        else:
+            self._draw_levels(self.levels)
         self._finish(title)
         return self
 
@@ -207,15 +246,38 @@ class ProjectionDisplay:
             data = "rug" if len(self.points) <= _MOST_RUG_TICKS else "histogram"
         (self._draw_rug if data == "rug" else self._draw_histogram)()
 
-    def _groups(self) -> list[tuple[Floats, Floats, ClassStyle]]:
-        """Return, for each class, its points in its intervals, the others, and its style; without labels all, grey."""
+    def _draw_levels(self, levels: Levels) -> None:
+        """Draw the shares of the levels; those of rows at levels that speak for another class are dark."""
+        self.threshold_lines_: list[Any] = []
+        labelled = self.points is None or self.targets is not None
+        self.lines_ = draw_shares(self.ax_, levels, labelled)
+        if self.points is not None and self.targets is not None:
+            dark = {"color": BLACK, "alpha": 0.45}
+            for code, bars in enumerate(self.lines_):
+                for bar in (bar for bar, own in zip(bars, levels.codes, strict=True) if own != code):
+                    self.ax_.bar(bar.get_x(), bar.get_height(), bar.get_width(), align="edge", **dark)
+            self._name_wrong(self.ax_.bar, [0], [0], **dark)
+        name_levels(self.ax_, levels, 8, room=70)
+
+    def _predicted(self) -> NDArray[np.int64]:
+        """The numbers of the classes that the line speaks for at the rows."""
         assert self.points is not None
+        found = self.codes[np.searchsorted(self.thresholds, self.points, side="right")]
+        return found if self.missing_code is None else np.where(np.isnan(self.points), self.missing_code, found)
+
+    def _groups(self) -> list[tuple[Floats, Floats, ClassStyle]]:
+        """Return, for each class, its points in its intervals, the others, and its style; without labels all, grey.
+
+        Rows without a value have no point.
+        """
+        assert self.points is not None
+        known = ~np.isnan(self.points)
         if self.targets is None:
-            return [(self.points, self.points[:0], ClassStyle(GREY, "solid", "", "o"))]
-        wrong = self.targets != self.codes[np.searchsorted(self.thresholds, self.points, side="right")]
+            return [(self.points[known], self.points[:0], ClassStyle(GREY, "solid", "", "o"))]
+        wrong = self.targets != self._predicted()
         return [
             (self.points[own & ~wrong], self.points[own & wrong], class_style(code))
-            for code, own in ((code, self.targets == code) for code in range(len(self.labels)))
+            for code, own in ((code, known & (self.targets == code)) for code in range(len(self.labels)))
         ]
 
     def _draw_rug(self) -> None:
@@ -247,8 +309,9 @@ class ProjectionDisplay:
     def _name_wrong(self, draw: Any, *nothing: Any, **style: Any) -> None:
         """Add the number of rows in other intervals to the legend, by drawing an empty artist with that label."""
         if self.targets is not None:
-            name = "misclassified" if self.decides else "in an interval of another class"
-            wrong = sum(len(wrong) for _, wrong, _ in self._groups())
+            where = "in an interval" if self.levels is None else "at a level"
+            name = "misclassified" if self.decides else f"{where} of another class"
+            wrong = int(np.sum(self.targets != self._predicted())) if self.levels is None else self.levels.n_wrong
             draw(*nothing, **style, label=f"{name} ({wrong} of {len(self.targets)})")
 
     def _draw_densities(self) -> None:
@@ -290,13 +353,38 @@ class ProjectionDisplay:
         style = {"transform": self.ax_.transAxes, "ha": side, "va": "center", "fontsize": 7, "color": GREY}
         self.ax_.text(0.01 if side == "left" else 0.99, 0.905, arrow, **style)
 
+    def _note_missing(self) -> None:
+        """Write what the line says of rows where its only column is missing."""
+        if self.missing_code is None:
+            return
+        n = None if self.points is None else int(np.isnan(self.points).sum())
+        rows = "" if n is None else f" ({n:,} row{'s'[: n != 1]})"
+        words = f"where missing{rows}: {common.shortened([self.labels[self.missing_code]], _MOST_IN_BAND)[0]}"
+        style = {"transform": self.ax_.transAxes, "ha": "right", "va": "center", "fontsize": 7, "color": BLACK}
+        self.ax_.text(0.99, 0.86, words, **style, **AS_WRITTEN)
+
+    def _axis_labels(self) -> tuple[str, str]:
+        """Return what is along the line, and what the heights are."""
+        across = "projection z = x · v"
+        if self.scale is not None and self.scale.kind != "sum" and self.scale.sign > 0:
+            across = common.bounded(self.scale.name)
+        if self.levels is not None:
+            of_all = self.points is not None and self.targets is None
+            note = f"\n{self.levels.note}" if self.levels.note else ""
+            return f"{across}{note}", "share of the rows" if of_all else "share of the rows of a class"
+        return across, "density" if self.priors is None else "prior × density"
+
     def _finish(self, title: str | None) -> None:
         """Set the limits, leaving room for the band at the top, and add axis labels, title and legend."""
         highest = max(self.heights.max(), self.ax_.dataLim.y1)
         self.ax_.set_ylim(self._floor, 1.2 * highest)
         self.ax_.set_yticks([t for t in self.ax_.get_yticks() if 0 <= t < 1.1 * highest])
-        self.ax_.set(xlabel="projection z = x · v", ylabel="density" if self.priors is None else "prior × density")
-        handles, names = common.in_legend(self.lines_, self.labels)
+        if self.scale is not None:
+            show_scale(self.ax_.xaxis, self.scale)
+        across, up = self._axis_labels()
+        self.ax_.set_xlabel(across, **AS_WRITTEN)
+        self.ax_.set_ylabel(up)
+        handles, names = common.in_legend(self.lines_, self.labels if len(self.lines_) > 1 else ["all rows"])
         others, texts = self.ax_.get_legend_handles_labels()
         handles, names = handles + others, names + texts
         short = sum(map(len, names)) <= _MOST_IN_LINE * -(-len(names) // _MOST_ENTRIES)
@@ -318,5 +406,7 @@ def _density_factors(model: Any, line: Line) -> Floats | None:
     if model.priors is None or not decides_alone(model):
         return None
     totals = line.counts.sum(axis=0)  # the weights of the training rows
+    if len(line.missing_counts):
+        totals = totals + line.missing_counts
     priors = np.asarray(totals if isinstance(model.priors, str) else model.priors, dtype=np.float64)
     return priors / priors.sum() if np.ptp(priors) > 0 else None

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
+from melc.data.frames import rows_of
 from melc.explain import Explanation, explain, nearest_change
+from melc.model.columns import Columns
 from melc.model.names import class_index_of, largest_first
-from melc.model.units import nameless
+from melc.model.places import value_text
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, ORANGE, ClassStyle, class_style
 
@@ -92,7 +94,7 @@ class ExplanationDisplay:
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
             Rows, as ``predict`` takes them.
         row : int, default=0
             Which row of X is explained.
@@ -112,7 +114,7 @@ class ExplanationDisplay:
         display : ExplanationDisplay
         """
         model, rows, names = common.opened(estimator, X, feature_names=feature_names)
-        explanation = explain(nameless(model), rows, feature_names=names)
+        explanation = explain(*common.plain_rows(model, rows), feature_names=names)
         options: dict[str, Any] = {"max_features": max_features, "title": title, "ax": ax}
         return cls.from_explanation(explanation, row=row, class_label=class_label, **options)
 
@@ -130,12 +132,14 @@ class ExplanationDisplay:
         """Plot one row of an :class:`melc.explain.Explanation`; the arguments are those of :meth:`from_estimator`."""
         column, labels, code = _column(explanation, row, class_label)
         parts = explanation.log_odds_parts[row, column]
-        values = explanation.reference + explanation.deviations[row]
         order = largest_first(parts)
         # Showing one more takes no more room than saying that there is one more.
         shown = order if len(order) <= max_features + 1 else order[:max_features]
         display = cls(
-            [f"{explanation.feature_names[j]} = {values[j]:.4g}" for j in shown],
+            [
+                f"{explanation.feature_names[j]} = {_shown(explanation.columns, int(j), explanation.codes[row, j])}"
+                for j in shown
+            ],
             parts[shown],
             float(explanation.base[column]),
             float(explanation.log_odds[row, column]),
@@ -190,6 +194,12 @@ class ExplanationDisplay:
         self.ax_.set_xlabel(what, **AS_WRITTEN)
 
 
+def _shown(columns: Columns, j: int, code: float) -> str:
+    """Return the coded value of a column as text; numbers have few digits."""
+    is_number = not (j in columns.categories or j in columns.ranks or j in columns.dates or np.isnan(code))
+    return f"{code:.4g}" if is_number else common.bounded(value_text(columns, j, float(code)))
+
+
 def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, tuple[str, str], int]:
     """The column of the log-odds that is shown, what negative and positive values speak for, and the class."""
     if not -len(explanation.labels) <= row < len(explanation.labels):
@@ -205,15 +215,15 @@ def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, 
 class ChangeDisplay:
     """A row and its nearest change of class: for each feature that changes, an arrow from its value to the new one.
 
-    Features are shown in units of their standard deviations from their means. Create the plot with
-    :meth:`from_estimator`.
+    Features are shown in units of their standard deviations from their means; levels of a category at their scores.
+    Create the plot with :meth:`from_estimator`.
 
     Parameters
     ----------
     names : list of str
         Names of the features shown.
     before : ndarray of shape (n_shown,)
-        Their values in the row.
+        Their values in the row: of categories the scores of the levels.
     after : ndarray of shape (n_shown,)
         Their values after the change.
     mean : ndarray of shape (n_shown,)
@@ -226,6 +236,8 @@ class ChangeDisplay:
         The class of the row, and that of the changed row.
     n_hidden : int, default=0
         Number of features with smaller changes that are not shown.
+    texts : list of pairs of str, default=None
+        The values before and after as they are written; by default as numbers.
 
     Attributes
     ----------
@@ -256,6 +268,7 @@ class ChangeDisplay:
     distance: float
     labels: tuple[str, str]
     n_hidden: int = 0
+    texts: list[tuple[str, str]] | None = field(default=None, repr=False)
 
     @classmethod
     def from_estimator(
@@ -277,7 +290,7 @@ class ChangeDisplay:
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
             Rows, as ``predict`` takes them.
         row : int, default=0
             Which row of X is shown.
@@ -299,24 +312,27 @@ class ChangeDisplay:
         display : ChangeDisplay
         """
         model, rows, names = common.opened(estimator, X, feature_names=feature_names)
+        model, rows = common.plain_rows(model, rows)
         if not -rows.shape[0] <= row < rows.shape[0]:
             raise ValueError(f"row={row}, but there are {rows.shape[0]} rows.")
-        model, one = nameless(model), rows[[row]]
+        one = rows_of(rows, np.array([row % rows.shape[0]]))
         change = nearest_change(model, one, features=features, to=to, feature_names=names)
         if not change.found[0]:
             raise ValueError("No change of these features was found that leads to another class: allow more of them.")
-        after, moved = change.rows[0], change.changes[0]
         order = largest_first(change.standardised[0])
         shown = order[:max_features]
+        codes = change.before[0], change.rows[0]
+        before, after = model.columns_.quantities(np.stack(codes), model.feature_mean_)
         display = cls(
             [names[j] for j in shown],
-            (after - moved)[shown],
+            before[shown],
             after[shown],
             model.feature_mean_[shown],
-            model.feature_spread_[shown],
+            np.where(model.feature_spread_ > 0, model.feature_spread_, 1.0)[shown],
             float(change.distance[0]),
             (common.bounded(model.predict(one)[0]), common.bounded(change.labels[0])),
             len(order) - len(shown),
+            [(_shown(change.columns, j, codes[0][j]), _shown(change.columns, j, codes[1][j])) for j in shown.tolist()],
         )
         return display.plot(ax=ax, title=title)
 
@@ -338,12 +354,15 @@ class ChangeDisplay:
 
     def _write(self, before: Floats, after: Floats) -> None:
         """Write the values of both rows, in the units of the features, above the arrows."""
-        middles = 0.5 * (before + after)
-        for place, (middle, old, new) in enumerate(zip(middles, self.before, self.after, strict=True)):
-            text = f"{old:.4g} → {new:.4g}"
+        values = zip(self.before, self.after, strict=True)
+        texts = self.texts or [(f"{old:.4g}", f"{new:.4g}") for old, new in values]
+        for place, (middle, (old, new)) in enumerate(zip(0.5 * (before + after), texts, strict=True)):
+            text = f"{old} → {new}"
             offset = {"xytext": (0, 6), "textcoords": "offset points"}
             behind = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-            self.ax_.annotate(text, (middle, place), **offset, ha="center", fontsize=7.5, color=BLACK, bbox=behind)
+            self.ax_.annotate(
+                text, (middle, place), **offset, ha="center", fontsize=7.5, color=BLACK, bbox=behind, **AS_WRITTEN
+            )
 
     def _finish(self, title: str | None) -> None:
         """Add names, axis label, grid, legend, title and the note on features that are not shown."""

@@ -21,8 +21,8 @@ _MOST_IN_LABEL = 24
 class WeightsDisplay:
     """Bar plot of the contributions of the features to a line, largest first.
 
-    The contribution of a feature is its weight times its standard deviation, whatever its units. Create the plot with
-    :meth:`from_estimator`.
+    The contribution of a feature is its weight times its standard deviation, whatever its units; of a category, times
+    the standard deviation of the scores of its levels. Create the plot with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class WeightsDisplay:
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
             A fitted model, a pipeline whose last step is one, or a search for one.
-        X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows from which the standard deviations are computed. By default those of the training rows are used.
         line : int, default=None
             Number of the line to plot, from 1. By default all lines but minor ones, one below the other.
@@ -101,7 +101,7 @@ class WeightsDisplay:
         display : WeightsDisplay or LinePanels
         """
         model, rows, names = common.opened(estimator, X, feature_names=feature_names)
-        spread = model.feature_spread_ if rows is None else _standard_deviations(rows)
+        spread = model.feature_spread_ if rows is None else _standard_deviations(common.quantities_of(model, rows))
         numbers = common.chosen([each.minor for each in model.lines_], line)
         displays = [cls._of_line(model, k, names, spread, max_features) for k in numbers]
         return common.plotted(displays, [common.name_of(model, k) for k in numbers], ax, title)
@@ -113,9 +113,9 @@ class WeightsDisplay:
         weights = line.direction * spread
         order = line.features[np.argsort(-np.abs(weights[line.features]), kind="stable")]
         shown = order[:most]
-        # With several thresholds no end of the line belongs to one class.
+        # With several thresholds no end of the line belongs to one class, and levels of a category are no ends.
         labels, sides = ("", ""), (0, 1)
-        if len(line.codes) == 2:
+        if len(line.codes) == 2 and not line.levels:
             sides = int(line.codes[0]), int(line.codes[1])
             labels = common.bounded(model.classes_[sides[0]]), common.bounded(model.classes_[sides[1]])
         return cls([names[j] for j in shown], weights[shown], len(order) - len(shown), labels, sides)

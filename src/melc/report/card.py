@@ -11,7 +11,8 @@ import sklearn
 from scipy import sparse
 
 from melc._version import __version__
-from melc.base import checked_projections
+from melc.arrays import Floats
+from melc.data.products import project_on
 from melc.divergence import cauchy_schwarz_divergence
 from melc.report.counts import classes_with_most_rows
 from melc.report.storage import visible
@@ -20,7 +21,7 @@ from melc.report.subject import Subject
 # The method of the divergence on a page: its error is certified.
 _CERTIFIED = "moments"
 
-_MOST_CLASSES_ON_CARD = 20
+_MOST_CLASSES_ON_CARD, _MOST_COLUMNS_ON_CARD = 20, 12
 
 
 def card_of(subject: Subject) -> list[tuple[str, str]]:
@@ -31,7 +32,7 @@ def card_of(subject: Subject) -> list[tuple[str, str]]:
         ("Rows", f"{subject.n_rows:,}"),
         ("Features", f"{model.n_features_in_:,}"),
         ("Classes", _classes(subject)),
-        *({"Missing values": "none"} | subject.about).items(),
+        *(_absent(subject) | subject.about).items(),
         ("Hash of the rows", f"SHA-256 {rows_hash(subject)}"),
         ("Settings", ", ".join(f"{name}={value!r}" for name, value in sorted(model.get_params(deep=False).items()))),
         *_certificates(subject),
@@ -52,11 +53,25 @@ def _classes(subject: Subject) -> str:
     return ", ".join(shown + more)
 
 
+def _absent(subject: Subject) -> dict[str, str]:
+    """Return in which columns values are missing, and in which there are levels that the model does not know."""
+    missing, unknown = (_columns_text(subject, counts.tolist()) for counts in subject.n_absent)
+    found = {"Missing values": missing or "none"}
+    return found | ({"Unknown categories": f"{unknown}; they say nothing about the class"} if unknown else {})
+
+
+def _columns_text(subject: Subject, counts: list[int]) -> str:
+    """Return the columns with a count other than zero, with the counts, or an empty text."""
+    found = [f"{visible(subject.names[j])} {count:,}" for j, count in enumerate(counts) if count]
+    more = len(found) - _MOST_COLUMNS_ON_CARD
+    return ", ".join(found[:_MOST_COLUMNS_ON_CARD]) + (f" and {more} more columns" if more > 0 else "")
+
+
 def rows_hash(subject: Subject) -> str:
-    """Return the SHA-256 of the features as doubles, row by row, each block followed by the numbers of its classes."""
+    """Return the SHA-256 of the coded rows as doubles, each block followed by the numbers of its classes."""
     digest = hashlib.sha256()
-    for X, codes in subject.blocks():
-        rows = X.toarray() if sparse.issparse(X) else X
+    for coded, codes in subject.blocks():
+        rows = coded.toarray() if sparse.issparse(coded) else coded
         digest.update(np.ascontiguousarray(rows, dtype="<f8").data)
         digest.update(np.ascontiguousarray(codes, dtype="<i4").data)
     return digest.hexdigest()
@@ -78,17 +93,28 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
     for k in [0] if len(stored) == 1 else classes_with_most_rows(subject):
         own = subject.codes == (1 if len(stored) == 1 else k)
         # Along a direction, only the projections matter.
-        z = np.concatenate([checked_projections(model, X)[:, [k]] for X, _ in subject.blocks()])
+        z = np.concatenate([_summed(model, coded, k) for coded, _ in subject.blocks()])
         here = cauchy_schwarz_divergence(z, own, [1.0], gamma=model.gamma_, method=_CERTIFIED, eps=eps)
         name = "Certificate" if len(stored) == 1 else f"Certificate. {subject.line_name(k)}"
-        rows.append((name, _certificate(here, float(stored[k]), eps)))
+        rows.append((name, _certificate(here, float(stored[k]), eps, bool(model.columns_.categories))))
     return rows
 
 
-def _certificate(here: float, stored: float, eps: float) -> str:
+def _summed(model: Any, coded: Any, k: int) -> Floats:
+    """Return the weighted sums of coded rows in the k-th line, shape (n_rows, 1), also if the line reads codes."""
+    rows = coded if sparse.issparse(coded) else model.columns_.quantities(coded, model.feature_mean_)
+    return project_on(rows, model.directions_[[k]], 1)
+
+
+def _certificate(here: float, stored: float, eps: float, has_scores: bool) -> str:
     """Return what the divergence on these rows says of the fit; both have an error of at most ``eps``."""
     same = abs(here - stored) <= 2 * eps + 1e-9 * abs(stored)
-    verdict = "as in the fit" if same else f"{stored:.7g} in the fit: other rows, or rows with weights"
+    why = (
+        "other rows, rows with weights, or levels with scores from other rows"
+        if has_scores
+        else ("other rows, or rows with weights")
+    )
+    verdict = "as in the fit" if same else f"{stored:.7g} in the fit: {why}"
     return f"divergence {here:.7g} on these rows, certified to ±{eps:g}; {verdict}"
 
 

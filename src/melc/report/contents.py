@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from melc.model.line import decides_alone, log_odds_of
+from melc.arrays import Floats
+from melc.model.line import Line, log_odds_of
 from melc.report.card import card_of
-from melc.report.counts import counted
+from melc.report.counts import counted, is_one_line
 from melc.report.features import feature_weights, line_pictures
-from melc.report.fields import Field, by_importance, features_in, value_of
+from melc.report.fields import Field, by_importance, can_be_entered, features_in
 from melc.report.scores import scores_of
 from melc.report.stability import bootstrap_of, n_resamples_for, stability_of
 from melc.report.storage import escaped, has_direction_marks, page_json, visible, with_arrays
@@ -52,7 +53,7 @@ def contents_of(
     step("writing the page")
     data: dict[str, Any] = {
         "kind": type(subject.model).__name__,
-        "alone": decides_alone(subject.model),
+        "alone": is_one_line(subject.model),
         "n_lines": len(subject.model.lines_),
         "classes": _class_names(subject),
         "n_rows": subject.n_rows,
@@ -153,52 +154,70 @@ def _has_large_integers(value: Any) -> bool:
 def answers_of(subject: Subject) -> dict[str, Any]:
     """Return what the page needs to answer as the model does, for rows that are entered in the form.
 
-    Features without a field stay at typical values: what they add to the projection on a line is its ``rest``.
+    The form gives the coded values of its columns, NaN where they are missing. ``columns`` says how these become
+    quantities: by the scores of levels, and the place of a missing number. Columns without a field stay at typical
+    values: what they add to the projection on a line is its ``rest``. A line that ``reads`` a column has its coded
+    value as the projection.
     """
     model, features = subject.model, features_in(subject.fields)
+    columns, place = model.columns_, {int(j): i for i, j in enumerate(features)}
+    typical = columns.quantities(subject.typical[None], model.feature_mean_)[0]
     others = np.setdiff1d(np.arange(model.n_features_in_), features)
-    rest = model.directions_[:, others] @ subject.typical[others]
+    rest = model.directions_[:, others] @ typical[others]
     return {
         "features": features.tolist(),
+        "columns": [
+            {"scores": columns.categories[j].scores, "place": 0.0}
+            if j in columns.categories
+            else {"scores": None, "place": float(columns.places.get(j, model.feature_mean_[j]))}
+            for j in features.tolist()
+        ],
         "lines": [
             {
-                "weights": line.direction[features],
-                "rest": float(constant),
-                "thresholds": line.thresholds,
-                "codes": line.codes.tolist(),
+                "weights": _form_weights(line, features),
+                "rest": float(subject.typical[line.features[0]] if line.reads_codes else constant),
+                "reads": place.get(int(line.features[0])) if line.reads_codes else None,
+                "thresholds": np.empty(0) if line.levels else line.thresholds,
+                "codes": [] if line.levels else line.codes.tolist(),
             }
             for line, constant in zip(model.lines_, rest, strict=True)
         ],
         "log_odds": [
             {
                 "constant": each.constant,
-                "curves": [{"knots": curve.knots, "log_odds": curve.log_odds} for curve in each.curves],
+                "curves": [
+                    {"knots": curve.knots, "log_odds": curve.log_odds, "missing": curve.missing}
+                    for curve in each.curves
+                ],
             }
             for each in log_odds_of(model)
         ],
     }
 
 
+def _form_weights(line: Line, features: Any) -> Floats:
+    """Return how much the projection grows with each column of the form; levels have no direction."""
+    return np.zeros(len(features)) if line.levels else line.direction[features]
+
+
 def _fields_out(subject: Subject) -> list[dict[str, Any]]:
-    """Return the fields of the form, those that matter most first, with places among the features of the form."""
+    """Return the fields of the form, those that matter most first, with places among the columns of the form."""
     place = {int(j): i for i, j in enumerate(features_in(subject.fields))}
     return [_field_out(field, place) for field in by_importance(subject.model, subject.fields)]
 
 
 def _field_out(field: Field, place: dict[int, int]) -> dict[str, Any]:
-    return asdict(field) | {
-        "name": visible(field.name),
-        "categories": [visible(category) for category in field.categories],
-        "features": [place.get(j, -1) for j in field.features],
-    }
+    return asdict(field) | {"name": visible(field.name), "feature": place[field.feature]}
 
 
-def _example_rows(subject: Subject, n: int) -> list[list[float]]:
-    """Return values of the fields for the first rows of the sample."""
-    X = subject.X[subject.sample[:n]]
-    rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
+def _example_rows(subject: Subject, n: int) -> list[list[float | None]]:
+    """Return values of the fields for the first rows of the sample that the form can have; None for missing ones."""
+    coded = subject.coded[subject.sample[:n]]
+    rows = coded.toarray() if sparse.issparse(coded) else np.asarray(coded)
     order = by_importance(subject.model, subject.fields)
-    return [[value_of(field, row) for field in order] for row in rows]
+    entered = [[float(row[field.feature]) for field in order] for row in rows]
+    kept = [row for row in entered if all(map(can_be_entered, order, row))]
+    return [[None if np.isnan(value) else value for value in row] for row in kept]
 
 
 def _shortened(text: str) -> str:

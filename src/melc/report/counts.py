@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from melc.arrays import Floats
-from melc.base import checked_projections
+from melc.base import projections
 from melc.inference.alignment import log_odds_of_classes
 from melc.model.line import Line, decides_alone
-from melc.report.storage import in_thousandths
-from melc.report.subject import Subject
+from melc.model.places import Scale, scale_along
+from melc.report.storage import in_thousandths, scale_out
+from melc.report.subject import Subject, log_odds_at
 
 # Bins of an axis, fewer if there are several axes, and axes on a page: of more classes, those with the most rows.
 _N_BINS, _N_BINS_OF_SEVERAL, MOST_AXES = 320, 200, 8
@@ -29,9 +30,10 @@ _JUST_ABOVE_ZERO = float(np.nextafter(0, 1))
 class Axis:
     """An axis along which rows are counted: the only line of a model, or the log-odds of a class.
 
-    If the model has several lines, the axis has the log-odds ``log p / (1 − p)`` of the second of two classes, or of
-    one of more, which are above zero where it has more than half of the probability. ``sides`` are the numbers of the
-    classes whose rows are counted, with None for all other classes together.
+    If the model has several lines, or its line reads levels or missing values, the axis has the log-odds
+    ``log p / (1 − p)`` of the second of two classes, or of one of more, which are above zero where it has more than
+    half of the probability. ``sides`` are the numbers of the classes whose rows are counted, with None for all other
+    classes together.
     """
 
     sides: Sequence[int | None]
@@ -63,10 +65,15 @@ class Axis:
         return np.stack([curves[others].max(axis=0) if side is None else curves[side] for side in self.sides])
 
 
+def is_one_line(model: Any) -> bool:
+    """Return whether a model decides by thresholds on one line: it has no other, and all rows have a place on it."""
+    return decides_alone(model) and not model.lines_[0].reads_codes
+
+
 def axes_of(model: Any, class_counts: NDArray[np.int64]) -> list[Axis]:
-    """Return the axes of a model: one, or with several lines and more than two classes one for each class."""
+    """Return the axes of a model: its line, or the log-odds of the second of two classes, or of each of more."""
     n_classes = len(model.classes_)
-    if decides_alone(model):
+    if is_one_line(model):
         return [Axis(_sides(class_counts), model.lines_[0])]
     return [Axis([0, 1])] if n_classes == 2 else [Axis([None, k]) for k in range(n_classes)]
 
@@ -77,11 +84,9 @@ def _sides(class_counts: NDArray[np.int64]) -> list[int | None]:
     return shown if len(shown) == len(class_counts) else [None, *shown]
 
 
-def on_axes(model: Any, X: Any) -> Floats:
-    """Return the places of rows on the axes, shape (n_rows, n_axes)."""
-    if decides_alone(model):
-        return checked_projections(model, X)
-    return log_odds_of_classes(model.decision_function(X).reshape(X.shape[0], -1))
+def on_axes(model: Any, coded: Any) -> Floats:
+    """Return the places of coded rows on the axes, shape (n_rows, n_axes)."""
+    return projections(model, coded) if is_one_line(model) else log_odds_of_classes(log_odds_at(model, coded))
 
 
 def classes_with_most_rows(subject: Subject) -> list[int]:
@@ -97,12 +102,12 @@ def counted(subject: Subject) -> list[dict[str, Any]]:
     """
     axes = axes_of(subject.model, subject.class_counts)
     shown = [0] if len(axes) == 1 else classes_with_most_rows(subject)
-    places = on_axes(subject.model, subject.sampled()[0])  # (n, n_axes)
+    places = on_axes(subject.model, subject.coded[subject.sample])  # (n, n_axes)
     n_bins = _N_BINS if len(shown) == 1 else _N_BINS_OF_SEVERAL
     edges = {k: _edges(axes[k].thresholds, places[:, k], n_bins) for k in shown}
     totals = {k: np.zeros((len(axes[k].sides), len(edges[k]) + 1), dtype=np.int64) for k in shown}
-    for X, codes in subject.blocks():
-        z = on_axes(subject.model, X)
+    for coded, codes in subject.blocks():
+        z = on_axes(subject.model, coded)
         for k in shown:
             totals[k] += _histogram(z[:, k], axes[k].side_of(codes), edges[k], len(axes[k].sides))
     return [_axis_out(subject, axes[k], edges[k], totals[k]) for k in shown]
@@ -127,6 +132,7 @@ def _axis_out(subject: Subject, axis: Axis, edges: Floats, totals: NDArray[np.in
     return {
         "sides": list(axis.sides),
         "on_line": axis.line is not None,
+        "scale": scale_out(scale_along(subject.model, axis.line, subject.names) if axis.line else Scale("sum")),
         "edges": edges,
         "counts": totals.tolist(),
         "heights": in_thousandths(_heights(axis, edges, totals)),

@@ -8,9 +8,10 @@ from melc.arrays import Floats
 from melc.model.curve import Curve, simplified
 from melc.model.line import Line, decides_alone
 from melc.model.names import by_contribution, contributions_of, terms_of
+from melc.model.places import level_text, name_in_sum, scale_along
 from melc.report.counts import classes_with_most_rows
 from melc.report.stability import of_sample
-from melc.report.storage import in_thousandths, visible
+from melc.report.storage import in_thousandths, scale_out, visible
 from melc.report.subject import Subject
 
 _MOST_WEIGHTS_LISTED, _MOST_LINES_DRAWN, _MOST_TERMS = 20, 36, 4
@@ -18,6 +19,8 @@ _MOST_WEIGHTS_LISTED, _MOST_LINES_DRAWN, _MOST_TERMS = 20, 36, 4
 _DENSITY_PLACES, _CURVE_ERROR = 61, 0.003
 # Curves of a line that are drawn, of the classes with the most rows; with bands, if there are at most so many.
 _MOST_CURVES, _MOST_BANDS = 12, 4
+# Levels of a category in a picture, and levels of one category in a line of several columns whose points are listed.
+_MOST_LEVELS, _MOST_POINTS = 25, 12
 
 
 def feature_weights(subject: Subject, resamples: Any) -> dict[str, Any]:
@@ -95,23 +98,81 @@ def line_pictures(subject: Subject, resamples: Any) -> list[dict[str, Any]]:
 
 def _line_picture(subject: Subject, k: int, share: float | None) -> dict[str, Any]:
     line: Line = subject.model.lines_[k]
-    names = {j: visible(subject.names[j]) for j in by_contribution(line)[: _MOST_TERMS + 1]}
-    places = np.linspace(line.places[0], line.places[-1], _DENSITY_PLACES)
     shown = sorted(np.argsort(-subject.class_counts, kind="stable")[:_MOST_CURVES].tolist())
-    heights = np.array([np.interp(places, line.places, line.densities[code]) for code in shown])
     return {
         "title": f"{subject.line_name(k)}:",
-        "terms": "z = " + " ".join(terms_of(line, names, _MOST_TERMS, 3)),
+        "terms": _terms(subject, line),
         "importance": float(line.importance),
         "share": share,
         "minor": line.minor,
         "classes": shown,
-        "curves": _drawn_curves(line, [0] if len(line.curves) == 1 else shown),
+        "scale": scale_out(scale_along(subject.model, line, subject.names)),
+        **(_levels(line, shown) if line.levels else _curves(line, shown)),
+        "points": _points(subject, line),
+    }
+
+
+def _terms(subject: Subject, line: Line) -> str:
+    """Return what the places on a line are: the values of its only column, or a weighted sum."""
+    names = {j: visible(subject.names[j]) for j in by_contribution(line)[: _MOST_TERMS + 1]}
+    if len(line.features) == 1 and line.direction.sum() > 0:
+        return names[int(line.features[0])]
+    in_sum = {j: name_in_sum(subject.model.columns_, j, name) for j, name in names.items()}
+    return "z = " + " ".join(terms_of(line, in_sum, _MOST_TERMS, 3))
+
+
+def _curves(line: Line, shown: list[int]) -> dict[str, Any]:
+    """Return the curves of a line, what missing values add, and the densities along it."""
+    places = np.linspace(line.places[0], line.places[-1], _DENSITY_PLACES)
+    heights = np.array([np.interp(places, line.places, line.densities[code]) for code in shown])
+    numbers = [0] if len(line.curves) == 1 else shown
+    has_missing = line.curves[0].missing is not None
+    return {
+        "levels": None,
+        "curves": _drawn_curves(line, numbers),
+        "missing": [line.decisive[k].missing for k in numbers] if has_missing else None,
+        "n_missing": float(line.missing_counts.sum()),
         "thresholds": line.thresholds,
         "codes": line.codes.tolist(),
         "range": [float(line.places[0]), float(line.places[-1])],
         "densities": in_thousandths(heights),
     }
+
+
+def _levels(line: Line, shown: list[int]) -> dict[str, Any]:
+    """Return the levels of a category with the most rows: what they add, and their shares in the classes."""
+    totals = line.counts.sum(axis=1)
+    chosen = np.sort(np.argsort(-totals, kind="stable")[:_MOST_LEVELS])
+    numbers = [0] if len(line.curves) == 1 else shown
+    banded = len(line.errors) > 0 and len(numbers) <= _MOST_BANDS
+    return {
+        "levels": {
+            "names": [visible(level_text(line.levels[k])) for k in chosen],
+            "counts": totals[chosen].tolist(),
+            "values": [line.decisive[k].log_odds[chosen].tolist() for k in numbers],
+            "errors": [line.errors[k][chosen].tolist() for k in numbers] if banded else None,
+            "shares": in_thousandths(line.densities[shown][:, chosen]),
+            "codes": line.level_codes[chosen].tolist(),
+            "n_hidden": len(totals) - len(chosen),
+            "n_hidden_rows": float(totals.sum() - totals[chosen].sum()),
+        },
+        "curves": [],
+    }
+
+
+def _points(subject: Subject, line: Line) -> list[dict[str, Any]]:
+    """Return, for each category in a sum, what its levels add to z: weight × score, the largest first."""
+    categories, found = subject.model.columns_.categories, []
+    for j in [j for j in by_contribution(line) if j in categories and not line.levels][:_MOST_TERMS]:
+        points = line.direction[j] * categories[j].scores
+        order = np.argsort(-points, kind="stable")
+        # Of very many levels the extreme ones.
+        listed = (
+            order if len(order) <= _MOST_POINTS else order[[*range(_MOST_POINTS // 2), *range(-_MOST_POINTS // 2, 0)]]
+        )
+        rows = [[visible(level_text(categories[j].names[k])), float(f"{points[k]:.4g}")] for k in listed]
+        found.append({"name": visible(subject.names[j]), "rows": rows, "n_hidden": len(order) - len(rows)})
+    return found
 
 
 def _drawn_curves(line: Line, numbers: list[int]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The fields of the form in which a row is entered, and how they become features."""
+"""The fields of the form in which a row is entered, one for each column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,71 +8,108 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.model.columns import Category, level_name
+from melc.model.places import level_text
+from melc.report.storage import visible
 
-# Fields of a form. Features without a field stay at a typical value.
+# Fields of a form. Columns without a field stay at a typical value.
 MOST_FIELDS = 200
-# Categories that can be chosen in a field.
+# Levels that can be chosen in a field.
 MOST_CHOICES = 60
+_MISSING = "(missing)"
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the form: a number, a date (in days since 1970-01-01), or one of some categories.
+    """A field of the form for a column: a number, a date (in days since 1970-01-01), or one of some choices.
 
-    ``features`` are the features that the field determines: one for a number or date. Of a category, that of each of
-    ``categories`` is 1 for it and 0 for the others; −1 stands for none. ``typical`` is the value at first, a number or
-    the place of a category, and ``fill`` the value of a field that is left empty, if there is one.
+    ``typical`` is the coded value at first (:mod:`melc.model.columns`). ``choices`` are names with coded values, None
+    for a value that is missing or unknown. Numbers and dates are missing if they are left empty. ``spread`` is the
+    standard deviation of a number or date, which may change; levels have none.
     """
 
     name: str
     kind: str
-    features: tuple[int, ...]
+    feature: int
     typical: float
     low: float = 0.0
     high: float = 0.0
     spread: float = 0.0
-    categories: tuple[str, ...] = ()
+    choices: tuple[tuple[str, float | None], ...] = ()
     n_hidden: int = 0
-    fill: float | None = None
 
 
 def form_fields(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
-    """Return a field for each of the features that matter most, in the order of the features.
+    """Return a field for each of the columns that matter most, in the order of the columns.
 
-    ``rows`` are some rows, from which typical values and ranges are taken.
+    ``rows`` are some coded rows, from which typical values and ranges are taken.
     """
     chosen = np.sort(np.argsort(-model.importances_, kind="stable")[:MOST_FIELDS])
-    return [number_field(model, names[j], int(j), rows[:, j]) for j in chosen]
+    return [_field(model, names[j], int(j), rows[:, j]) for j in chosen]
 
 
-def number_field(
-    model: Any, name: str, feature: int, values: Floats, *, is_date: bool = False, fill: float | None = None
-) -> Field:
-    """Return the field of a feature that is a number, by some of its values.
+def typical_values(model: Any, rows: Floats) -> Floats:
+    """Return typical coded values of all columns, shape (n_columns,): medians, and levels or ranks with most rows."""
+    columns = model.columns_
+    labelled = {*columns.categories, *columns.ranks}
+    return np.array([_typical(rows[:, j], j in labelled, model.feature_mean_[j]) for j in range(rows.shape[1])])
+
+
+def _typical(values: Floats, is_label: bool, mean: float) -> float:
+    known = values[~np.isnan(values)]
+    if is_label:
+        return float(np.argmax(np.bincount(known.astype(np.int64), minlength=1)))
+    return float(np.median(known)) if len(known) else float(mean)
+
+
+def _field(model: Any, name: str, j: int, values: Floats) -> Field:
+    """Return the field of a column, by some of its coded values."""
+    columns = model.columns_
+    if j in columns.categories:
+        return _level_field(name, j, values, columns.categories[j])
+    if j in columns.ranks:
+        labels = [(visible(level_text(level_name(level))), float(k)) for k, level in enumerate(columns.ranks[j])]
+        return Field(name, "choice", j, _typical(values, True, 0.0), choices=(*labels, (_MISSING, None)))
+    return _number_field(model, name, j, values, j in columns.dates)
+
+
+def _level_field(name: str, j: int, values: Floats, category: Category) -> Field:
+    """Return the field of a category: the levels with the most rows, and a missing value."""
+    counts = np.bincount(values[~np.isnan(values)].astype(np.int64), minlength=category.n_levels)
+    shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CHOICES])
+    choices: list[tuple[str, float | None]]
+    choices = [(visible(level_text(category.names[k])), float(k)) for k in shown]
+    if None not in category.levels:
+        choices.append((_MISSING, float(len(category.levels)) if category.others else None))
+    hidden = category.n_levels - len(shown)
+    return Field(name, "choice", j, float(np.argmax(counts)), choices=tuple(choices), n_hidden=hidden)
+
+
+def _number_field(model: Any, name: str, j: int, values: Floats, is_date: bool) -> Field:
+    """Return the field of a number or date.
 
     Its range is that of nearly all values, rounded: the outermost ones may be those of a single person.
     """
-    low, middle, high = (float(value) for value in np.quantile(values, [0.01, 0.5, 0.99], method="nearest"))
-    spread = float(model.feature_spread_[feature])
+    known = values[~np.isnan(values)] if np.isnan(values).any() else values
+    known = known if len(known) else model.feature_mean_[[j]]
+    low, middle, high = (float(value) for value in np.quantile(known, [0.01, 0.5, 0.99], method="nearest"))
+    spread = float(model.feature_spread_[j])
     if is_date:
-        return Field(name, "date", (feature,), middle, low, high, spread, fill=fill)
+        return Field(name, "date", j, middle, low, high, spread)
     low, middle, high = (float(f"{value:.4g}") for value in (low, middle, high))
-    return Field(name, "number", (feature,), middle, low, high, spread, fill=fill)
+    return Field(name, "number", j, middle, low, high, spread)
 
 
 def features_in(fields: Sequence[Field]) -> NDArray[np.int64]:
-    """Return the features that the fields determine, ascending."""
-    return np.array(sorted({j for field in fields for j in field.features if j >= 0}), dtype=np.int64)
+    """Return the columns that have a field, ascending."""
+    return np.array(sorted(field.feature for field in fields), dtype=np.int64)
 
 
 def by_importance(model: Any, fields: Sequence[Field]) -> list[Field]:
-    """Return the fields, those whose features matter most first."""
-    weight = model.importances_
-    return sorted(fields, key=lambda field: -max((float(weight[j]) for j in field.features if j >= 0), default=0.0))
+    """Return the fields, those whose columns matter most first."""
+    return sorted(fields, key=lambda field: -float(model.importances_[field.feature]))
 
 
-def value_of(field: Field, row: Floats) -> float:
-    """Return the value of a field in a row of features: a number, or the place of a category."""
-    if field.kind != "category":
-        return float(row[field.features[0]])
-    return float(next((i for i, j in enumerate(field.features) if j >= 0 and row[j] == 1), field.features.index(-1)))
+def can_be_entered(field: Field, value: float) -> bool:
+    """Return whether the form has a coded value: all but those of levels that are not listed."""
+    return field.kind != "choice" or (None if np.isnan(value) else value) in [code for _, code in field.choices]

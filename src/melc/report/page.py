@@ -29,7 +29,7 @@ def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **opt
     ----------
     model : MELC, AdditiveMELC, Pipeline of scalers or fitted search
         A fitted model.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
+    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
         Rows to show the model on: best those it was fitted on, or new ones. May be a memory map.
     y : array-like of shape (n_samples,)
         Their classes.

@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss, precision_recall_curve, roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from melc.arrays import Floats
+from melc.data.frames import rows_of
 from melc.report.subject import Subject
 
 HELD_OUT_MEASURES = ("balanced accuracy", "accuracy", "AUC", "log loss")
@@ -28,6 +31,8 @@ _MOST_SHOWN_CLASSES = 8
 _BOOSTING = "gradient boosting"
 # With more features, gradient boosting is left out: it would take minutes.
 _MOST_BOOSTED = 500
+# A category of more levels is an ordinary number to gradient boosting.
+_MOST_BOOSTED_LEVELS = 255
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -41,19 +46,35 @@ class HeldOut:
 
 
 def other_classifiers(subject: Subject, seed: int) -> dict[str, Any]:
-    """Return the other classifiers. They weigh the classes as the model does."""
+    """Return the other classifiers, of coded rows. They weigh the classes as the model does."""
     weight = "balanced" if subject.model.priors is None else None
-    scaler = MaxAbsScaler() if sparse.issparse(subject.X) else StandardScaler()
-    logistic = make_pipeline(scaler, LogisticRegression(class_weight=weight, max_iter=300))
-    boosting = HistGradientBoostingClassifier(class_weight=weight, random_state=seed)
-    few = subject.X.shape[1] <= _MOST_BOOSTED
+    logistic = make_pipeline(_prepared(subject), LogisticRegression(class_weight=weight, max_iter=300))
+    levels = {j: category.n_levels for j, category in subject.model.columns_.categories.items()}
+    categorical = [j for j, n in levels.items() if n < _MOST_BOOSTED_LEVELS] or None
+    boosting = HistGradientBoostingClassifier(class_weight=weight, random_state=seed, categorical_features=categorical)
+    few = subject.coded.shape[1] <= _MOST_BOOSTED
     return {"logistic regression": logistic, **({_BOOSTING: boosting} if few else {})}
+
+
+def _prepared(subject: Subject) -> Any:
+    """Return what logistic regression needs before it: a column for each level, medians for missing numbers, scales."""
+    categories = list(subject.model.columns_.categories)
+    if sparse.issparse(subject.coded):
+        return MaxAbsScaler()
+    if not categories and not subject.has_missing:
+        return StandardScaler()
+    numbers = [j for j in range(subject.coded.shape[1]) if j not in categories]
+    filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return ColumnTransformer(
+        [("numbers", make_pipeline(filled, StandardScaler()), numbers), ("levels", levels, categories)]
+    )
 
 
 def scores_of(subject: Subject, n_folds: int, seed: int, step: Callable[[str], None]) -> dict[str, Any]:
     """Return held-out scores and curves as data of the page; why there are none, if a class has too few rows."""
     X, y = subject.sampled()
-    codes = subject.codes[subject.sample]
+    coded, codes = subject.coded[subject.sample], subject.codes[subject.sample]
     counts = np.bincount(codes, minlength=len(subject.labels))
     n_folds = min(n_folds, int(counts.min()))
     if n_folds < 2:
@@ -65,7 +86,8 @@ def scores_of(subject: Subject, n_folds: int, seed: int, step: Callable[[str], N
     found = {}
     for name, model in models.items():
         step(f"cross-validation: {name}")
-        rows = X.toarray() if sparse.issparse(X) and name == _BOOSTING else X
+        rows = X if model is subject.estimator else coded
+        rows = rows.toarray() if sparse.issparse(rows) and name == _BOOSTING else rows
         found[name] = _predict_folds(clone(model), rows, y, codes, weights, folds)
     own = found[type(subject.model).__name__]
     return {
@@ -90,7 +112,7 @@ def _rows_scored(subject: Subject, n_folds: int) -> str:
     return (
         f"Cross-validation with {n_folds} folds of {rows}: each model is fitted anew without the fold that it is "
         f"scored on; mean ± standard deviation over the folds. In log loss and calibration the classes count "
-        f"{counting[isinstance(priors, str)]}.{boosting if subject.X.shape[1] > _MOST_BOOSTED else ''}"
+        f"{counting[isinstance(priors, str)]}.{boosting if subject.coded.shape[1] > _MOST_BOOSTED else ''}"
     )
 
 
@@ -114,8 +136,9 @@ def _predict_folds(
             warnings.simplefilter("ignore", UserWarning)
             # Threads that wait for each other cost more than they save on a sample, by far if the machine is busy.
             with threadpool_limits(limits=1):
-                model.fit(X[train], y[train])
-        probabilities[test], predicted[test] = model.predict_proba(X[test]), model.predict(X[test])
+                model.fit(rows_of(X, train), y[train])
+        held_out = rows_of(X, test)
+        probabilities[test], predicted[test] = model.predict_proba(held_out), model.predict(held_out)
         values.append(_fold_scores(probabilities[test], predicted[test], y[test], codes[test], weights[test]))
     return HeldOut(probabilities, predicted, values)
 

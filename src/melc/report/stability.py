@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from melc.fit.solvers import BY_LIKELIHOOD, Result
 from melc.inference import bootstrap
+from melc.model.places import scale_along
 from melc.report.counts import classes_with_most_rows
 from melc.report.subject import Subject
 
@@ -24,7 +25,7 @@ def n_resamples_for(subject: Subject, wanted: int | None) -> int:
     """Return how many resamples to draw: as many as are wanted, or a number that does not take long."""
     if wanted is not None:
         return wanted
-    return _USUAL_RESAMPLES if subject.X.shape[1] <= _MOST_FEATURES_RESAMPLED else 0
+    return _USUAL_RESAMPLES if subject.coded.shape[1] <= _MOST_FEATURES_RESAMPLED else 0
 
 
 def bootstrap_of(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
@@ -49,7 +50,7 @@ def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     text = [_about_starts(start) for start in starts]
     found: dict[str, Any] = {"text": text, "starts": starts, "table": None}
     if resamples is None:
-        many = subject.X.shape[1] > _MOST_FEATURES_RESAMPLED
+        many = subject.coded.shape[1] > _MOST_FEATURES_RESAMPLED
         asked = f" With more than {_MOST_FEATURES_RESAMPLED} features they take long, and are drawn only if asked for."
         return found | {"text": [*text, f"No resamples were drawn.{asked if many else ''}"]}
     text += _about_resamples(subject, resamples)
@@ -125,16 +126,17 @@ def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
 
 def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:
     """Return a table of the thresholds of lines that are not minor, with their intervals; None if there are none."""
-    several = len(subject.model.lines_) > 1
+    lines = subject.model.lines_
+    several, scales = len(lines) > 1, [scale_along(subject.model, line, subject.names) for line in lines]
     rows = [
         [
             f"{subject.line_name(k)}, threshold {i}" if several else f"threshold {i}",
-            f"{each.value:.4g}",
-            "–" if not np.isfinite(each.low) else f"{each.low:.4g} to {each.high:.4g}",
+            scales[k].text(each.value),
+            "–" if not np.isfinite(each.low) else f"{scales[k].text(each.low)} to {scales[k].text(each.high)}",
             f"{each.share:.0%}",
         ]
         for k, thresholds in enumerate(resamples.thresholds)
-        if not resamples.minor[k]
+        if not resamples.minor[k] and not lines[k].levels
         for i, each in enumerate(thresholds, start=1)
     ]
     head = ["threshold", "value", f"{resamples.confidence:.0%} interval", "resamples that have it"]

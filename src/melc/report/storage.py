@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from melc.arrays import Floats
+from melc.model.places import Scale
 
 # Shorter lists of numbers are written as such.
 _FEW = 12
@@ -54,6 +55,11 @@ def in_thousandths(heights: Floats) -> list[list[int]]:
     """Return heights, of shape (n_rows, n), as whole numbers: thousandths of the highest."""
     thousandths: list[list[int]] = np.rint(1000 * heights / max(heights.max(), 1e-300)).astype(int).tolist()
     return thousandths
+
+
+def scale_out(scale: Scale) -> dict[str, Any]:
+    """Return what the places on a line mean, for the ticks of an axis."""
+    return {"kind": scale.kind, "sign": scale.sign, "labels": [visible(label) for label in scale.labels]}
 
 
 def has_direction_marks(text: str) -> bool:

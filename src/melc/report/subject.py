@@ -1,25 +1,28 @@
 """What a report is about: a fitted model and rows with their classes, checked before any work."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import validate_data
 
 from melc.arrays import Floats
+from melc.base import projections
 from melc.data.dask.collections import is_lazy
+from melc.data.frames import is_frame, rows_of
 from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
-from melc.model.line import decides_alone
+from melc.fit.table import coded_rows
+from melc.model.line import decides_alone, log_odds_of
 from melc.model.names import feature_names_of, found_for, line_name
 from melc.model.units import fitted_model, nameless, without_search
-from melc.report.fields import Field, form_fields
+from melc.report.fields import Field, form_fields, typical_values
 from melc.report.storage import visible
 
 _BLOCK_ELEMENTS = 1 << 22
@@ -31,22 +34,24 @@ _ROWS_FOR_RANGES = 10_000
 class Subject:
     """A fitted model and the rows that a report shows it on.
 
-    ``estimator`` is what the user gave, to be fitted anew; ``model`` is the fitted model of the raw features. Both are
-    without feature names, so that they take plain matrices. ``X`` has shape (n_rows, n_features); ``codes``, of shape
-    (n_rows,), are the places of the rows' classes in ``model.classes_``. ``sample`` are the indices of the rows on
-    which models are refitted. ``typical``, of shape (n_features,), are medians. ``fields`` says how a row is entered in
-    the form. ``export`` has the methods of :class:`PlainExport`. ``about`` are further rows of the model card.
+    ``estimator`` is what the user gave, to be fitted anew to rows of ``X``: a frame, or a matrix, then without
+    names of columns. ``model`` is the fitted model of the raw columns, and ``coded`` are all rows as it reads them
+    (:mod:`melc.model.columns`), of shape (n_rows, n_columns). ``codes``, of shape (n_rows,), are the places of the
+    rows' classes in ``model.classes_``. ``sample`` are the indices of the rows on which models are refitted.
+    ``typical``, of shape (n_columns,), are typical coded values. ``fields`` says how a row is entered in the form.
+    ``export`` writes the model, and ``about`` are further rows of the model card.
     """
 
     estimator: Any
     model: Any
     X: Any
+    coded: Any
     codes: NDArray[Any]
     names: list[str]
     sample: NDArray[np.int64]
     typical: Floats
     fields: list[Field]
-    export: Any
+    export: "Export"
     about: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -77,23 +82,50 @@ class Subject:
 
     @property
     def is_of_directions(self) -> bool:
-        """Whether the model is read by its directions: it has a single line, or one that was found for each class."""
-        return decides_alone(self.model) or found_for(self.model, 0) is not None
+        """Whether the model is read by its directions: it has a single line, or one that was found for each class.
+
+        The line of a category has no direction.
+        """
+        alone = decides_alone(self.model) and not self.model.lines_[0].levels
+        return alone or found_for(self.model, 0) is not None
+
+    @cached_property
+    def n_absent(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each column, the rows in which it is missing, and those of which the level is not known to the model."""
+        missing, unknown = np.zeros((2, self.coded.shape[1]), dtype=np.int64)
+        for coded, _ in [] if sparse.issparse(self.coded) else self.blocks():
+            missing += np.isnan(coded).sum(axis=0)
+            for j, category in self.model.columns_.categories.items():
+                unknown[j] += np.isnan(coded[:, j]).sum()
+                number = category.levels.index(None) if None in category.levels else -1
+                missing[j] += np.sum(coded[:, j] == number)
+        return missing - unknown, unknown
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a number of some row is missing."""
+        return bool(np.delete(self.n_absent[0], list(self.model.columns_.categories)).any())
 
     def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Yield the rows in blocks of a few megabytes, with the codes of their classes."""
-        size = max(1, _BLOCK_ELEMENTS // self.X.shape[1])
-        for start in range(0, self.X.shape[0], size):
-            yield self.X[start : start + size], self.codes[start : start + size]
+        """Yield the coded rows in blocks of a few megabytes, with the codes of their classes."""
+        size = max(1, _BLOCK_ELEMENTS // self.coded.shape[1])
+        for start in range(0, self.n_rows, size):
+            yield self.coded[start : start + size], self.codes[start : start + size]
 
     def sampled(self) -> tuple[Any, NDArray[Any]]:
-        """Return the rows of the sample and their labels."""
-        return self.X[self.sample], self.model.classes_[self.codes[self.sample]]
+        """Return the rows of the sample, as the estimator takes them, and their labels."""
+        return rows_of(self.X, self.sample), self.model.classes_[self.codes[self.sample]]
+
+
+def log_odds_at(model: Any, coded: Any) -> Floats:
+    """Return the log-odds of coded rows, shape (n_rows, 1) of two classes, (n_rows, n_classes) of more."""
+    z = projections(model, coded)
+    return np.column_stack([each.at(z) for each in log_odds_of(model)])
 
 
 @dataclass(frozen=True)
-class PlainExport:
-    """A model of numeric features as text, SQL and a JSON document."""
+class Export:
+    """A model as text, SQL and a JSON document."""
 
     model: Any
     names: list[str]
@@ -116,15 +148,11 @@ def subject_of(
     max_rows: int,
     seed: int,
     codes: NDArray[Any] | None = None,
-    fields: Callable[[Any, list[str], Floats], list[Field]] = form_fields,
-    feature_names: list[str] | None = None,
     about: dict[str, str] | None = None,
-    export: Any = None,
 ) -> Subject:
     """Return the subject of a report, after checking that the rows fit the model.
 
-    ``codes`` can be given in place of y. ``fields`` makes the fields of the form from the model, the names and some
-    rows. ``export`` has the methods of :class:`PlainExport`, if those are not meant.
+    ``codes`` can be given in place of y. ``about`` are further rows of the model card.
     """
     if is_lazy(X, y):
         raise ValueError(
@@ -133,25 +161,28 @@ def subject_of(
         )
     estimator = without_search(estimator)
     model = fitted_model(estimator)
-    rows = validate_data(
-        model, X, reset=False, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite=False
-    )
+    rows = coded_rows(model, X)
     rows = rows.tocsr() if sparse.issparse(rows) else rows
     if codes is None:
         codes = _codes_of(model.classes_, column_or_1d(y, warn=True), rows.shape[0])
     if len(np.unique(codes)) < 2:
         only = model.classes_[codes[:1]].tolist()[0]
         raise ValueError(f"All rows are of class {only!r}; a report needs rows of two classes or more.")
-    names = feature_names_of(model, feature_names)
+    names = feature_names_of(model)
     sample = _rows_to_fit_on(codes, max_rows, rows.shape[1], np.random.default_rng(seed))
     some = sample[:: math.ceil(len(sample) / min(_ROWS_FOR_RANGES, _few(rows.shape[1])))]
     shown = _dense(rows[some])
-    typical = np.median(shown, axis=0)
-    form = fields(model, names, shown)
-    exported = PlainExport(model, names) if export is None else export
-    return Subject(
-        nameless(estimator), nameless(model), rows, codes, names, sample, typical, form, exported, about or {}
-    )
+    typical, form = typical_values(model, shown), form_fields(model, names, shown)
+    kept, taken = _to_fit_on(estimator, model, X, rows)
+    known = (rows, codes, names, sample, typical, form, Export(model, names), about or {})
+    return Subject(kept, nameless(model), taken, *known)
+
+
+def _to_fit_on(estimator: Any, model: Any, X: Any, coded: Any) -> tuple[Any, Any]:
+    """Return an estimator and the rows that it can be fitted to: those of the user if they are not all numbers."""
+    if model.columns_.are_numbers:
+        return nameless(estimator), coded
+    return (estimator, X) if is_frame(X) else (nameless(estimator), np.asarray(X))
 
 
 def _few(n_features: int) -> int:

@@ -63,16 +63,41 @@ function ticksOf({ low, high }, about) {
   return ticks.map((tick) => (Math.abs(tick) < step / 1e6 ? 0 : tick));
 }
 
+const DAY = 86400000;
+const dateOf = (days) => new Date(days * DAY).toISOString().slice(0, 10);
+
+/** Places of the ticks of a line with their texts: numbers, dates, or the names of ranks (see melc/model/places.py). */
+function ticksAlong(x, about, { kind, sign, labels } = { kind: "sum" }) {
+  if (kind === "date") return dateTicks(...[sign * x.low, sign * x.high].sort((a, b) => a - b), about).map(([day, text]) => [sign * day, text]);
+  if (kind !== "rank") return ticksOf(x, about).map((tick) => [tick, short(tick, 3)]);
+  const step = Math.ceil(labels.length / about);
+  return labels.map((label, i) => [sign * i, shortened(label, 14)]).filter(([z], i) => i % step === 0 && z >= x.low && z <= x.high);
+}
+
+/** First days of years or months between two days, or single days, with their texts. */
+function dateTicks(low, high, about) {
+  const months = (high - low) / 30.44 / about;
+  if (months < 1) return ticksOf({ low, high }, Math.min(about, 4)).filter(Number.isInteger).map((day) => [day, dateOf(day)]);
+  const step = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((n) => n >= months) ?? 2400;
+  const ticks = [], first = new Date(low * DAY);
+  let month = Math.floor((12 * first.getUTCFullYear() + first.getUTCMonth()) / step) * step;
+  for (; ; month += step) {
+    const day = Date.UTC(Math.floor(month / 12), month % 12, 1) / DAY;
+    if (!(day <= high)) return ticks;
+    if (day >= low) ticks.push([day, dateOf(day).slice(0, step % 12 ? 7 : 4)]);
+  }
+}
+
 /** The path through points; `breaks` lifts the pen. */
 const pathOf = (xs, ys) => xs.map((x, i) => (i ? "L" : "M") + x.toFixed(1) + " " + ys[i].toFixed(1)).join("");
 
-function horizontalAxis(x, y, label, about = 6) {
+function horizontalAxis(x, y, label, about = 6, meaning = undefined) {
   const [from, to] = [x(x.low), x(x.high)];
   return svg("g", { class: "axis", "aria-hidden": "true" },
     svg("line", { x1: from, x2: to, y1: y, y2: y }),
-    ticksOf(x, about).map((tick) => [
+    ticksAlong(x, about, meaning).map(([tick, text]) => [
       svg("line", { x1: x(tick), x2: x(tick), y1: y, y2: y + 4 }),
-      svg("text", { x: x(tick), y: y + 16, "text-anchor": "middle" }, short(tick, 3)),
+      svg("text", { x: x(tick), y: y + 16, "text-anchor": "middle" }, text),
     ]).flat(),
     label ? svg("text", { x: (from + to) / 2, y: y + 34, "text-anchor": "middle", class: "label" }, label) : null);
 }

@@ -106,7 +106,7 @@ function axisSection(data, sides, label, title) {
   const drawing = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "line", role: "group", "aria-label": title },
     bands, axis.heights.map((values, side) => densityPath(axis, values, x, y, side)),
     axis.intervals.map(([low, high]) => intervalBar(low, high, x)),
-    horizontalAxis(x, HIGH - FOOT + 22, label), handles);
+    horizontalAxis(x, HIGH - FOOT + 22, label, 6, axis.scale), handles);
   const update = (rebuild = true) => {
     bands.replaceChildren(...bandsOf(axis, x, sides));
     if (rebuild) handles.replaceChildren(...axis.chosen.map((_, i) => handle(axis, i, x, drawing, sides, update)));
@@ -180,9 +180,12 @@ function placeHandle(node, axis, index, x, sides) {
   node.setAttribute("aria-valuemin", axis.edges[0]);
   node.setAttribute("aria-valuemax", axis.edges[axis.edges.length - 1]);
   node.setAttribute("aria-valuenow", value);
-  node.setAttribute("aria-valuetext", `${short(value)}: ${sides[axis.shownCodes[index]]} below, ${sides[axis.shownCodes[index + 1]]} above`);
+  node.setAttribute("aria-valuetext", `${thresholdText(axis, value)}: ${sides[axis.shownCodes[index]]} below, ${sides[axis.shownCodes[index + 1]]} above`);
   node.setAttribute("aria-label", `Threshold ${index + 1}`);
 }
+
+/** A threshold as text: of dates as a date. */
+const thresholdText = ({ scale: { kind, sign } }, value) => (kind === "date" ? dateOf(sign * value) : short(value));
 
 function priorControl(axis, sides, update) {
   let side = sides.length - 1;
@@ -207,7 +210,7 @@ function priorControl(axis, sides, update) {
 function figuresOf(axis, sides) {
   const matrix = confusionOf(axis), { recall, precision, balanced, accuracy } = measuresOf(matrix);
   const rows = sides.map((side, i) => [named(side), ...matrix[i].map(whole), percent(recall[i]), percent(precision[i])]);
-  const values = axis.chosen.map((i) => short(axis.edges[i]));
+  const values = axis.chosen.map((i) => thresholdText(axis, axis.edges[i]));
   return [
     table(["true class", ...sides.map((side) => element("span", {}, "as ", named(side))), "recall", "precision"], rows),
     element("dl", { class: "tiles" },

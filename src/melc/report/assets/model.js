@@ -27,9 +27,10 @@ function notBelow(sorted, t) {
   return low;
 }
 
-/** The curve of a line: straight between knots, constant beyond the outermost. As in melc/model/curve.py, it is computed
+/** The curve of a line: straight between knots, constant beyond the outermost; NaN stands for a missing value. As in melc/model/curve.py, it is computed
  * from the end of the piece at which it is nearer to zero, so that rounding does not change its sign. */
-function curveAt({ knots, log_odds: values }, z) {
+function curveAt({ knots, log_odds: values, missing }, z) {
+  if (Number.isNaN(z)) return missing;
   const above = countNotAbove(knots, z), below = above - 1;
   if (above === 0) return values[0];
   if (above === knots.length) return values[below];
@@ -45,11 +46,20 @@ function countNotAbove(sorted, z) {
   return i;
 }
 
-/** The projections of a row on all lines; `x` holds the features of the form, in their order. */
+/** What a line of several columns reads of a column: the score of a level, or a number, missing ones at their place. */
+function quantityOf({ scores, place }, value) {
+  if (scores) return Number.isNaN(value) ? 0 : scores[value];
+  return Number.isNaN(value) ? place : value;
+}
+
+/** The projections of a row on all lines; `x` holds the coded values of the columns of the form, in their order. A line
+ * that reads a single column has its value as it is, NaN if it is missing. */
 function projectionsOf(model, x) {
-  return model.lines.map(({ weights, rest }) => {
+  const quantities = x.map((value, j) => quantityOf(model.columns[j], value));
+  return model.lines.map(({ weights, rest, reads }) => {
+    if (reads !== null) return x[reads];
     let z = rest;
-    for (let j = 0; j < x.length; j++) z += x[j] * weights[j];
+    for (let j = 0; j < x.length; j++) z += quantities[j] * weights[j];
     return Number.isNaN(z) ? 0 : Math.min(Math.max(z, -Number.MAX_VALUE), Number.MAX_VALUE);
   });
 }

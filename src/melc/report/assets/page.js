@@ -20,8 +20,8 @@ const sidesOf = (data, axis) => axis.sides.map((code) => (code === null ? "other
 
 function leadOf(data) {
   const of = data.classes.length === 2 ? ["tells ", named(data.classes[1]), " from ", named(data.classes[0])] : [`tells ${data.classes.length} classes apart`];
-  const how = data.alone ? " by thresholds on one line: a weighted sum of the features."
-    : ` by ${data.n_lines} lines, whose curves add up to the log-odds.`;
+  const several = data.n_lines > 1 ? ` by ${data.n_lines} lines, whose curves add up to the log-odds.` : " by one column.";
+  const how = data.alone ? " by thresholds on one line: a weighted sum of the features." : several;
   return [`This ${data.kind} model `, ...of, how];
 }
 
@@ -82,10 +82,12 @@ function curvesNodes(data) {
 
 function curvesText(data) {
   const two = data.classes.length === 2, of = two ? element("span", {}, "of ", named(data.classes[1])) : "of each class";
-  const what = data.alone ? ["The log-odds ", of, " along the line"] : ["What each line adds to the log-odds ", of];
+  const what = data.n_lines === 1 ? ["The log-odds ", of, " along the line"] : ["What each line adds to the log-odds ", of];
   const most = data.lines[0].classes.length;
   return element("p", {}, what, ", above the densities of the classes along it. The band below has the colour of the class that the line speaks for.",
     data.lines.some(({ curves }) => curves.some(({ errors }) => errors !== null)) ? " Around a curve are ± 1.96 standard errors." : "",
+    data.lines.some(({ levels }) => levels) ? " Levels of a category have bars or points of their own, and small bars for their shares in the classes." : "",
+    data.lines.some(({ missing }) => missing) ? " Points right of a curve are what a missing value adds." : "",
     most < data.classes.length ? ` Shown are the ${most} classes with the most rows.` : "");
 }
 
@@ -93,7 +95,7 @@ function whatIfNodes(data) {
   if (!data.answers) return [element("p", {}, "The numbers that this form needs would make the page too large, so it is left out. melc.explain answers such questions in Python.")];
   const more = data.n_features - data.answers.features.length;
   return [element("p", {}, "Change a feature and see what the model says. It answers as the model’s predict does.",
-    more > 0 ? ` ${whole(more)} features of little weight stay at their medians.` : ""),
+    more > 0 ? ` ${whole(more)} features of little weight stay at their medians, or their most frequent levels.` : ""),
   whatIfSection(data.answers, data.fields, data.classes, data.rows)];
 }
 

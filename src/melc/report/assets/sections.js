@@ -42,31 +42,82 @@ function several(figures) {
 const ERRORS = 1.96;  // half the width of a band around a curve, in standard errors
 const MOST_BEYOND = 0.15;  // how far bands may reach beyond all curves, as a part of their height
 
-/** The curves of a line above the densities of the classes, and the classes that it speaks for below. */
+/** A line with its heading: curves, or the levels of a category; and the points of categories in a sum. */
 function curveFigure(line, classes) {
-  const { densities, curves, range: [low, high] } = line;
-  const x = scale(low, high, 44, 350), y = scale(...curveLimits(curves), 134, 14), ground = scale(0, 1000, 190, 142);
-  const places = densities[0].map((_, i) => low + i / (densities[0].length - 1) * (high - low));
-  const two = classes.length === 2;
+  const share = line.share === null ? "" : `, in ${percent(line.share)} of the resamples`;
   return element("figure", { class: "curve" },
     element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, line.terms),
-      element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${line.share === null ? "" : `, in ${percent(line.share)} of the resamples`}`)),
-    picture(360, 240, `Curve${two ? "" : "s"} of ${line.title}`,
-      densities.map((values, i) => {
-        const path = pathOf(places.map(x), values.map(ground));
-        return svg("g", { class: `density ${sideStyle(line.classes[i])}` },
-          svg("path", { class: "area", d: `${path}L${x(high)} 190L${x(low)} 190Z` }));
-      }),
-      svg("line", { class: "zero", x1: 44, x2: 350, y1: y(0), y2: y(0) }),
-      curves.map((curve, i) => svg("g", { class: two ? "alone" : `${sideStyle(line.classes[i])} dash${i % 2}` },
-        two ? null : svg("title", {}, classes[line.classes[i]]), curvePaths(curve, x, y))),
-      line.codes.map((code, i) => leadingBand(line, code, i, x, classes)),
-      verticalAxis(44, y, null, 6), horizontalAxis(x, 198, "z", 5)));
+      element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${share}`)),
+    line.levels ? levelsPicture(line, classes) : curvesPicture(line, classes),
+    line.points.map(pointsNode));
+}
+
+/** The curves of a line above the densities of the classes, and the classes that it speaks for below. */
+function curvesPicture(line, classes) {
+  const { densities, curves, range: [low, high], missing } = line, end = missing ? 304 : 350;
+  const x = scale(low, high, 44, end), y = scale(...curveLimits(curves, missing ?? []), 134, 14), ground = scale(0, 1000, 190, 142);
+  const places = densities[0].map((_, i) => low + i / (densities[0].length - 1) * (high - low));
+  const two = classes.length === 2;
+  return picture(360, 240, `Curve${two ? "" : "s"} of ${line.title}`,
+    densities.map((values, i) => {
+      const path = pathOf(places.map(x), values.map(ground));
+      return svg("g", { class: `density ${sideStyle(line.classes[i])}` },
+        svg("path", { class: "area", d: `${path}L${x(high)} 190L${x(low)} 190Z` }));
+    }),
+    svg("line", { class: "zero", x1: 44, x2: 350, y1: y(0), y2: y(0) }),
+    curves.map((curve, i) => svg("g", { class: two ? "alone" : `${sideStyle(line.classes[i])} dash${i % 2}` },
+      two ? null : svg("title", {}, classes[line.classes[i]]), curvePaths(curve, x, y))),
+    line.codes.map((code, i) => leadingBand(line, code, i, x, classes)),
+    missing ? missingMarks(line, y, classes) : null,
+    verticalAxis(44, y, null, 6), horizontalAxis(x, 198, line.scale.kind === "sum" ? "z" : null, 5, line.scale));
+}
+
+/** What a missing value adds, right of the curves. */
+function missingMarks(line, y, classes) {
+  const two = classes.length === 2, step = 30 / line.missing.length;
+  return svg("g", { class: "missing" },
+    svg("rect", { x: 312, width: 38, y: 8, height: 190 }),
+    line.missing.map((value, i) => svg("circle", { class: two ? sideStyle(Number(value > 0)) : sideStyle(line.classes[i]), cx: 316 + step * (i + 0.5), cy: y(value), r: 4 },
+      svg("title", {}, `missing: ${short(value, 3)}${two ? "" : ` for ${classes[line.classes[i]]}`}`))),
+    svg("text", { x: 352, y: 232, "text-anchor": "end" }, `missing (${whole(line.n_missing)})`));
+}
+
+/** The levels of a category, one below the other: what they add, and their shares in the classes at the right. */
+function levelsPicture({ levels, classes: shown, title }, classes) {
+  const { names, counts, values, errors, shares, codes } = levels, two = classes.length === 2, row = 17;
+  const high = row * names.length + 8, ends = values.flatMap((each, k) => each.flatMap((value, i) => [-1, 1].map((sign) => value + sign * ERRORS * (errors ? errors[k][i] : 0))));
+  const x = scale(Math.min(0, ...ends), Math.max(0, ...ends), 130, 284), across = scale(0, 1000, 0, 52);
+  const group = values.length;
+  const mark = (k, i) => {
+    const value = values[k][i], middle = row * i + 4 + (two ? row / 2 : row * (k + 0.5) / group), half = ERRORS * (errors ? errors[k][i] : 0);
+    return svg("g", { class: sideStyle(two ? codes[i] : shown[k]) },
+      two ? svg("rect", { class: "level", x: Math.min(x(0), x(value)), width: Math.abs(x(value) - x(0)), y: row * i + 6, height: row - 4 })
+        : svg("circle", { class: "point", cx: x(value), cy: middle, r: Math.min(3.5, row / group / 1.6) }),
+      errors ? svg("path", { class: two ? "whisker" : "curve-line", d: `M${x(value - half)} ${middle}H${x(value + half)}` }) : null,
+      svg("title", {}, `${names[i]}: ${short(value, 3)}${two ? "" : ` for ${classes[shown[k]]}`}${errors ? ` ± ${short(half, 2)}` : ""}, ${whole(counts[i])} rows`));
+  };
+  const shareBars = (i) => shares.map((each, k) => svg("rect", { class: `share ${sideStyle(shown[k])}`, x: 300, width: across(each[i]), y: row * i + 5 + k * (row - 3) / shares.length, height: (row - 3) / shares.length },
+    svg("title", {}, `share of ${names[i]} in ${classes[shown[k]]}`)));
+  return [picture(360, high + 40, `Levels of ${title}`,
+    names.map((name, i) => svg("g", {},
+      svg("text", { x: 112, y: row * i + 16, "text-anchor": "end" }, `${shortened(name, 11)} (${whole(counts[i])})`),
+      svg("g", { class: `band ${sideStyle(codes[i])}` }, svg("title", {}, `speaks for ${classes[codes[i]]}`), svg("rect", { x: 118, width: 6, y: row * i + 4, height: row - 1 })),
+      values.map((_, k) => mark(k, i)), shareBars(i))),
+    svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 2, y2: high }),
+    horizontalAxis(x, high + 4, null, 4), svg("text", { x: 300, y: high + 20 }, "shares")),
+  levels.n_hidden ? note(`${whole(levels.n_hidden)} rarer levels with ${whole(levels.n_hidden_rows)} rows are not shown.`) : null];
+}
+
+/** What the levels of a category add to the sum z, as a table that is folded away. */
+function pointsNode({ name, rows, n_hidden: hidden }) {
+  const body = rows.map(([level, points]) => [named(level), short(points, 4)]);
+  return element("details", {}, element("summary", {}, "Points of ", named(name), " in z"), table(["level", "adds to z"], body),
+    hidden ? note(`${whole(hidden)} levels with points between these are not listed.`) : null);
 }
 
 /** The ends of the scale of curves: all of them, zero, and their bands as far as there is room. */
-function curveLimits(curves) {
-  const all = curves.flatMap(({ log_odds: values }) => Array.from(values)), low = Math.min(-0.1, ...all), high = Math.max(0.1, ...all);
+function curveLimits(curves, further) {
+  const all = [...further, ...curves.flatMap(({ log_odds: values }) => Array.from(values))], low = Math.min(-0.1, ...all), high = Math.max(0.1, ...all);
   const ends = (sign) => curves.flatMap(({ log_odds: values, errors }) => Array.from(values, (v, i) => v + sign * ERRORS * (errors ? errors[i] : 0)));
   const beyond = MOST_BEYOND * (high - low);
   return [Math.max(Math.min(low, ...ends(-1)), low - beyond), Math.min(Math.max(high, ...ends(1)), high + beyond)];
