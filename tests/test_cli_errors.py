@@ -24,7 +24,11 @@ BAD_INPUT = {
     "missing target": (["fit", "DATA", "-t", "nope", "-o", "NEW"], "no column 'nope'"),
     "no target": (["fit", "DATA", "-o", "NEW"], "--target"),
     "wrong delimiter": (["fit", "DATA", "-t", "outcome", "--delimiter", ";", "-o", "NEW"], "no column 'outcome'"),
-    "identifier column": (["fit", "MANY", "-t", "outcome", "-o", "NEW"], "'id' has 1200 different text values"),
+    "identifier column": (["fit", "MANY", "-t", "outcome", "-o", "NEW"], "'id' has 1200 different texts in 1200 rows"),
+    "code that is no column": (
+        ["fit", "DATA", "-t", "outcome", "--categorical", "zip", "-o", "NEW"],
+        "There is no column 'zip'; the columns are 'id', 'dose'",
+    ),
     "one class": (["fit", "ONE", "-t", "outcome", "-o", "NEW"], "one class only"),
     "output in no folder": (
         ["fit", "DATA", "-t", "outcome", "-o", "no/such/folder/m.json"],
@@ -45,10 +49,6 @@ BAD_INPUT = {
     "units whose squares overflow": (
         ["fit", "FAR", "-t", "outcome", "-o", "NEW"],
         "Feature 'gross' has a standard dev",
-    ),
-    "such units, standardised": (
-        ["fit", "FAR", "-t", "outcome", "--standardize", "--no-cv", "-o", "NEW"],
-        "Feature 'gross' has a standard deviation",
     ),
     "such units, in folds": (["evaluate", "FAR", "-t", "outcome"], "Feature 'gross' has a standard deviation"),
     "priors without their sum": (

@@ -5,29 +5,28 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from cli_cases import assert_tells_of_lines, call, fit_patients, patients
 from melc import MELC, AdditiveMELC
 from melc.cli.console import in_options
 from melc.cli.fitting import compared_models, n_steps, unfitted_model
-from melc.tables import Source, read_table, table_model_from_json
+from melc.export import from_json
 from melc.tables.summary import fit_summary, fit_text
+
+FEATURES = ["dose", "age", "sex"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the table and an additive model of it, fitted by the command line on standardised features."""
+    """A folder with the table and an additive model of it, fitted by the command line."""
     folder = tmp_path_factory.mktemp("lines")
     patients().to_csv(folder / "patients.csv", index=False)
-    fitted = fit_patients(folder, "--lines", 3, "--standardize", "--no-cv", "-o", folder / "model.json")
+    fitted = fit_patients(folder, "--lines", 3, "--no-cv", "-o", folder / "model.json")
     assert fitted.exit_code == 0, fitted.output
     return folder
 
@@ -40,29 +39,27 @@ def predicted(folder):
 
 
 def read_model(path):
-    return table_model_from_json(path.read_text())
+    return from_json(path.read_text())
 
 
 class TestFit:
-    def test_is_the_additive_model_in_the_units_of_the_file(self, folder, predicted):
+    def test_is_the_additive_model_of_the_frame(self, folder, predicted):
         model = read_model(folder / "model.json")
-        assert isinstance(model.model, AdditiveMELC)
-        assert model.model.max_lines == 3
-        X = model.encoding.encode(read_table(Source(str(folder / "patients.csv")))).X
-        ours = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=3, random_state=0))
-        ours.fit(X, patients()["outcome"])
-        assert predicted["prediction"].tolist() == ours.predict(X).tolist()
-        np.testing.assert_allclose(predicted["probability_well"], ours.predict_proba(X)[:, 1], rtol=1e-6)
+        assert isinstance(model, AdditiveMELC)
+        assert model.max_lines == 3
+        ours = AdditiveMELC(max_lines=3, random_state=0).fit(patients()[FEATURES], patients()["outcome"])
+        assert predicted["prediction"].tolist() == ours.predict(patients()[FEATURES]).tolist()
+        np.testing.assert_allclose(predicted["probability_well"], ours.predict_proba(patients()[FEATURES])[:, 1])
 
     def test_auto_is_the_default_of_the_model(self, folder, tmp_path):
         done = fit_patients(folder, "--lines", "auto", "--no-cv", "-q", "-o", tmp_path / "m")
         assert done.exit_code == 0, done.output
-        assert read_model(tmp_path / "m").model.max_lines == AdditiveMELC().max_lines
+        assert read_model(tmp_path / "m").max_lines == AdditiveMELC().max_lines
 
     def test_summary(self, folder, tmp_path):
         fit = ["--lines", 2, "--priors", "0.4,0.6", "--gamma", 2, "-f", "-o", tmp_path / "m"]
         summary = json.loads(fit_patients(folder, *fit, "--json").stdout)
-        model = read_model(tmp_path / "m").model
+        model = read_model(tmp_path / "m")
         assert (model.gamma, model.priors) == (2, [0.4, 0.6])
         assert summary["balanced_accuracy"]["mean"] > 0.75
         assert_tells_of_lines(summary, model)
@@ -71,18 +68,38 @@ class TestFit:
         text = fit_patients(folder, *fit, "--no-cv").stdout
         shown = [line["number"] for line in summary["lines"] if not line["minor"]]
         assert re.findall(r"^line (\d+)", text, re.M) == [str(number) for number in shown]
-        assert re.search(r"[+-]0\.\d+ dose [+-]0\.\d+ sex=", text)
+        assert re.search(r"[+-]0\.\d+ dose [+-]0\.\d+ score.*sex", text)
 
     def test_minor_lines_are_last_and_counted_in_the_text(self, folder):
-        fitted = read_model(folder / "model.json")
-        first = max(fitted.model.lines_, key=lambda line: line.importance)
-        fitted.model.lines_ = [replace(line, minor=line is first) for line in fitted.model.lines_]
-        problem = SimpleNamespace(class_counts={"ill": 3, "well": 4})
-        summary = fit_summary(fitted, problem, None)
+        model = read_model(folder / "model.json")
+        first = max(model.lines_, key=lambda line: line.importance)
+        model.lines_ = [replace(line, minor=line is first) for line in model.lines_]
+        summary = fit_summary(model, {"ill": 3, "well": 4}, None)
         assert [line["minor"] for line in summary["lines"]] == [False] * (len(summary["lines"]) - 1) + [True]
         text = fit_text(summary)
         assert len(re.findall(r"^line \d+, importance", text, re.M)) == len(summary["lines"]) - 1
         assert "\nand 1 minor line, each of one feature\n" in text
+
+    def test_levels_of_a_category_and_dates_are_shown_by_their_names(self, tmp_path):
+        rng = np.random.default_rng(0)
+        colour, day = rng.integers(0, 12, 900), rng.integers(0, 300, 900)
+        odds = np.where(colour % 2, 2.0, -2.0) + np.where(np.abs(day - 150) < 60, 2.0, -1.0)
+        frame = pd.DataFrame({"colour": [f"shade {k}" for k in colour], "day": np.datetime64("2020-01-01") + day})
+        frame["y"] = np.where(rng.random(900) < 1 / (1 + np.exp(-odds)), "well", "ill")
+        frame.loc[::9, "day"] = None
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        fit = ["fit", tmp_path / "t.csv", "-t", "y", "--lines", 1, "--no-cv", "-f", "-o", tmp_path / "m"]
+        (line,) = json.loads(call(*fit, "--drop", "day", "--json").stdout)["lines"]
+        of_level = dict(zip(line["levels"], line["intervals"], strict=True))
+        assert of_level == {f"shade {k}": "well" if k % 2 else "ill" for k in range(12)}
+        assert (line["thresholds"], np.sum(line["counts"])) == ([], 900)
+        text = call(*fit, "--drop", "day").stdout
+        assert re.search(r"^  colour\n    ill: shade \d+, .*\n    well: shade \d+, ", text, re.M)
+        (line,) = json.loads(call(*fit, "--drop", "colour", "--json").stdout)["lines"]
+        assert (line["levels"], len(line["thresholds"])) == ([], 2)
+        text = call(*fit, "--drop", "colour").stdout
+        places = r"along z: ill \| 2020-0[34]-\d\d \| well \| 2020-0[78]-\d\d \| ill"
+        assert re.search(rf"{places}\n  where it is missing: {line['missing']}\n", text)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -118,7 +135,7 @@ class TestFit:
         chosen = ["--selection", "divergence", "--bandwidth", "pooled", "--gamma", "auto", "--n-init", 2]
         done = fit_patients(folder, *chosen, "--no-cv", "--json", "-o", tmp_path / "m")
         assert done.exit_code == 0, done.output
-        model = read_model(tmp_path / "m").model
+        model = read_model(tmp_path / "m")
         assert (model.selection, model.bandwidth, model.gamma, model.n_init) == ("divergence", "pooled", "auto", 2)
         assert type(model.selection) is str
         assert 0.4 <= json.loads(done.stdout)["gamma"] <= 3
@@ -147,8 +164,7 @@ class TestUse:
     def test_explained_as_text(self, folder):
         text = call("explain", folder / "model.json", "--digits", 3).stdout
         assert re.match(r"Log-odds of well against ill: -?[\d.e-]+ \+ what \d lines add\n", text)
-        assert re.search(r"importance [\d.]+: z = -?0\.\d+ dose [+-] 0\.\d+ sex=", text)
-        assert "categories without a weight of their own" in text
+        assert re.search(r"importance [\d.]+: z = -?0\.\d+ dose [+-] 0\.\d+ .*sex", text)
         assert "points of the curve" not in text
         assert "points of the curve" in call("explain", folder / "model.json", "--odds").stdout
 
@@ -168,9 +184,9 @@ class TestUse:
         runtime = pytest.importorskip("onnxruntime")
         done = call("explain", folder / "model.json", "--format", "onnx", "-o", tmp_path / "m.onnx")
         assert done.exit_code == 0, done.output
-        X = read_model(folder / "model.json").encoding.encode(read_table(Source(str(folder / "patients.csv")))).X
         session = runtime.InferenceSession((tmp_path / "m.onnx").read_bytes())
-        labels = session.run(None, {session.get_inputs()[0].name: X})[0]
+        rows = {each.name: patients()[each.name].to_numpy() for each in session.get_inputs()}
+        labels = session.run(None, rows)[0]
         assert labels.tolist() == predicted["prediction"].tolist()
 
     @pytest.mark.parametrize(

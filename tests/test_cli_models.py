@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
 
 from cli_cases import call, folder_with_model, patients
 from melc.cli.console import Reporter, in_options
-from melc.tables import table_model_from_json
+from melc.export import from_json
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ class TestWords:
         fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--no-cv", "-f"]
         for given, expected in ("empirical", "empirical"), ("0.9,0.1", [0.9, 0.1]):
             assert call(*fit, "--priors", given, "-o", tmp_path / "m").exit_code == 0
-            assert table_model_from_json((tmp_path / "m").read_text()).model.priors == expected
+            assert from_json((tmp_path / "m").read_text()).priors == expected
         for wrong in ("many", "0.5,0.3,0.2"):
             done = call(*fit, "--priors", wrong, "-o", tmp_path / "m")
             assert done.exit_code == 1
@@ -201,11 +201,6 @@ class TestWords:
         assert (first, second) == ("note: 'v1.5' holds dates", "note: 'v1.6' holds dates")
         assert third == "note: 'v1.6' has D = 0.5 (2 such notes with other numbers; this is the first.)"
 
-    def test_the_reference_category_is_named(self, folder):
-        reference = table_model_from_json((folder / "model.json").read_text()).encoding.columns[2].categories[0]
-        lines = call("explain", folder / "model.json").stdout.splitlines()
-        assert lines[-2:] == ["categories without a weight of their own, which count as zero:", f"  sex={reference}"]
-
     def test_a_table_with_decimal_commas_is_explained(self, folder, tmp_path):
         patients().to_csv(tmp_path / "commas.csv", index=False, sep=";", decimal=",", encoding="utf-16")
         patients().to_csv(tmp_path / "points.csv", index=False)
@@ -220,9 +215,9 @@ class TestPictures:
     def draw(self, document, tmp_path):
         def drawn(ending, name="dose", classes=("ill", "well"), n_thresholds=None):
             changed = json.loads(json.dumps(document))
-            changed["columns"][0]["name"], changed["model"]["classes"]["values"] = name, list(classes)
+            changed["feature_names"][0], changed["classes"]["values"] = name, list(classes)
             if n_thresholds is not None:
-                line = changed["model"]["lines"][0]
+                line = changed["lines"][0]
                 line["knots"] = np.linspace(-3, 3, n_thresholds + 1).tolist()
                 line["log_odds"] = [[1.0 if k % 2 else -1.0 for k in range(n_thresholds + 1)]]
                 line["counts"] = [[1.0, 1.0]] * (n_thresholds + 1)

@@ -386,6 +386,7 @@ def test_columns_that_tell_nothing_are_named():
     [
         ({"job": 3}, "'job' held texts in the fit, such as .* but now holds numbers, such as 3"),
         ({"age": "old"}, "'age' held numbers in the fit, but now holds texts, such as 'old'"),
+        ({"day": "2020-01-01"}, "'day' held dates in the fit, but now holds texts, .*Convert it to dates"),
         ({"day": 3.0}, "'day' held dates in the fit, but now holds numbers"),
         ({"income": np.inf}, "column 'income' holds inf in row 0"),
         ({"code": "x"}, "'code' held numbers in the fit, such as .*, but now holds texts"),

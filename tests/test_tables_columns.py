@@ -16,18 +16,11 @@ import pytest
 
 from cli_cases import call, patients
 from melc import MELC
-from melc.tables import (
-    Roles,
-    Source,
-    TableError,
-    fit_table,
-    learn_encoding,
-    problem_of,
-    read_blocks,
-    read_table,
-    table_model_from_json,
-)
+from melc.export import from_json
+from melc.tables import Roles, Source, TableError, open_training, read_blocks, read_table
 from melc.tables import source as source_module
+from melc.tables.apply import predictions
+from melc.tables.survey import Survey
 
 TEXT = "size,colour\n1,red\n2.5,blue\n"
 
@@ -37,38 +30,50 @@ def written(path, content, **options):
     return Source(str(path), **options)
 
 
+def content_of(values, name):
+    """Return what a column of an Arrow table holds; raise an error if it is most likely misread."""
+    survey = Survey(name)
+    survey.add(pa.array(values))
+    if survey.content == "text":
+        survey.refuse_misread_texts()
+    return survey.content
+
+
+def opened(source, roles):
+    with open_training(source, roles) as rows:
+        return rows
+
+
 class TestMisreadNumbers:
     def test_a_text_among_numbers_is_named(self):
-        table = pa.table({"bmi": [str(k) for k in range(98)] + ["unknown", "n. a."]})
         with pytest.raises(TableError, match=r"98 numbers and 2 text values: 'unknown', 'n. a.'.*--na-values"):
-            learn_encoding(table, ["bmi"])
+            content_of([str(k) for k in range(98)] + ["unknown", "n. a."], "bmi")
 
     def test_nine_of_ten_are_nearly_all(self):
         numbers = [str(k % 10) for k in range(90)]
         with pytest.raises(TableError, match="90 numbers and 10 text values: 'low', 'high'"):
-            learn_encoding(pa.table({"grade": [*numbers, *["low", "high"] * 5]}), ["grade"])
-        grades = learn_encoding(pa.table({"grade": [*numbers[1:], *["low", "high"] * 5, "low"]}), ["grade"])
-        assert grades.feature_names[-2:] == ["grade=high", "grade=low"]
+            content_of([*numbers, *["low", "high"] * 5], "grade")
+        assert content_of([*numbers[1:], *["low", "high"] * 5, "low"], "grade") == "text"
 
     def test_decimal_commas(self):
-        table = pa.table({"bmi": [f"{k},5" for k in range(30)]})
         with pytest.raises(TableError, match=r"'bmi' has numbers with decimal commas, such as '0,5'.*--decimal ,"):
-            learn_encoding(table, ["bmi"])
+            content_of([f"{k},5" for k in range(30)], "bmi")
 
     def test_decimal_commas_and_points_together(self):
         """No option reads both, so none is named."""
-        table = pa.table({"bmi": [f"{k},5" if k % 2 else f"{k}.5" for k in range(30)]})
         with pytest.raises(TableError, match=r"decimal commas, such as '1,5'.*others with decimal points; write all"):
-            learn_encoding(table, ["bmi"])
+            content_of([f"{k},5" if k % 2 else f"{k}.5" for k in range(30)], "bmi")
 
     def test_nearly_unique_numbers_with_many_texts_are_no_identifiers(self):
-        table = pa.table({"bmi": [str(k / 7) if k % 5 else "-" for k in range(100)]})
         with pytest.raises(TableError, match=r"80 numbers and 20 text values: '-' \.\.\..*--na-values '-'"):
-            learn_encoding(table, ["bmi"])
+            content_of([str(k / 7) if k % 5 else "-" for k in range(100)], "bmi")
 
     def test_texts_that_are_meant_as_texts_stay_categories(self):
-        table = pa.table({"zip": ["01", "02"] * 10, "grade": ["1", "2", "A", "B"] * 5})
-        assert learn_encoding(table, ["zip", "grade"]).feature_names == ["zip=02", "grade=2", "grade=A", "grade=B"]
+        assert content_of(["01", "02"] * 10, "zip") == content_of(["1", "2", "A", "B"] * 5, "grade") == "text"
+
+    def test_true_and_false(self):
+        assert content_of(["true", "FALSE", None] * 10, "ok") == "truth"
+        assert content_of(["true", "false", "maybe"] * 10, "ok") == "text"
 
     def test_missing_values_with_another_name(self, tmp_path):
         source = written(tmp_path / "t.csv", "a,b\n1,x\nunknown,?\n", na_values=("unknown", "?"))
@@ -85,84 +90,65 @@ class TestMisreadNumbers:
 
 class TestIdentifiers:
     def test_nearly_unique_texts_are_refused(self):
-        table = pa.table({"id": [f"p{k}" for k in range(100)] + ["p0"] * 20})
         with pytest.raises(TableError, match=r"'id' has 100 different texts in 120 rows, such as 'p0'.*--drop 'id'"):
-            learn_encoding(table, ["id"])
+            content_of([f"p{k}" for k in range(100)] + ["p0"] * 20, "id")
 
     def test_few_different_texts_are_not(self):
-        table = pa.table({"c": ["a", "b", "c"]})
-        assert len(learn_encoding(table, ["c"]).feature_names) == 2
+        assert content_of(["a", "b", "c"], "c") == "text"
 
-    def test_folds_do_not_judge_again(self):
-        n = 100
-        table = pa.table({"c": [f"c{k // 2}" for k in range(n)], "x": np.arange(n, dtype=float)})
-        problem, _ = problem_of(table.append_column("y", pa.array([k % 2 for k in range(n)], pa.float64())), Roles("y"))
-        train = np.arange(0, n, 2)  # 50 different texts in 50 rows
-        encoding, X_train, X_test = problem.fold(train, np.arange(1, n, 2))
-        assert X_train.shape == X_test.shape == (50, len(encoding.feature_names))
+    def test_many_texts_are_a_category_if_each_occurs_several_times(self):
+        assert content_of([f"town {k % 2000}" for k in range(6000)], "town") == "text"
+
+    def test_numbers_that_a_text_follows_after_very_many(self):
+        survey = Survey("zip", written=True)
+        survey.add(pa.array([str(k) for k in range(1500)]))
+        survey.add(pa.array(["X12"]))
+        with pytest.raises(TableError, match="'zip' has 1500 numbers and 1 text value: 'X12'"):
+            survey.refuse_misread_texts()
 
 
 class TestDates:
     DAYS = ("2024-01-02", "1970-01-01", "1969-12-31 12:00", "2000-02-29T06:00:00")
     NUMBERS = (19724, 0, -0.5, 11016.25)
 
-    def test_days_since_1970_with_a_note(self):
-        table = pa.table({"when": self.DAYS})
-        with pytest.warns(UserWarning, match=r"'when' holds dates; it is used as a number of days since 1970-01-01"):
-            encoding = learn_encoding(table, ["when"])
-        assert encoding.feature_names == ["when in days since 1970-01-01"]
-        np.testing.assert_array_equal(encoding.encode(table).X[:, 0], self.NUMBERS)
+    def test_days_since_1970(self, tmp_path):
+        rows = "".join(f"{day},{'ab'[k % 2]}\n" for k, day in enumerate([*self.DAYS, "1970-01-02T01:00:00"]))
+        source = written(tmp_path / "t.csv", f"when,y\n{rows}")
+        X = opened(source, Roles("y")).X
+        np.testing.assert_array_equal((X["when"] - pd.Timestamp(0)) / pd.Timedelta(days=1), [*self.NUMBERS, 1 + 1 / 24])
 
-    @pytest.mark.filterwarnings("ignore:.*holds dates")
-    def test_gaps_wrong_dates_and_time_zones(self):
-        encoding = learn_encoding(pa.table({"when": [*self.DAYS, None]}), ["when"], impute=True)
-        assert encoding.columns[0].fill == np.median(self.NUMBERS)
-        assert np.median(self.NUMBERS) == encoding.encode(pa.table({"when": pa.array([None], pa.string())})).X
-        np.testing.assert_array_equal(encoding.encode(pa.table({"when": ["1970-01-02T01:00:00+01:00"]})).X, [[1]])
+    def test_new_rows_have_gaps_wrong_dates_and_time_zones(self, tmp_path):
+        frame = pd.DataFrame({"when": pd.date_range("1970-01-01", periods=60), "y": ["a", "b"] * 30})
+        model = MELC(n_init=1, random_state=0).fit(frame[["when"]], frame["y"])
+        for text, day in {"1970-01-02T01:00:00+01:00": "1970-01-02", "": None}.items():
+            (found,) = predictions(model, written(tmp_path / "t.csv", f'when,x\n"{text}",1\n'), proba=True)
+            known = model.predict_proba(pd.DataFrame({"when": [pd.Timestamp(day) if day else pd.NaT]}))
+            np.testing.assert_array_equal(found.probabilities, known)
         with pytest.raises(TableError, match="'when' contains 'soon'; dates must be written as 2024-12-31"):
-            encoding.encode(pa.table({"when": ["2024-01-01", "soon"]}))
+            list(predictions(model, written(tmp_path / "t.csv", "when\n2024-01-01\nsoon\n")))
 
-    @pytest.mark.filterwarnings("ignore:.*holds dates")
     @pytest.mark.parametrize("kind", ["date32", "timestamp[ns]", "timestamp[us, tz=Europe/Warsaw]"])
     def test_parquet(self, tmp_path, kind):
         days = pd.date_range("2020-01-01", periods=40, tz="UTC" if "tz" in kind else None)
         types = {"date32": pa.date32(), "timestamp[ns]": pa.timestamp("ns")}
         values = pa.array(days).cast(types.get(kind, pa.timestamp("us", "Europe/Warsaw")))
-        labels = ["a", "b"] * 20
-        pyarrow.parquet.write_table(pa.table({"when": values, "y": labels}), tmp_path / "t.parquet")
-        source = Source(str(tmp_path / "t.parquet"))
-        problem, _ = problem_of(read_table(source), Roles("y"))
-        encoding, X = problem.encoded
-        np.testing.assert_array_equal(X[:, 0], 18262 + np.arange(40))
-        (block,) = read_blocks(source, encoding.kinds)
-        np.testing.assert_array_equal(encoding.encode(block).X, X)
-
-    @pytest.mark.filterwarnings("ignore:.*holds dates")
-    def test_model_reads_back_and_sql_is_refused(self):
-        rng = np.random.default_rng(0)
-        days = [f"2024-01-{1 + k % 28:02d}" for k in range(60)]
-        table = pa.table({"when": days, "x": rng.normal(size=60), "y": ["a", "b"] * 30})
-        problem, target = problem_of(table, Roles("y"))
-        fitted = fit_table(problem, target, MELC(n_init=1, random_state=0))
-        again = table_model_from_json(fitted.to_json())
-        assert again.encoding == fitted.encoding
-        assert again.to_json() == fitted.to_json()
-        with pytest.raises(ValueError, match="'when' holds dates"):
-            fitted.to_sql()
+        pyarrow.parquet.write_table(pa.table({"when": values, "y": ["a", "b"] * 20}), tmp_path / "t.parquet")
+        X = opened(Source(str(tmp_path / "t.parquet")), Roles("y")).X
+        np.testing.assert_array_equal(X["when"], days.tz_localize(None).to_numpy())
 
     @pytest.mark.parametrize("form", ["{:02}.01.2024", "1/{}/2024", "2024-01-{:02}T10:00{}", "unknown"])
     def test_dates_that_cannot_be_read_are_no_categories(self, form):
         days = ["2024-01-05"] * 39 + ["unknown"] if form == "unknown" else []
         texts = days or [form.format(k % 9 + 1, "Z" * (k % 2)) for k in range(40)]
         with pytest.raises(TableError, match=r"'when' has dates that cannot all be read.*2024-12-31.*--drop 'when'"):
-            learn_encoding(pa.table({"when": texts}), ["when"])
+            content_of(texts, "when")
 
     def test_versions_are_categories(self):
-        assert learn_encoding(pa.table({"v": ["1.2.3", "1.10.0"] * 20}), ["v"]).feature_names == ["v=1.2.3"]
+        assert content_of(["1.2.3", "1.10.0"] * 20, "v") == "text"
 
-    def test_a_target_of_dates_stays_a_class(self):
-        table = pa.table({"x": [1.0, 2, 3, 4], "day": ["2024-01-01", "2024-01-02"] * 2})
-        assert problem_of(table, Roles("day"))[0].labels.tolist() == ["2024-01-01", "2024-01-02"] * 2
+    def test_a_target_of_dates_stays_a_class(self, tmp_path):
+        source = written(tmp_path / "t.csv", "x,day\n" + "1,2024-01-01\n2,2024-01-02\n" * 2)
+        assert opened(source, Roles("day")).labels.tolist() == ["2024-01-01", "2024-01-02"] * 2
 
 
 class TestFiles:
@@ -277,9 +263,9 @@ class TestOnTheCommandLine:
         refused = call(*fit, "--drop", "id")
         assert refused.exit_code == 1
         assert "'age' has 199 numbers and 1 text value: 'unknown'" in refused.stderr
-        mended = call(*fit, "--drop", "id", "--na-values", "unknown", "--impute", "median")
+        mended = call(*fit, "--drop", "id", "--na-values", "unknown")
         assert mended.exit_code == 0, mended.output
-        assert "--drop 'id'" in call(*fit, "-f", "--na-values", "unknown", "--impute", "median").stderr
+        assert "--drop 'id'" in call(*fit, "-f", "--na-values", "unknown").stderr
 
     def test_commas_semicolons_and_latin_1(self, tmp_path):
         frame = patients().rename(columns={"dose": "größe"})
@@ -291,14 +277,14 @@ class TestOnTheCommandLine:
         assert done.exit_code == 0, done.output
         assert "200 rows, 3 features" in done.stdout
 
-    def test_dates_and_the_index_are_noted(self, tmp_path):
+    def test_dates_are_used_and_the_index_is_noted(self, tmp_path):
         frame = patients().drop(columns="id").assign(day=pd.date_range("2024-01-01", periods=200).strftime("%Y-%m-%d"))
         frame.to_csv(tmp_path / "p.csv")
         done = call("fit", tmp_path / "p.csv", "-t", "outcome", "--n-init", 1, "-o", tmp_path / "m")
         assert done.exit_code == 0, done.output
         notes = [line for line in done.stderr.splitlines() if line.startswith("note:")]
         assert len([line for line in notes if "column 1 has no name" in line]) == 1
-        assert len([line for line in notes if "'day' holds dates" in line]) == 1
+        assert list(from_json((tmp_path / "m").read_text()).columns_.dates) == [4]
         predicted = call("predict", tmp_path / "m", tmp_path / "p.csv")
         assert predicted.exit_code == 0, predicted.output
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,12 @@ import pytest
 
 from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
-from melc.tables import Roles, Source, TableError, fit_table, pictures, problem_of, read_blocks, read_table
-from melc.tables import large as large_module
+from melc.export import to_json
+from melc.tables import Roles, Source, TableError, Training, open_training, pictures, read_blocks
+from melc.tables import training as training_module
 from melc.tables.csv_files import check_names, check_present
-from melc.tables.large import open_problem
-from melc.tables.problem import StoredProblem, mean_and_spread
+from melc.tables.model_file import StoredModel
+from melc.tables.read import written_blocks
 
 
 @pytest.fixture(autouse=True)
@@ -49,59 +49,82 @@ def small_model(kind):
     return MELC(n_init=1, random_state=0) if kind is MELC else AdditiveMELC(max_lines=2, random_state=0)
 
 
-def stored_and_read(path, roles, standardize=False, kind=MELC, **options):
+def large_and_small(path, roles, kind=MELC, **options):
     """Return the model of a file taken for a large one, and the model of the same file read into memory."""
-    source = Source(str(path), **options)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*holds dates")
-        with open_problem(source, roles, max_bytes=0) as (problem, target):
-            assert isinstance(problem, StoredProblem)
-            stored = fit_table(problem, target, small_model(kind), standardize=standardize)
-        problem, target = problem_of(read_table(source), roles)
-        read = fit_table(problem, target, small_model(kind), standardize=standardize)
-    return stored, read
+    source, found = Source(str(path), **options), []
+    for max_bytes in (0, 2**40):
+        with open_training(source, roles, max_bytes) as rows:
+            assert rows.is_large == (max_bytes == 0)
+            found.append(rows.fitted(small_model(kind).set_params(categorical_features=roles.categorical or None)))
+    return found
+
+
+def is_mapped(frame):
+    """Whether the numbers of a frame are in a mapped file."""
+    base = frame.to_numpy()
+    while base.base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    return isinstance(base, np.memmap)
 
 
 class TestSameModels:
     @pytest.mark.parametrize("roles", [Roles("outcome", weights="w"), Roles("visit_kind", ("outcome", "w"))])
-    @pytest.mark.parametrize("standardize", [False, True])
-    def test_additive_models(self, tmp_path, roles, standardize):
+    def test_additive_models(self, tmp_path, roles):
         kinds = np.array(["short", "long", "none"])[np.arange(600) % 3]
-        frame = mixed(600).drop(columns="visit").assign(visit_kind=kinds)
-        frame.to_csv(tmp_path / "t.csv", index=False)
-        stored, read = stored_and_read(tmp_path / "t.csv", roles, standardize, AdditiveMELC)
-        X = read.encoding.encode(read_table(Source(str(tmp_path / "t.csv")))).X
-        assert stored.model.classes_.tolist() == read.model.classes_.tolist()
-        np.testing.assert_array_equal(stored.model.predict(X), read.model.predict(X))
-        np.testing.assert_allclose(stored.model.predict_proba(X), read.model.predict_proba(X), rtol=1e-6)
+        mixed(600).drop(columns="visit").assign(visit_kind=kinds).to_csv(tmp_path / "t.csv", index=False)
+        large, small = large_and_small(tmp_path / "t.csv", roles, AdditiveMELC)
+        assert to_json(large) == to_json(small)
 
     @pytest.mark.parametrize("ending", ["csv", "parquet", "csv.gz"])
     def test_every_kind_of_column(self, tmp_path, ending):
-        path = tmp_path / f"t.{ending}"
-        mixed().to_parquet(path, index=False) if ending == "parquet" else mixed().to_csv(path, index=False)
-        stored, read = stored_and_read(path, Roles("outcome", weights="w"))
-        assert stored.to_json() == read.to_json()
+        """Blocks have different texts among them, whose numbers must be those of the whole."""
+        path, frame = tmp_path / f"t.{ending}", mixed()
+        frame["town"] = [f"t{k // 150}" for k in range(len(frame))]
+        frame["ward"], frame["private"] = np.arange(len(frame)) % 5, frame["age"] > 60
+        for name, step in {"dose": 7, "sex": 11, "visit": 13}.items():
+            frame.loc[::step, name] = None
+        frame.to_parquet(path, index=False) if ending == "parquet" else frame.to_csv(path, index=False)
+        large, small = large_and_small(path, Roles("outcome", weights="w", categorical=("ward",)))
+        assert to_json(large) == to_json(small)
+        names = large.feature_names_in_.tolist()
+        assert {names[j] for j in large.columns_.categories} == {"sex", "town", "ward", "private"}
+        assert set(large.columns_.categories[names.index("private")].levels) == {True, False}
+        assert {names[j] for j in large.columns_.dates} == {"visit"}
+        assert {names[j] for j in large.columns_.places} == {"dose", "visit"}
 
-    def test_imputed_standardized_and_one_class_against_the_rest(self, tmp_path):
+    def test_one_class_against_the_rest(self, tmp_path):
         frame = mixed()
-        frame.loc[::7, "dose"] = np.nan
-        frame.loc[::11, "sex"] = None
-        frame.loc[::13, "visit"] = None
         frame["outcome"] = np.where(frame["age"] > 55, "old", frame["outcome"])
         frame.to_csv(tmp_path / "t.csv", index=False)
-        roles = Roles("outcome", drop=("w",), positive="old", impute=True)
-        for standardize in (False, True):
-            stored, read = stored_and_read(tmp_path / "t.csv", roles, standardize)
-            assert stored.encoding == read.encoding
-            np.testing.assert_allclose(stored.model.directions_, read.model.directions_, atol=1e-6)
-            np.testing.assert_array_equal(stored.model.classes_, ["not old", "old"])
+        large, small = large_and_small(tmp_path / "t.csv", Roles("outcome", drop=("w",), positive="old"))
+        assert to_json(large) == to_json(small)
+        np.testing.assert_array_equal(large.classes_, ["not old", "old"])
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_numbers_alone_are_mapped(self, tmp_path, ending):
+        frame = mixed().drop(columns=["sex", "visit"])
+        frame.to_parquet(tmp_path / "t", index=False) if ending == "parquet" else frame.to_csv(
+            tmp_path / "t", index=False
+        )
+        for roles, mapped in (Roles("outcome"), True), (Roles("outcome", categorical=("w",)), False):
+            with open_training(Source(str(tmp_path / "t")), roles, max_bytes=0) as rows:
+                assert is_mapped(rows.X) == mapped
+                np.testing.assert_array_equal(rows.X, frame.drop(columns="outcome"))
+        frame.loc[7, "age"] = None
+        frame.to_parquet(tmp_path / "t", index=False) if ending == "parquet" else frame.to_csv(
+            tmp_path / "t", index=False
+        )
+        with open_training(Source(str(tmp_path / "t")), Roles("outcome"), max_bytes=0) as rows:
+            assert not is_mapped(rows.X)
+        large, small = large_and_small(tmp_path / "t", Roles("outcome"))
+        assert to_json(large) == to_json(small)
 
     def test_three_classes_numbers_as_labels_and_decimal_commas(self, tmp_path):
         frame = mixed().drop(columns="visit")
         frame["outcome"] = np.where(frame["age"] > 55, 7, (frame["outcome"] == "well").astype(int))
         frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
-        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"), decimal=",")
-        assert stored.to_json() == read.to_json()
+        large, small = large_and_small(tmp_path / "t.csv", Roles("outcome"), decimal=",")
+        assert to_json(large) == to_json(small)
 
     @pytest.mark.parametrize("written", ["0x1f", " 0X1F", "\t-0x1f"])
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
@@ -110,25 +133,17 @@ class TestSameModels:
         frame["code"] = np.where(frame.index % 3 == 0, written, "31")
         frame["sum"] = frame.index % 7
         frame.to_csv(tmp_path / "t.csv", index=False, encoding=encoding)
-        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"), encoding=encoding)
-        assert stored.to_json() == read.to_json()
-        code, total = (next(each for each in read.encoding.columns if each.name == name) for name in ("code", "sum"))
-        assert (set(code.categories), total.categories) == ({written, "31"}, None)
+        large, small = large_and_small(tmp_path / "t.csv", Roles("outcome"), encoding=encoding)
+        assert to_json(large) == to_json(small)
+        code, total = (list(small.feature_names_in_).index(name) for name in ("code", "sum"))
+        assert set(small.columns_.categories[code].levels) == {written, "31"}
+        assert total not in small.columns_.categories
 
     def test_blocks(self, tmp_path, monkeypatch):
         monkeypatch.setattr("melc.tables.csv_files._BLOCK_BYTES", 10_000)
         mixed().to_csv(tmp_path / "t.csv", index=False)
-        stored, read = stored_and_read(tmp_path / "t.csv", Roles("outcome"))
-        assert stored.to_json() == read.to_json()
-
-    def test_mean_and_spread_by_blocks(self, monkeypatch):
-        X = np.random.default_rng(0).normal(3, 2, size=(1000, 3))
-        monkeypatch.setattr("melc.tables.read._BLOCK_NUMBERS", 64 * 64)
-        mean, spread = mean_and_spread(X)
-        np.testing.assert_allclose(mean, X.mean(axis=0))
-        np.testing.assert_allclose(spread, X.std(axis=0))
-        for unit in (2.0**1000, 2.0**-1000):
-            assert np.array_equal(mean_and_spread(unit * X), (unit * mean, unit * spread))
+        large, small = large_and_small(tmp_path / "t.csv", Roles("outcome"))
+        assert to_json(large) == to_json(small)
 
     def test_blocks_of_many_features_have_few_rows(self, tmp_path, monkeypatch):
         monkeypatch.setattr("melc.tables.read._BLOCK_NUMBERS", 64 * 100)
@@ -137,32 +152,18 @@ class TestSameModels:
         frame.to_parquet(tmp_path / "t.parquet")
         for name in ("t.csv", "t.parquet"):
             source, kinds = Source(str(tmp_path / name)), dict.fromkeys(frame, "number")
-            for n_features, most in ((200, 32), (640, 10), (10**6, 1)):
-                sizes = [block.num_rows for block in read_blocks(source, kinds, n_features)]
-                assert (max(sizes), sum(sizes)) == (most, 300)
-        assert (
-            max(block.num_rows for block, _ in large_module.written_blocks(Source(str(tmp_path / "t.parquet")))) == 32
-        )
-
-    def test_small_files_of_many_categories_are_encoded_into_a_file(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(large_module, "MAX_FEATURE_BYTES_IN_MEMORY", 100_000)
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame({"size": rng.normal(size=900), "town": [f"t{k}" for k in rng.integers(0, 200, 900)]})
-        frame["outcome"] = np.where(np.abs(frame["size"]) < 0.7, "well", "ill")
-        frame.to_csv(tmp_path / "t.csv", index=False)
-        with open_problem(Source(str(tmp_path / "t.csv")), Roles("outcome")) as (problem, _):
-            assert isinstance(problem, StoredProblem)
-        with open_problem(Source(str(tmp_path / "t.csv")), Roles("outcome", drop=("town",))) as (problem, _):
-            assert not isinstance(problem, StoredProblem)
+            sizes = [block.num_rows for block in read_blocks(source, kinds)]
+            assert (max(sizes), sum(sizes)) == (32, 300)
+        assert max(block.num_rows for block, _ in written_blocks(Source(str(tmp_path / "t.parquet")))) == 32
 
     def test_a_feature_may_be_named_like_a_class(self, tmp_path):
         y = np.repeat(["a", "b"], 50)
         pd.DataFrame({"class 99": 1.0 * (y == "a"), "y": y}).to_csv(tmp_path / "t.csv", index=False)
-        with open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as (problem, target):
+        with open_training(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as rows:
             with pytest.warns(UserWarning, match="rests on feature 'class 99'"):
-                fit_table(problem, target, MELC(n_init=1))
+                rows.fitted(MELC(n_init=1))
             with pytest.raises(ValueError, match=r"the 2 labels \['a', 'b'\]"):
-                fit_table(problem, target, MELC(priors=[0.2, 0.3, 0.5]))
+                rows.fitted(MELC(priors=[0.2, 0.3, 0.5]))
 
 
 class TestRefusals:
@@ -172,14 +173,18 @@ class TestRefusals:
             ({}, Roles("nope"), "no column 'nope'"),
             ({}, Roles("outcome", drop=("gone",)), "no column 'gone'"),
             ({"age": "unknown"}, Roles("outcome"), "'age' has 2999 numbers and 1 text value: 'unknown'"),
-            ({"age": None}, Roles("outcome"), r"'age' \(1 of 3000\).*--impute median"),
+            (
+                {"age": np.inf},
+                Roles("outcome"),
+                "'age' (contains inf; correct it|has 2999 numbers and 1 text)",
+            ),
+            ({}, Roles("outcome", categorical=("zip",)), "no column 'zip'"),
             ({"outcome": None}, Roles("outcome"), "target 'outcome' is missing"),
             ({}, Roles("outcome", positive="dead"), "--positive dead is not a class"),
             ({}, Roles("age"), "must be text or integers"),
             ({"w": -1.0}, Roles("outcome", weights="w"), "must be finite and not negative"),
         ],
     )
-    @pytest.mark.filterwarnings("ignore:.*holds dates")
     def test_the_same_as_in_memory(self, tmp_path, change, roles, message):
         frame = mixed().astype(object)
         for name, value in change.items():
@@ -188,18 +193,18 @@ class TestRefusals:
         for max_bytes in (0, 2**30):
             with (
                 pytest.raises(TableError, match=message),
-                open_problem(Source(str(tmp_path / "t.csv")), roles, max_bytes) as (problem, _),
+                open_training(Source(str(tmp_path / "t.csv")), roles, max_bytes),
             ):
-                problem.encoded  # noqa: B018  # learned when it is first needed
+                pytest.fail("must not be opened")
 
     @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
     def test_no_room_for_temporary_files(self, tmp_path, monkeypatch, name):
         def refuse(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patients().drop(columns="id").to_csv(tmp_path / name, index=False)
-        monkeypatch.setattr("melc.tables.large._fits_in_memory", lambda problem: False)
-        monkeypatch.setattr("shutil.copyfileobj" if name.endswith("gz") else "melc.tables.large._Rows.write", refuse)
+        patients()[["dose", "outcome"]].to_csv(tmp_path / name, index=False)
+        monkeypatch.setattr(open_training.__wrapped__, "__defaults__", (0,))
+        monkeypatch.setattr("shutil.copyfileobj" if name.endswith("gz") else "melc.tables.frames._matrix_of", refuse)
         done = call("fit", tmp_path / name, "-t", "outcome", "-o", tmp_path / "model.json")
         folder = tempfile.gettempdir()
         assert done.exit_code == 1
@@ -213,7 +218,7 @@ class TestRefusals:
         for name, message in {"one.csv": "one class only: 'a'", "none.csv": "no rows"}.items():
             with (
                 pytest.raises(TableError, match=message),
-                open_problem(Source(str(tmp_path / name)), Roles("y"), max_bytes=0),
+                open_training(Source(str(tmp_path / name)), Roles("y"), max_bytes=0),
             ):
                 pytest.fail("must not be opened")
 
@@ -225,22 +230,35 @@ class TestRefusals:
         frame.loc[40] = [0.5, 0.1, "maybe"]
         frame.to_csv(tmp_path / "t.csv", index=False)
         with (
-            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as (problem, target),
+            open_training(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as rows,
             pytest.raises(ValueError, match="Class 'maybe' has 1 row"),
         ):
-            fit_table(problem, target, MELC(n_init=1, random_state=0))
+            rows.fitted(MELC(n_init=1, random_state=0))
         frame.loc[41] = [0.5, 0.2, "maybe"]
         frame.to_csv(tmp_path / "t.csv", index=False)
         with (
-            open_problem(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as (problem, target),
+            open_training(Source(str(tmp_path / "t.csv")), Roles("y"), max_bytes=0) as rows,
             pytest.warns(UserWarning, match="Class '(no|yes|maybe)' against the rest: .*'dull'"),
         ):
-            fit_table(problem, target, MELC(n_init=1, selection="divergence", random_state=0))
+            rows.fitted(MELC(n_init=1, selection="divergence", random_state=0))
+
+    def test_texts_that_need_more_memory_than_there_is(self, tmp_path, monkeypatch):
+        mixed().to_csv(tmp_path / "t.csv", index=False)
+        monkeypatch.setattr(training_module, "_memory", lambda: 200_000)
+        message = r"3,000 rows of 4 columns need about 0.0 GB of memory.*Fit a sample of the rows"
+        with (
+            pytest.raises(TableError, match=message),
+            open_training(Source(str(tmp_path / "t.csv")), Roles("outcome", drop=("w",)), max_bytes=0),
+        ):
+            pytest.fail("must not be opened")
+        numbers = Roles("outcome", drop=("w", "sex", "visit"))
+        with open_training(Source(str(tmp_path / "t.csv")), numbers, max_bytes=0) as rows:
+            assert is_mapped(rows.X)
 
 
 class TestCommands:
     def test_fit_and_evaluate_use_a_sample_of_large_files(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(large_module.open_problem.__wrapped__, "__defaults__", (0,))
+        monkeypatch.setattr(open_training.__wrapped__, "__defaults__", (0,))
         monkeypatch.setattr("melc.cli.fitting._MAX_ROWS_CROSS_VALIDATED", 500)
         patients(2000).to_csv(tmp_path / "p.csv", index=False)
         columns = ["-t", "outcome", "--drop", "id", "--n-init", 1]
@@ -261,36 +279,37 @@ class TestCommands:
         frame = patients(2000)
         frame.to_csv(tmp_path / "p.csv", index=False)
         frame.to_parquet(tmp_path / "p.parquet", index=False)
-        roles = Roles("outcome", drop=("id",))
-        problem, target = problem_of(read_table(Source(str(tmp_path / "p.csv"))), roles)
-        fitted = fit_table(problem, target, small_model(MELC))
+        names = ["dose", "age", "sex"]
+        fitted = StoredModel(small_model(MELC).fit(frame[names], frame["outcome"]), "outcome")
         with pytest.warns(UserWarning, match="random sample of 500 of the 2,000 rows"):
             X, y = pictures._rows(fitted, Source(str(tmp_path / f"p.{ending}")))
         assert X.shape == (500, 3)
-        rows = {tuple(x): label for x, label in zip(problem.encoded[1].tolist(), problem.labels, strict=True)}
-        assert [rows[tuple(x)] for x in X.tolist()] == y.tolist()
+        rows = {tuple(x): label for *x, label in frame[[*names, "outcome"]].itertuples(index=False)}
+        assert [rows[x] for x in X.itertuples(index=False, name=None)] == y.tolist()
 
     def test_a_picture_shows_all_rows_of_a_small_file(self, tmp_path):
         frame = patients(200)
         frame.drop(columns="outcome").to_csv(tmp_path / "p.csv", index=False)
-        problem, target = problem_of(pa.table(frame), Roles("outcome", drop=("id",)))
-        fitted = fit_table(problem, target, small_model(MELC))
+        names = ["dose", "age", "sex"]
+        fitted = StoredModel(small_model(MELC).fit(frame[names], frame["outcome"]), "outcome")
         X, y = pictures._rows(fitted, Source(str(tmp_path / "p.csv")))
-        np.testing.assert_array_equal(X, problem.encoded[1])
+        np.testing.assert_array_equal(X, frame[names])
         assert y is None
 
     def test_standard_input_and_pipes(self, tmp_path, monkeypatch):
         content = gzip.compress(mixed().drop(columns=["visit", "w"]).to_csv(index=False).encode())
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with open_problem(Source("-"), Roles("outcome"), max_bytes=0) as (problem, _):
-            assert problem.X.shape == (3000, 3)
+        with open_training(Source("-"), Roles("outcome"), max_bytes=0) as rows:
+            assert rows.X.shape == (3000, 3)
 
     def test_sample_keeps_shares_and_small_classes(self):
         codes = np.repeat([0, 1, 2], [9000, 990, 10]).astype(np.int8)
-        whole = StoredProblem(None, np.arange(10_000.0)[:, None], np.array(["a", "b", "c"]), codes)
+        frame, weights = pd.DataFrame({"x": np.arange(10_000)}), np.arange(10_000.0)
+        whole = Training(frame, np.array(["a", "b", "c"]), codes, weights, "y", is_large=True)
         sample = whole.sample(1000, seed=0)
         assert sample.class_counts == {"a": 900, "b": 99, "c": 5}
-        np.testing.assert_array_equal(codes[sample.X[:, 0].astype(int)], sample.codes)
+        np.testing.assert_array_equal(codes[sample.X["x"]], sample.codes)
+        np.testing.assert_array_equal(sample.weights, sample.X["x"])
 
 
 def test_parquet_is_not_kept_in_memory(tmp_path):

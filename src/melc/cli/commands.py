@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from melc import __version__
-from melc.cli.console import Reporter, guarded
+from melc.cli.console import Reporter, guarded, printable
 from melc.cli.files import (
     check_output,
     is_standard_output,
@@ -81,9 +81,6 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
     columns: RoleOptions,
     fitting: ModelOptions,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Standardise the features; seldom needed, since units do not matter.")
-    ] = False,
     cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Cross-validate with five folds.")] = True,
     reading: TableOptions,
     force: Force = False,
@@ -93,37 +90,36 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file.
 
-    Text columns are one-hot encoded; the encoding is stored with the model.
+    Columns may hold numbers, texts, dates, true and false, and missing values.
 
     Example: [bold]melc fit patients.csv --target outcome --drop id -o model.json[/bold]
 
     Example: [bold]melc fit patients.csv --target outcome --lines 8 -o model.json[/bold]
     """
     from melc.fit.progress import compiling_note, counting_runs
-    from melc.tables.fit import fit_table
-    from melc.tables.large import open_problem
+    from melc.tables.model_file import StoredModel, model_text
     from melc.tables.summary import fit_summary
+    from melc.tables.training import open_training
 
     report = Reporter(quiet)
     check_output(output, force)
     if is_standard_output(output) and as_json:
         raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
-    model = unfitted_model(**asdict(fitting))
+    model = unfitted_model(**asdict(fitting), categorical_features=columns.categorical)
     source = table_source(data, reading)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
-            problem, name = stack.enter_context(open_problem(source, columns.roles()))
-        n_rows, n_classes = sum(problem.class_counts.values()), len(problem.class_counts)
-        doing = f"fitting {n_rows} rows" + (f" ({note})" if (note := compiling_note()) else "")
+            rows = stack.enter_context(open_training(source, columns.roles()))
+        doing = f"fitting {len(rows.codes)} rows" + (f" ({note})" if (note := compiling_note()) else "")
         with (
-            report.progress(doing, n_steps(model, n_classes)) as step,
+            report.progress(doing, n_steps(model, len(rows.classes))) as step,
             report.warnings_as_notes(),
             counting_runs(model, step),
         ):
-            fitted = fit_table(problem, name, model, standardize=standardize)
-        accuracy = cross_validated_accuracy(problem, model, fitting.seed, report) if cv else None
-        summary = fit_summary(fitted, problem, accuracy)
-    write_text(output, fitted.to_json())
+            rows.fitted(model)
+        accuracy = cross_validated_accuracy(rows, model, fitting.seed, report) if cv else None
+        summary = fit_summary(model, rows.class_counts, accuracy)
+    write_text(output, model_text(StoredModel(model, rows.target)))
     print_fit(summary, output, as_json, quiet)
 
 
@@ -155,7 +151,7 @@ def predict(
     check_output(output, force)
     source = table_source(data, reading)
     with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
-        unseen = write_predictions(fitted, source, stream, proba=proba, keep=tuple(keep or ()), as_json=as_json)
+        unseen = write_predictions(fitted.model, source, stream, proba=proba, keep=tuple(keep or ()), as_json=as_json)
     report.note_unseen(unseen)
 
 
@@ -194,21 +190,27 @@ def explain(
     fitted = load_model(model)
     check_output(output, force)
     if data is not None:
-        from melc.tables.apply import explained_rows
+        from melc.tables.explained import explained_rows
 
         if format != RuleFormat.text:
             raise ValueError(f"Rows are explained as text: leave out --format {format.value} or the table {data!r}.")
-        write_text(output, explained_rows(fitted, table_source(data, reading), rows))
+        write_text(output, printable(explained_rows(fitted.model, table_source(data, reading), rows)))
     elif format == RuleFormat.onnx:
         from melc.export.onnx_graph import to_onnx
 
         write_binary(output, to_onnx(fitted.model).SerializeToString(), "ONNX")
     elif format == RuleFormat.json:
-        write_text(output, fitted.to_json(indent=2))
+        from melc.tables.model_file import model_text
+
+        write_text(output, model_text(fitted, indent=2))
     elif format == RuleFormat.sql:
-        write_text(output, fitted.to_sql(table, odds=odds))
+        from melc.tables.explained import sql_of
+
+        write_text(output, sql_of(fitted.model, table, odds=odds))
     else:
-        write_text(output, fitted.to_text(digits=digits, odds=odds))
+        from melc.export.text import export_text
+
+        write_text(output, printable(export_text(fitted.model, digits=digits, odds=odds)))
 
 
 @app.command()
@@ -332,7 +334,7 @@ def evaluate(
     """
     from melc.tables.apply import score_file
     from melc.tables.assess import summarise
-    from melc.tables.large import open_problem
+    from melc.tables.training import open_training
 
     report = Reporter(quiet)
     source = table_source(data, reading)
@@ -343,12 +345,12 @@ def evaluate(
         report.note_unseen(scores.n_unseen)
         print_score(scores, as_json)
         return
-    model = unfitted_model(**asdict(fitting))
+    model = unfitted_model(**asdict(fitting), categorical_features=columns.categorical)
     models = compared_models(model, compare)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
-            problem, _ = stack.enter_context(open_problem(source, columns.roles()))
-        folds = fold_scores(problem, models, cv, fitting.seed, report)
+            rows = stack.enter_context(open_training(source, columns.roles()))
+        folds = fold_scores(rows, models, cv, fitting.seed, report)
     print_scores(summarise(folds), cv, as_json)
 
 

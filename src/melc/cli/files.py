@@ -30,14 +30,14 @@ def table_source(data: str, options: CsvOptions) -> Any:
 
 
 def load_model(path: Path) -> Any:
-    """Return the :class:`melc.tables.TableModel` stored in a file."""
+    """Return the :class:`melc.tables.model_file.StoredModel` in a file."""
     from melc.export.document import MOST_BYTES
-    from melc.tables.model import table_model_from_json
+    from melc.tables.model_file import read_model
 
     with open(path, "rb") as stream:
         content = stream.read(MOST_BYTES + 1)
     try:
-        return table_model_from_json(content)
+        return read_model(content)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -14,7 +14,7 @@ from melc.cli.options import ModelOptions
 _FOLDS_AFTER_FIT, _MAX_ROWS_CROSS_VALIDATED = 5, 100_000
 
 # Parameters of `melc evaluate` that have no effect on a model that is fitted already.
-_FOR_FITTING = {"cv", "compare", "drop", "positive", "impute", *(field.name for field in fields(ModelOptions))}
+_FOR_FITTING = {"cv", "compare", "drop", "positive", "categorical", *(field.name for field in fields(ModelOptions))}
 
 # Options that take a word or a number: the words, a description of the numbers, and their test, which NaN must fail.
 _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
@@ -25,7 +25,7 @@ _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
 }
 
 
-def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
+def unfitted_model(lines: str | None, seed: int, categorical_features: list[str] | None = None, **options: Any) -> Any:
     """Return an unfitted ``MELC``, or with ``lines`` an ``AdditiveMELC``, with the options that are not None.
 
     Options that it would refuse, or does not have, are refused here, before any work.
@@ -34,8 +34,9 @@ def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
     from melc.classifier import MELC
 
     given = {name: _value(name, text) for name, text in options.items() if text is not None}
+    always: dict[str, Any] = {"categorical_features": categorical_features or None, "random_state": seed}
     if lines is None:
-        return MELC(random_state=seed, **given)
+        return MELC(**always, **given)
     known = AdditiveMELC().get_params()
     without_effect = ["--" + name.replace("_", "-") for name in given if name not in known]
     if without_effect:
@@ -45,7 +46,7 @@ def unfitted_model(lines: str | None, seed: int, **options: Any) -> Any:
     n_lines = _number_or_word("lines", lines)
     if n_lines != "auto":
         given["max_lines"] = int(n_lines)
-    return AdditiveMELC(random_state=seed, **given)
+    return AdditiveMELC(**always, **given)
 
 
 def check_no_fitting_options(context: typer.Context) -> None:
@@ -68,8 +69,9 @@ def compared_models(model: Any, compare: bool) -> dict[str, Any]:
     models = {names[type(model)]: model}
     if compare:
         (other,) = set(names) - {type(model)}
-        models[names[other]] = other(priors=model.priors, random_state=model.random_state)
-        models |= competitors()
+        shared = {name: getattr(model, name) for name in ("priors", "random_state", "categorical_features")}
+        models[names[other]] = other(**shared)
+        models |= competitors(model.categorical_features or ())
     return models
 
 
@@ -118,37 +120,29 @@ def _parsed_priors(given: str) -> str | list[float]:
         ) from None
 
 
-def cross_validated_accuracy(problem: Any, model: Any, seed: int, report: Reporter) -> tuple[float, float, int] | None:
+def cross_validated_accuracy(rows: Any, model: Any, seed: int, report: Reporter) -> tuple[float, float, int] | None:
     """Return (mean, standard deviation, number of folds) of the balanced accuracy; None if a class has one row."""
     from melc.tables.assess import possible_folds, summarise
 
-    n_folds = possible_folds(problem, _FOLDS_AFTER_FIT)
+    n_folds = possible_folds(rows, _FOLDS_AFTER_FIT)
     if n_folds < 2:
         report.note("no cross-validation: a class has only one row")
         return None
-    summary = summarise(fold_scores(problem, {"MELC": model}, n_folds, seed, report))[0]
+    summary = summarise(fold_scores(rows, {"MELC": model}, n_folds, seed, report))[0]
     return summary.means[0], summary.spreads[0], n_folds
 
 
-def fold_scores(problem: Any, models: dict[str, Any], n_folds: int, seed: int, report: Reporter) -> list[Any]:
-    """Return the scores of every model on every fold, with a progress bar."""
+def fold_scores(rows: Any, models: dict[str, Any], n_folds: int, seed: int, report: Reporter) -> list[Any]:
+    """Return the scores of every model on every fold of :class:`melc.tables.Training` rows, with a progress bar."""
     from melc.tables.assess import cross_validate
 
-    problem = _sampled(problem, seed, report)
+    n_rows = len(rows.codes)
+    if rows.is_large and n_rows > _MAX_ROWS_CROSS_VALIDATED:
+        report.note(f"cross-validation uses a random sample of {_MAX_ROWS_CROSS_VALIDATED:,} of the {n_rows:,} rows")
+        rows = rows.sample(_MAX_ROWS_CROSS_VALIDATED, seed)
     scores = []
     with report.progress("cross-validation", n_folds * len(models)) as step, report.warnings_as_notes():
-        for score in cross_validate(problem, models, n_folds=n_folds, seed=seed):
+        for score in cross_validate(rows, models, n_folds=n_folds, seed=seed):
             scores.append(score)
             step()
     return scores
-
-
-def _sampled(problem: Any, seed: int, report: Reporter) -> Any:
-    """Return a sample of a problem in a mapped file, and other problems as they are."""
-    from melc.tables.problem import StoredProblem
-
-    n_rows = sum(problem.class_counts.values())
-    if not isinstance(problem, StoredProblem) or n_rows <= _MAX_ROWS_CROSS_VALIDATED:
-        return problem
-    report.note(f"cross-validation uses a random sample of {_MAX_ROWS_CROSS_VALIDATED:,} of the {n_rows:,} rows")
-    return problem.sample(_MAX_ROWS_CROSS_VALIDATED, seed)

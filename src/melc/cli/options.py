@@ -23,10 +23,6 @@ class TableFormat(StrEnum):
 STANDARD_OUTPUT = Path("-")
 
 
-class Imputation(StrEnum):
-    median = "median"
-
-
 class SelectionRule(StrEnum):
     """Criteria by which one of the directions found is selected."""
 
@@ -81,16 +77,16 @@ class RoleOptions:
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None
     weights: Annotated[str | None, typer.Option(help="Column with the sample weights.")] = None
     positive: Annotated[str | None, typer.Option(help="Class to separate from all other classes together.")] = None
-    impute: Annotated[
-        Imputation | None,
-        typer.Option(help="Fill missing values: numbers with the median, text with the most frequent value."),
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Column of numbers that are codes, not quantities; may be repeated.")
     ] = None
 
     def roles(self) -> Any:
         """Return the :class:`melc.tables.Roles` that the options describe."""
-        from melc.tables.fit import Roles
+        from melc.tables.roles import Roles
 
-        return Roles(self.target, tuple(self.drop or ()), self.weights, self.positive, self.impute is not None)
+        columns = tuple(self.drop or ()), self.weights, self.positive, tuple(self.categorical or ())
+        return Roles(self.target, *columns)
 
 
 @dataclass(frozen=True)

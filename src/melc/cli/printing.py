@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import typer
-
+from melc.cli.console import echo
 from melc.cli.files import is_standard_output
 
 
@@ -20,8 +19,8 @@ def print_fit(summary: dict[str, Any], output: Path, as_json: bool, quiet: bool)
         _print_json(summary | {"model": str(output)})
     elif not quiet:
         shown = is_standard_output(output)
-        typer.echo(fit_text(summary), err=shown)
-        typer.echo(f"Model written to {'standard output' if shown else output}", err=shown)
+        echo(fit_text(summary), err=shown)
+        echo(f"Model written to {'standard output' if shown else output}", err=shown)
 
 
 def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
@@ -41,8 +40,8 @@ def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
     for s in summaries:
         cells = [f"{a:.3f} ± {b:.3f}" for a, b in zip(s.means, s.spreads, strict=True)]
         rows.append((s.model, *cells, f"{s.seconds:.2f} s"))
-    typer.echo(aligned(rows, indent=""))
-    typer.echo(f"mean ± standard deviation over {n_folds} folds")
+    echo(aligned(rows, indent=""))
+    echo(f"mean ± standard deviation over {n_folds} folds")
 
 
 def print_score(scores: Any, as_json: bool) -> None:
@@ -55,10 +54,8 @@ def print_score(scores: Any, as_json: bool) -> None:
     classes = [str(label) for label in scores.classes]
     rows = [("true class", *(f"predicted {label}" for label in classes))]
     rows += [(label, *(f"{n:g}" for n in counts)) for label, counts in zip(classes, scores.confusion, strict=True)]
-    typer.echo(aligned(rows, indent=""))
-    typer.echo(
-        f"{scores.n_rows} rows; balanced accuracy {scores.balanced_accuracy:.3f}, log loss {scores.log_loss:.4g}"
-    )
+    echo(aligned(rows, indent=""))
+    echo(f"{scores.n_rows} rows; balanced accuracy {scores.balanced_accuracy:.3f}, log loss {scores.log_loss:.4g}")
 
 
 def print_datasets(listings: list[Any], as_json: bool) -> None:
@@ -76,7 +73,7 @@ def print_datasets(listings: list[Any], as_json: bool) -> None:
         rows.append((entry.name, str(n_rows), str(n_features), classes, "yes" if listing.at_hand else "no"))
     sources = ["source", *(f"{listing.entry.source} ({listing.where})" for listing in listings)]
     for line, source in zip(aligned(rows, indent="").splitlines(), sources, strict=True):
-        typer.echo(f"{line}  {source}")
+        echo(f"{line}  {source}")
 
 
 def _dataset_fields(listing: Any) -> dict[str, Any]:
@@ -86,4 +83,4 @@ def _dataset_fields(listing: Any) -> dict[str, Any]:
 
 
 def _print_json(content: Any) -> None:
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    echo(json.dumps(content, indent=2, ensure_ascii=False))

@@ -94,7 +94,9 @@ def _number_or_label(values: Any, categorical: bool) -> Column:
 def _labels_of_numbers(numbers: Floats) -> LabelColumn:
     """Labels that are numbers; whole ones are integers, as they are in a table without missing values."""
     if np.isinf(numbers).any():
-        raise ValueError("Input X contains infinity: a categorical feature holds it. Replace it by a number, or by NaN.")
+        raise ValueError(
+            "Input X contains infinity: a categorical feature holds it. Replace it by a number, or by NaN."
+        )
     known, codes = np.unique(numbers, return_inverse=True)  # NaN is the last, if there is one
     labels = [int(value) if value == np.floor(value) else float(value) for value in known[~np.isnan(known)]]
     return LabelColumn(np.where(np.isnan(numbers), MISSING, codes), tuple(labels))

@@ -32,7 +32,7 @@ _QUICK_ROWS, _QUICK_RIDGE = 4_000, 2.0
 # Penalties in units of 1 / number of rows: for a weight that was fitted, with a ridge (linear directions of all
 # features) and in free search; for the size of a pair's weights (times the number of features), and for those of a full
 # line (times the number of features).
-_RIDGED_WEIGHT, _WEIGHT, _PAIR_SIZE, _FULL_SIZE = 0.5, 2.0, 0.1, 1.0
+_RIDGED_WEIGHT, WEIGHT, _PAIR_SIZE, _FULL_SIZE = 0.5, 2.0, 0.1, 1.0
 # Ridges of the linear directions, in units of the number of features / number of rows, and the least of them, in units
 # of the sum of variances: with huge weights there seem to be so many rows that features could cancel up to rounding.
 _RIDGES, _LEAST_RIDGE = (0.03, 0.3, 3.0), 1e-12
@@ -98,7 +98,7 @@ class Candidates:
 
     def _best_single(self, prospect: Prospect, values: Floats) -> Candidate:
         best = int(np.argmax(values))
-        return Candidate(values[best] - _WEIGHT / prospect.n_rows, self._along({best: 1.0}))
+        return Candidate(values[best] - WEIGHT / prospect.n_rows, self._along({best: 1.0}))
 
     def pair(self, prospect: Prospect) -> Candidate:
         """Return the best direction of at most two features that a quick comparison of pairs leads to."""
@@ -118,7 +118,7 @@ class Candidates:
         value, *weights = found[best]
         size = ridge * (weights[0] ** 2 + weights[1] ** 2)
         direction = self._along(dict(zip(pairs[best], weights, strict=True)))
-        pair = Candidate(value + size - 2 * _WEIGHT / n, direction)
+        pair = Candidate(value + size - 2 * WEIGHT / n, direction)
         values[self.combined] = -np.inf  # a pair may have one feature; the others are compared by themselves
         return max(pair, self._best_single(prospect, values), key=lambda candidate: candidate.likelihood)
 
@@ -126,7 +126,7 @@ class Candidates:
         """Return the best of some directions of all features: linear ones, and others, for scaled features."""
         per_row, mask = len(self.combined) / prospect.n_rows, self._along(dict.fromkeys(self.combined, 1.0))
         directions = [(direction, _RIDGED_WEIGHT) for direction in self._linear(prospect) if direction.any()]
-        directions += [(mask * direction, _WEIGHT) for direction in others if (mask * direction).any()]
+        directions += [(mask * direction, WEIGHT) for direction in others if (mask * direction).any()]
         if not directions:  # the means of what is unexplained agree in every feature: any direction is as good
             directions.append((mask, 0.0))
         found = []

@@ -18,9 +18,10 @@ from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
-from melc.fit.candidates import Candidates, Mapped
+from melc.fit.candidates import WEIGHT, Candidates, Mapped
+from melc.fit.columns import Design
 from melc.fit.coordinates import Coordinates
-from melc.fit.evidence import Standing
+from melc.fit.evidence import Prospect, Standing
 from melc.fit.grid_search import threads
 from melc.fit.intake import Labelled
 from melc.fit.problem import Problem, Settings
@@ -41,6 +42,8 @@ _STARTS = 10
 _SAME = 0.9999
 # Of the directions that several classes propose, those are taken that add at least this part of the most.
 _WORTHWHILE = 0.2
+# Where missing values are, in standard deviations of the others, when they are compared with these.
+_MARK = 4.0
 # Features with minor lines at the most: those that add most to the likelihood.
 _MOST_MINOR = 100
 
@@ -95,7 +98,8 @@ def pursue(
     parts = [quantities] if n_classes == 2 else [quantities.against_rest(k) for k in range(n_classes)]
     together = Together(rows, sample, n_classes, plan.gamma, data.columns, data.design)
     with threads(sample.n_threads if searched.n_rows >= _WORTH_THREADS else 1) as mapped:
-        searches = [_Search(part, plan, rng, mapped) for part in parts]
+        marked = _marked_columns(searched, data.design)
+        searches = [_Search(part, plan, rng, mapped, marked) for part in parts]
         found = _add_lines(together, searches, searched, plan, line_ended)
         if plan.other_features:
             found = _with_minor_lines(together, found, searches[0])
@@ -103,6 +107,21 @@ def pursue(
     judged = sample.first_columns(n_columns)
     coordinates = Coordinates(judged if n_classes == 2 else judged.against_rest(0), sample.n_rows == rows.n_rows)
     return AdditiveFit(lines, intercepts, coordinates.mean, coordinates.finite_scale)
+
+
+def _marked_columns(rows: MemoryRows, design: Design) -> dict[int, Floats]:
+    """Return the columns with missing values, shape (n,), scaled, with these beyond all others.
+
+    In the search for directions a missing value has a place among the others, which does not tell that it is missing.
+    """
+    found = {}
+    for k, axis in enumerate(design.axes):
+        z = rows.X[:, design.n_columns + k]
+        known = z <= axis.highest
+        if not axis.n_levels and known.any() and not known.all():
+            middle, spread = float(z[known].mean()), float(z[known].std()) or 1.0
+            found[axis.column] = np.where(known, np.clip((z - middle) / spread, -_MARK + 1, _MARK - 1), _MARK)
+    return found
 
 
 def _add_lines(
@@ -173,8 +192,10 @@ def _sign_of(direction: Floats, signs: Floats) -> int:
 class _Search:
     """The search for a further direction of one class against the others, coded 1 and 0."""
 
-    def __init__(self, rows: MemoryRows, plan: Plan, rng: np.random.RandomState, mapped: Mapped) -> None:
-        self.rows, self.plan, self.rng = rows, plan, rng
+    def __init__(
+        self, rows: MemoryRows, plan: Plan, rng: np.random.RandomState, mapped: Mapped, marked: dict[int, Floats]
+    ) -> None:
+        self.rows, self.plan, self.rng, self.marked = rows, plan, rng, marked
         self.candidates = Candidates(rows, mapped, plan.signs != 0)
         self.standing = Standing(rows.codes, rows.weights, plan.gamma)
 
@@ -188,7 +209,18 @@ class _Search:
         if full and len(self.candidates.combined):
             found.append(self.candidates.full(prospect, self._divergent() if k == 0 else ()))
         best = max(found, key=lambda candidate: candidate.likelihood)
-        return Proposal(*self.candidates.described(best.direction), best.likelihood - self.standing.likelihood)
+        proposal = Proposal(*self.candidates.described(best.direction), best.likelihood - self.standing.likelihood)
+        return proposal if plan.features_per_line is None else self._or_with_missing(proposal, prospect)
+
+    def _or_with_missing(self, proposal: Proposal, prospect: Prospect) -> Proposal:
+        """Return the proposal, or a column with missing values if that these are missing tells more."""
+        for column, z in self.marked.items():
+            gain = prospect.likelihood(z) - WEIGHT / prospect.n_rows - self.standing.likelihood
+            if gain > proposal.gain:
+                direction = np.zeros(self.candidates.n_features)
+                direction[column] = 1.0
+                proposal = Proposal(direction, direction, gain)
+        return proposal
 
     def _divergent(self) -> list[Floats]:
         """Directions of large divergence between the classes, as :class:`melc.MELC` finds them, for scaled features."""

@@ -82,7 +82,7 @@ class Columns:
             column = _as_labels(column, self.ranks[j], name)
             return np.array([*(rank.get(label, np.nan) for label in column.labels), np.nan])[column.codes]
         if isinstance(column, LabelColumn):
-            return _numbers_of_labels(column, name)
+            return _numbers_of_labels(column, name, "dates" if j in self.dates else "numbers")
         if j in self.dates and not column.is_date and not np.isnan(column.values).all():
             raise ValueError(f"Column {name!r} held dates in the fit, but now holds numbers. Convert it to dates.")
         return column.values
@@ -142,13 +142,12 @@ def _as_labels(column: Column, levels: Sequence[Label | None], name: str) -> Lab
     return column
 
 
-def _numbers_of_labels(column: LabelColumn, name: str) -> Floats:
+def _numbers_of_labels(column: LabelColumn, name: str, was: str) -> Floats:
     """Return the values of labels that are numbers or truth values."""
     texts = [label for label in column.labels if isinstance(label, str)]
     if texts:
         raise ValueError(
-            f"Column {name!r} held numbers in the fit, but now holds texts, such as {texts[0]!r}. Convert it to "
-            "numbers."
+            f"Column {name!r} held {was} in the fit, but now holds texts, such as {texts[0]!r}. Convert it to {was}."
         )
     return np.array([*map(float, column.labels), np.nan])[column.codes]
 

@@ -1,24 +1,11 @@
-"""Models of tables in files: reading, encoding of text columns, fitting, block-wise prediction, cross-validation.
+"""Tables in files: reading, what their columns hold, and models on rows of files of any size.
 
 The command line is a thin layer over these functions.
 """
 
-from melc.tables.encoding import Encoding, learn_encoding
-from melc.tables.fit import Roles, fit_table, problem_of
-from melc.tables.model import TableModel, table_model_from_json
 from melc.tables.read import read_blocks, read_table
+from melc.tables.roles import Roles
 from melc.tables.source import Source, TableError
+from melc.tables.training import Training, open_training
 
-__all__ = [
-    "Encoding",
-    "Roles",
-    "Source",
-    "TableError",
-    "TableModel",
-    "fit_table",
-    "learn_encoding",
-    "problem_of",
-    "read_blocks",
-    "read_table",
-    "table_model_from_json",
-]
+__all__ = ["Roles", "Source", "TableError", "Training", "open_training", "read_blocks", "read_table"]

@@ -1,10 +1,10 @@
-"""Apply a fitted model to the rows of a file of any size: predictions, scores, and explanations of the first rows."""
+"""Apply a fitted model to the rows of a file of any size: predictions and scores."""
 
 import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.explain import explain, nearest_change
 from melc.tables.csv_files import Kind
-from melc.tables.encoding import Encoded
-from melc.tables.fit import labels_of, weights_of
-from melc.tables.model import Predictions, TableModel
-from melc.tables.read import read_blocks
+from melc.tables.frames import contents_of, kinds_of, one_piece, rows_for, unknown_levels
+from melc.tables.model_file import StoredModel
+from melc.tables.read import read_blocks, with_numbers
+from melc.tables.roles import labels_of, weights_of
 from melc.tables.source import Source, TableError, arrow
 
 _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)  # as in sklearn.metrics.log_loss
@@ -25,8 +24,38 @@ _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)  # as in sklearn.metrics
 # Predictions
 
 
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for a block of rows.
+
+    ``labels`` has shape (n_rows,); ``probabilities`` has shape (n_rows, n_classes) or is None; ``n_unseen`` is the
+    number of unknown values per category. ``kept`` are Arrow arrays of texts, one for each column kept.
+    """
+
+    labels: NDArray[Any]
+    probabilities: Floats | None
+    n_unseen: dict[str, int]
+    kept: tuple[Any, ...] = ()
+
+
+def predictions(model: Any, source: Source, *, proba: bool = False, keep: Sequence[str] = ()) -> Iterator[Predictions]:
+    """Yield the predictions for a file block by block, in the order of its rows.
+
+    The columns named in ``keep`` are returned with them, as they are written in the file.
+    """
+    contents = contents_of(model)
+    kinds: dict[str, Kind] = {**kinds_of(contents), **dict.fromkeys(keep, "text")}
+    for block in read_blocks(source, kinds):
+        kept = tuple(one_piece(block.column(name)) for name in keep)
+        for name in set(keep) & {name for name, content in contents.items() if content == "number"}:
+            block = with_numbers(block, name, source)
+        frame = rows_for(model, block, contents)
+        probabilities = model.predict_proba(frame) if proba else None
+        yield Predictions(model.predict(frame), probabilities, unknown_levels(model, frame), kept)
+
+
 def write_predictions(
-    fitted: TableModel,
+    model: Any,
     source: Source,
     stream: BinaryIO,
     *,
@@ -34,11 +63,11 @@ def write_predictions(
     keep: tuple[str, ...] = (),
     as_json: bool = False,
 ) -> dict[str, int]:
-    """Write one line per row of the source, as CSV or JSON; return the number of unknown values per text column.
+    """Write one line per row of the source, as CSV or JSON; return the number of unknown values per category.
 
     ``keep`` are columns of the source to carry through; ``proba`` adds the probabilities of the classes.
     """
-    classes = fitted.model.classes_
+    classes = model.classes_
     header = [*keep, "prediction", *(f"probability_{label}" for label in classes if proba)]
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
@@ -46,7 +75,7 @@ def write_predictions(
     begin, between, end = (b"[\n", b",\n", b"\n]\n") if as_json else (_csv_line(header).encode(), b"", b"")
     unseen: Counter[str] = Counter()
     n_rows = 0
-    for block in fitted.predictions(source, proba=proba, keep=keep):
+    for block in predictions(model, source, proba=proba, keep=keep):
         stream.write(between if n_rows else begin)  # not earlier, so that nothing is written for an unreadable file
         stream.write(_json_lines(block, classes, header) if as_json else _csv_lines(block, classes))
         n_rows += len(block.labels)
@@ -105,7 +134,7 @@ class Scores:
     confusion: Floats
     log_loss: float
     n_rows: int
-    n_unseen: dict[str, int]  # values of text columns that do not occur in the training data
+    n_unseen: dict[str, int]  # values of categories that do not occur in the training data
 
     @property
     def balanced_accuracy(self) -> float:
@@ -125,20 +154,21 @@ class Scores:
         }
 
 
-def score_file(fitted: TableModel, source: Source, target: str | None = None, weights: str | None = None) -> Scores:
+def score_file(fitted: StoredModel, source: Source, target: str | None = None, weights: str | None = None) -> Scores:
     """Return the scores of a model on the rows of a file, read block by block.
 
     ``target`` is the column with the true classes, by default that of the model; ``weights`` one of sample weights.
     """
-    classes = fitted.model.classes_
+    model, classes = fitted.model, fitted.classes
     confusion, loss, n_rows = np.zeros((len(classes), len(classes))), 0.0, 0
     unseen: Counter[str] = Counter()
-    for block, encoded, truth in labelled_blocks(fitted, source, target or fitted.target, weights):
-        unseen.update(encoded.n_unseen)
+    for block, truth in labelled_blocks(fitted, source, fitted.target_or(target), weights):
+        frame = rows_for(model, block, contents_of(model))
+        unseen.update(unknown_levels(model, frame))
         mass = np.ones(len(truth)) if weights is None else weights_of(block.column(weights), weights)
-        found = np.searchsorted(classes, fitted.model.predict(encoded.X))
+        found = np.searchsorted(classes, model.predict(frame))
         np.add.at(confusion, (truth, found), mass)
-        own = fitted.model.predict_proba(encoded.X)[np.arange(len(truth)), truth]
+        own = model.predict_proba(frame)[np.arange(len(truth)), truth]
         loss -= float(mass @ np.log(np.maximum(own, _SMALLEST_PROBABILITY)))
         n_rows += len(truth)
     if not confusion.sum():
@@ -147,22 +177,21 @@ def score_file(fitted: TableModel, source: Source, target: str | None = None, we
 
 
 def labelled_blocks(
-    fitted: TableModel, source: Source, target: str, weights: str | None = None
-) -> Iterator[tuple[Any, Encoded, NDArray[np.int64]]]:
-    """Yield the blocks of a file, each with its features and the numbers of the classes in the column ``target``.
+    fitted: StoredModel, source: Source, target: str, weights: str | None = None
+) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """Yield the blocks of a file, each with the numbers of the classes in the column ``target``.
 
     A block has the columns of the model and the target and, if given, the column ``weights``.
     """
-    kind: Kind = "number" if fitted.model.classes_.dtype.kind in "iu" else "text"
-    kinds = fitted.encoding.kinds | {target: kind} | ({} if weights is None else {weights: "number"})
-    for block in read_blocks(source, kinds, len(fitted.encoding.feature_names)):
-        yield block, fitted.encoding.encode(block), _codes_in(fitted, block.column(target), target)
+    kind: Kind = "number" if fitted.classes.dtype.kind in "iu" else "text"
+    kinds = kinds_of(contents_of(fitted.model)) | {target: kind} | ({} if weights is None else {weights: "number"})
+    for block in read_blocks(source, kinds):
+        yield block, _codes_in(fitted.classes, block.column(target), target)
 
 
-def _codes_in(fitted: TableModel, column: Any, name: str) -> Any:
+def _codes_in(classes: NDArray[Any], column: Any, name: str) -> Any:
     """Return the numbers of the classes in a column."""
-    truth = _known_labels(fitted, labels_of(column, name))
-    names = fitted.model.classes_.astype(str)
+    truth, names = _known_labels(classes, labels_of(column, name)), classes.astype(str)
     order = np.argsort(names)
     places = np.minimum(np.searchsorted(names, truth, sorter=order), len(names) - 1)
     codes = order[places]
@@ -175,38 +204,10 @@ def _codes_in(fitted: TableModel, column: Any, name: str) -> Any:
     return codes
 
 
-def _known_labels(fitted: TableModel, labels: Any) -> Any:
+def _known_labels(classes: NDArray[Any], labels: Any) -> Any:
     """Return labels as texts that the model knows: in a model of "a" against "not a", all others become "not a"."""
-    classes = fitted.model.classes_
     texts = labels.astype(str)
     opposite = [str(c) for c in classes if str(c).startswith("not ")]
     if len(classes) == 2 and opposite and opposite[0][4:] in map(str, classes):
         texts = np.where(texts == opposite[0][4:], texts, opposite[0])
     return texts
-
-
-# Explanations
-
-
-def explained_rows(fitted: TableModel, source: Source, n: int, most: int = 10) -> str:
-    """Return the parts of the features in the first n rows of a file, and the nearest change of class of each, as text.
-
-    Only columns of numbers and dates change: a text cannot change a little.
-    """
-    columns, names = fitted.encoding.columns, fitted.encoding.feature_names
-    changeable = [name for c in columns if c.categories is None for name in c.feature_names]
-    blocks, found = [], 0
-    for block in read_blocks(source, fitted.encoding.kinds, len(names)):
-        blocks.append(fitted.encoding.encode(block.slice(0, n - found)).X)
-        found += len(blocks[-1])
-        if found >= n:
-            break
-    if not found:
-        raise ValueError(f"{source.name}: the table has no rows to explain.")
-    X = np.concatenate(blocks)
-    parts = explain(fitted.model, X, feature_names=names)
-    change = nearest_change(fitted.model, X, features=changeable, feature_names=names)
-    return "\n\n".join(
-        f"row {i + 1}: {parts.summary(i, most=most)}\nnearest change: {change.summary(i, most=most)}"
-        for i in range(found)
-    )

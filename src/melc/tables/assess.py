@@ -1,7 +1,7 @@
 """Cross-validated scores of melc's models and other classifiers on a table."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,19 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, matthews_corrcoef, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
 from melc.arrays import Floats
-from melc.tables.problem import AnyProblem
+from melc.tables.training import Training
 
 MEASURES = ("balanced accuracy", "MCC", "AUC")
+# Texts of a column that have a feature of their own in other classifiers; the rarest of more have one together.
+_MOST_TEXTS = 100
 
 
 @dataclass(frozen=True)
@@ -34,48 +38,68 @@ class FoldScores:
     seconds: float
 
 
-def competitors() -> dict[str, Any]:
-    """Return common classifiers to compare with, on standardised features; all but LDA weigh the classes equally."""
+def competitors(categorical: Collection[str] = ()) -> dict[str, Any]:
+    """Return common classifiers to compare with; all but LDA weigh the classes equally.
+
+    They see standardised numbers, the median where one is missing, and a feature for each text; so too for the numbers
+    of ``categorical`` columns.
+    """
     models = {
         "logistic regression": LogisticRegression(class_weight="balanced", max_iter=1000),
         "LDA": LinearDiscriminantAnalysis(),
         "linear SVM": LinearSVC(class_weight="balanced", max_iter=20_000),
         "RBF SVM": SVC(class_weight="balanced"),
     }
-    return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
+    return {name: make_pipeline(_encoder(categorical), model) for name, model in models.items()}
 
 
-def possible_folds(problem: AnyProblem, wanted: int) -> int:
+def _encoder(categorical: Collection[str]) -> ColumnTransformer:
+    """Return the usual way to make features of a frame."""
+
+    def is_text(column: Any) -> bool:
+        return column.name in categorical or column.dtype.kind not in "iufM"
+
+    numbers = make_pipeline(FunctionTransformer(_as_numbers), SimpleImputer(strategy="median"), StandardScaler())
+    texts = make_pipeline(
+        FunctionTransformer(lambda X: X.astype(str)),
+        OneHotEncoder(handle_unknown="ignore", max_categories=_MOST_TEXTS, sparse_output=False),
+    )
+    return make_column_transformer(
+        (numbers, lambda X: [name for name in X if not is_text(X[name])]),
+        (texts, lambda X: [name for name in X if is_text(X[name])]),
+    )
+
+
+def _as_numbers(X: Any) -> Any:
+    """Return a frame of numbers and dates with dates as numbers of days."""
+    days = np.timedelta64(1, "D")
+    return X.apply(lambda column: (column - np.datetime64(0, "s")) / days if column.dtype.kind == "M" else column)
+
+
+def possible_folds(training: Training, wanted: int) -> int:
     """Return the number of folds: ``wanted``, but at most the number of rows of the smallest class."""
-    return min(wanted, *problem.class_counts.values())
+    return min(wanted, *training.class_counts.values())
 
 
 def cross_validate(
-    problem: AnyProblem, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
+    training: Training, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
 ) -> Iterator[FoldScores]:
-    """Yield the scores of every model on every fold of a stratified cross-validation.
-
-    The encoding of the columns is learned on the training part of each fold.
-    """
-    n_possible = possible_folds(problem, n_folds)
+    """Yield the scores of every model on every fold of a stratified cross-validation."""
+    n_possible = possible_folds(training, n_folds)
     if n_possible < n_folds:
-        smallest = min(problem.class_counts, key=problem.class_counts.__getitem__)
+        smallest = min(training.class_counts, key=training.class_counts.__getitem__)
         raise ValueError(
             f"Class {smallest} has {n_possible} rows, too few for {n_folds} folds; "
             f"use fewer folds (--cv {max(2, n_possible)}) or more rows."
         )
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for fold, (train, test) in enumerate(splitter.split(problem.labels, problem.labels)):
-        encoding, *features = problem.fold(train, test)
-        training, testing = (
-            (encoding.framed(X), problem.labels[rows], None if problem.weights is None else problem.weights[rows])
-            for X, rows in zip(features, (train, test), strict=True)
-        )
+    for fold, parts in enumerate(splitter.split(training.codes, training.codes)):
+        train, test = (training.rows(part) for part in parts)
         for name, model in models.items():
             fitted, start = clone(model), time.perf_counter()
-            _fit(fitted, *training)
+            _fit(fitted, train.X, train.labels, train.weights)
             seconds = time.perf_counter() - start
-            yield FoldScores(name, fold, _scores(fitted, *testing), seconds)
+            yield FoldScores(name, fold, _scores(fitted, test.X, test.labels, test.weights), seconds)
 
 
 def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:

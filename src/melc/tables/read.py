@@ -54,10 +54,10 @@ def read_table(source: Source) -> Any:
         return arrow().table(plain_columns(table))
 
 
-def read_blocks(source: Source, kinds: Mapping[str, Kind], n_features: int = 1) -> Iterator[Any]:
-    """Yield blocks of rows with the named columns, each read as numbers or text. Other columns are skipped.
+def read_blocks(source: Source, kinds: Mapping[str, Kind]) -> Iterator[Any]:
+    """Yield blocks of rows with the named columns, each read as numbers or text, as tables of bounded memory.
 
-    With ``n_features``, the number of features as which they will be encoded, these take bounded memory too.
+    Other columns are skipped.
 
     Examples
     --------
@@ -76,10 +76,24 @@ def read_blocks(source: Source, kinds: Mapping[str, Kind], n_features: int = 1) 
             blocks = _libsvm_blocks(stream, kinds)
         else:
             blocks = csv_blocks(stream, source, format, kinds)
-        n = rows_in_block(n_features)
+        n = rows_in_block(len(kinds))
         with contextlib.closing(blocks):  # also if not all of them are wanted
             for block in blocks:
-                yield from (block.slice(a, n) for a in range(0, block.num_rows, n))
+                table = arrow().Table.from_batches([block]) if isinstance(block, arrow().RecordBatch) else block
+                yield from (table.slice(a, n) for a in range(0, table.num_rows, n))
+
+
+def first_rows(source: Source, kinds: Mapping[str, Kind], n: int) -> Any:
+    """Return the first n rows with the named columns, as :func:`read_blocks` reads them; fewer if there are fewer."""
+    blocks, found = [], 0
+    for block in read_blocks(source, kinds):
+        blocks.append(block.slice(0, n - found))
+        found += blocks[-1].num_rows
+        if found >= n:
+            break
+    if not found:
+        raise TableError(f"{source.name}: the table has no rows to explain.")
+    return arrow().concat_tables(blocks)
 
 
 def rows_in_block(n_columns: int) -> int:

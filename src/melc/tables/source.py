@@ -40,13 +40,16 @@ class TableError(ValueError):
 
     Examples
     --------
-    >>> import pyarrow as pa
-    >>> from melc.tables import Roles, TableError, problem_of
-    >>> try:
-    ...     problem_of(pa.table({"size": [1.0, 2.0]}), Roles(target="colour"))
-    ... except TableError as error:
-    ...     print(error)
-    There is no column 'colour'; the columns are 'size'.
+    >>> import pathlib, tempfile
+    >>> from melc.tables import Source, TableError, read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "t.csv"
+    ...     _ = path.write_text("size,colour\\n")
+    ...     try:
+    ...         read_table(Source(str(path), shown="t.csv"))
+    ...     except TableError as error:
+    ...         print(error)
+    t.csv: the file has a header but no rows.
     """
 
 

@@ -1,4 +1,4 @@
-"""Summary of a fitted table model, as plain data and as text."""
+"""Summary of a fitted model, as plain data and as text."""
 
 import textwrap
 from collections.abc import Sequence
@@ -7,30 +7,33 @@ from typing import Any
 import numpy as np
 
 from melc.export.text import numbers_apart
-from melc.model.names import by_contribution, column_width, contributions_of, found_for
-from melc.tables.model import TableModel
-from melc.tables.problem import AnyProblem
+from melc.model.line import Line
+from melc.model.names import by_contribution, column_width, contributions_of, feature_names_of, found_for
+from melc.model.places import missing_code, name_in_sum, scale_along
 
 # Lines in the text, and features of each and of the model.
 _MOST_LINES, _MOST_FEATURES = 10, 8
+# Levels of a category that a line names for each class.
+_MOST_LEVELS = 8
 _WIDTH = 100
 # A space at which no text is broken.
 _SOLID_SPACE = "\u00a0"
 
 
-def fit_summary(fitted: TableModel, problem: AnyProblem, accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
+def fit_summary(model: Any, class_counts: dict[Any, int], accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
     """Return a summary: rows, classes, accuracy, lines and features, the most important first, minor lines last.
 
-    ``accuracy`` is the mean, standard deviation and number of folds of the balanced accuracy, or None.
+    ``class_counts`` are the rows of each class. ``accuracy`` is the mean, standard deviation and number of folds of the
+    balanced accuracy, or None.
     """
-    model, names = fitted.model, fitted.encoding.feature_names
+    names = feature_names_of(model)
     scores = None if accuracy is None else dict(zip(("mean", "spread", "folds"), accuracy, strict=True))
     lines = sorted(range(len(model.lines_)), key=lambda k: (model.lines_[k].minor, -model.lines_[k].importance))
     strongest = np.argsort(-model.importances_, kind="stable")[:_MOST_FEATURES]
     return {
-        "rows": sum(problem.class_counts.values()),
+        "rows": sum(class_counts.values()),
         "features": int(model.n_features_in_),
-        "classes": {str(label): count for label, count in problem.class_counts.items()},
+        "classes": {str(label): count for label, count in class_counts.items()},
         "balanced_accuracy": scores,
         **_search(model),
         "intercepts": model.intercepts_.tolist(),
@@ -50,22 +53,45 @@ def _line(model: Any, k: int, names: list[str]) -> dict[str, Any]:
     """Return the summary of the k-th line.
 
     The range is that of the training rows. In each interval between thresholds the line speaks for a class, and the
-    rows of every class are counted.
+    rows of every class are counted. A line of a category has an entry for each level in place of intervals.
     """
     line, labels = model.lines_[k], [str(label) for label in model.classes_]
-    effects = contributions_of(model, line)
-    weights = [(names[j], float(line.direction[j]), float(effects[j])) for j in by_contribution(line)]
+    effects, code = contributions_of(model, line), missing_code(line)
+    weights = [
+        {
+            "feature": names[j],
+            "term": name_in_sum(model.columns_, int(j), names[j]) if len(line.features) > 1 else names[j],
+            "weight": float(line.direction[j]),
+            "effect": float(effects[j]),
+        }
+        for j in by_contribution(line)
+    ]
+    thresholds = [] if line.levels else line.thresholds.tolist()
     return {
         "number": k + 1,
         "found_for": found_for(model, k),
         "minor": line.minor,
         "importance": line.importance,
-        "features": [{"feature": name, "weight": weight, "effect": effect} for name, weight, effect in weights],
+        "features": weights,
         "range": [float(line.curves[0].knots[0]), float(line.curves[0].knots[-1])],
-        "thresholds": line.thresholds.tolist(),
-        "intervals": [labels[code] for code in line.codes],
+        "levels": list(line.levels),
+        "thresholds": thresholds,
+        "shown_thresholds": _shown(model, line, names),
+        "intervals": [labels[code] for code in (line.level_codes if line.levels else line.codes)],
         "counts": line.counts.tolist(),
+        "missing": None if line.levels or code is None else labels[code],
     }
+
+
+def _shown(model: Any, line: Line, names: list[str]) -> list[str]:
+    """Return the thresholds of a line as text: those of dates as dates."""
+    if line.levels:
+        return []
+    scale = scale_along(model, line, names)
+    if scale.kind in ("date", "rank"):
+        return [scale.text(threshold) for threshold in line.thresholds]
+    knots = line.curves[0].knots
+    return numbers_apart(line.thresholds, knots[-1] - knots[0], 4)
 
 
 def fit_text(summary: dict[str, Any]) -> str:
@@ -90,21 +116,33 @@ def fit_text(summary: dict[str, Any]) -> str:
 
 
 def _text_of_line(line: dict[str, Any]) -> str:
-    """Return the name of a line, its strongest features with their weights, and its intervals."""
-    features = [f"{each['weight']:+.3g} {each['feature']}" for each in line["features"]]
+    """Return the name of a line, its strongest features with their weights, and its intervals or levels."""
+    name = f"line {line['number']}" + (f" (found for {line['found_for']})" if line["found_for"] else "")
+    head = f"{name}, importance {line['importance']:.3g}"
+    if line["levels"]:
+        return "\n".join([head, f"  {line['features'][0]['feature']}", *_text_of_levels(line)])
+    features = [f"{each['weight']:+.3g} {each['term']}" for each in line["features"]]
     hidden = len(features) - _MOST_FEATURES
     more = [f"and {hidden} more"] if hidden > 0 else []
-    thresholds = numbers_apart(line["thresholds"], line["range"][1] - line["range"][0], 4)
     first, *others = line["intervals"]
-    intervals = [first, *(f"| {place} | {side}" for place, side in zip(thresholds, others, strict=True))]
-    name = f"line {line['number']}" + (f" (found for {line['found_for']})" if line["found_for"] else "")
+    intervals = [first, *(f"| {place} | {side}" for place, side in zip(line["shown_thresholds"], others, strict=True))]
+    missing = [] if line["missing"] is None else [f"  where it is missing: {line['missing']}"]
     return "\n".join(
-        [
-            f"{name}, importance {line['importance']:.3g}",
-            _wrapped("  z =", features[:_MOST_FEATURES] + more),
-            _wrapped("  along z:", intervals),
-        ]
+        [head, _wrapped("  z =", features[:_MOST_FEATURES] + more), _wrapped("  along z:", intervals), *missing]
     )
+
+
+def _text_of_levels(line: dict[str, Any]) -> list[str]:
+    """Return the levels of a category by the class that they speak for, those with most rows first."""
+    order = np.argsort(-np.sum(line["counts"], axis=1), kind="stable")
+    rows = []
+    for label in dict.fromkeys(line["intervals"]):
+        levels = [line["levels"][k] for k in order if line["intervals"][k] == label]
+        hidden = len(levels) - _MOST_LEVELS
+        shown = [f"{level}," for level in levels[:_MOST_LEVELS]]
+        shown[-1] = shown[-1][:-1] + (f", and {hidden} more" if hidden > 0 else "")
+        rows.append(_wrapped(f"    {label}:", shown))
+    return rows
 
 
 def _wrapped(begin: str, parts: list[str]) -> str:

@@ -1,20 +1,19 @@
-"""What the values of a column are: numbers, dates or categories. Learned block by block, for files of any size.
+"""What a column holds: numbers, dates, truth values or texts. Learned block by block, for files of any size.
 
 Columns whose values are most likely misread are refused: numbers with a few texts among them, numbers with decimal
 commas, and texts that differ in nearly every row.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from melc.arrays import Floats
 from melc.tables.csv_files import Kind
+from melc.tables.frames import Content, is_truth, moments_of, refuse_infinity
 from melc.tables.source import TableError, arrow
 
-# A text column with more different values is refused.
-MOST_CATEGORIES = 1000
+# A text column with more different values is refused. In a column of numbers, fewer of them are remembered.
+MOST_CATEGORIES, _MOST_NUMBERS = 100_000, 1000
 # A text column with more different values than this, and than half of its rows, is refused as an identifier.
 _FEW_CATEGORIES = 20
 # Share of the values of a text column from which on it is taken for a column of numbers with some odd values.
@@ -26,7 +25,6 @@ _COMMA_NUMBER = _NUMBER.replace("[.]", "[.,]")
 _POINT_NUMBER = r"^\s*[-+]?\d*[.]\d*([eE][-+]?\d+)?\s*$"
 # A date with a year of four digits at the beginning or end, and perhaps a time.
 _DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T].*)?$"
-_SECONDS_PER_DAY = 86_400
 
 
 class Survey:
@@ -54,11 +52,11 @@ class Survey:
         if not len(values):
             return
         if arrow().types.is_floating(values.type):
-            finite(values, self.name)
+            self.n_missing += int(np.isnan(refuse_infinity(values, self.name)).sum())
             return
         self._is_text |= not self.written
         self._look_for_numbers(values)
-        self._dates = self._dates and days_of(values) is not None
+        self._dates = self._dates and moments_of(values) is not None
         if self._counts is not None:
             self._count(values)
 
@@ -83,9 +81,7 @@ class Survey:
         counts = self._counts or {}
         for entry in arrow().compute.value_counts(values).to_pylist():
             counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
-        self._counts = counts
-        if self.holds_numbers and len(counts) > MOST_CATEGORIES:
-            self._counts = None  # if a text should follow, the column is refused in any case
+        self._counts = counts if len(counts) <= (_MOST_NUMBERS if self.holds_numbers else MOST_CATEGORIES) else None
 
     @property
     def holds_numbers(self) -> bool:
@@ -98,16 +94,13 @@ class Survey:
         return "number" if self.holds_numbers else "text"
 
     @property
-    def holds_dates(self) -> bool:
-        """Whether all values are dates."""
-        return self._is_text and self._dates
-
-    def categories(self) -> tuple[str, ...]:
-        """Return the different texts: first the most frequent, then the others sorted."""
-        assert self._counts is not None
-        counts = self._counts
-        first = min(counts, key=lambda text: (-counts[text], text))
-        return (first, *sorted(text for text in counts if text != first))
+    def content(self) -> Content:
+        """What the column holds."""
+        if self.holds_numbers:
+            return "number"
+        if self._dates:
+            return "date"
+        return "truth" if self._counts and all(map(is_truth, self._counts)) else "text"
 
     def refuse_misread_texts(self) -> None:
         """Raise ``TableError`` if the texts are most likely numbers, dates, or identifiers."""
@@ -120,14 +113,15 @@ class Survey:
                 f"as 2024-12-31, say what stands for missing values with --na-values, or leave the column out with "
                 f"--drop {self.name!r}."
             )
-        if counts is None or len(counts) > MOST_CATEGORIES:
-            many = f"more than {MOST_CATEGORIES}" if counts is None else f"{len(counts)}"
+        if counts is None:
+            if self._odd and self._n_numbers >= n_values / 2:
+                raise self._mixed_with_texts()
             raise TableError(
-                f"The column {self.name!r} has {many} different text values; at most {MOST_CATEGORIES} are allowed. If "
-                f"it is an identifier, leave it out with --drop {self.name!r}."
+                f"The column {self.name!r} has more than {MOST_CATEGORIES} different texts: an identifier or free "
+                f"text. Leave it out with --drop {self.name!r}."
             )
         if len(counts) > max(_FEW_CATEGORIES, n_values / 2):
-            if self._n_numbers >= n_values / 2:
+            if self._odd and self._n_numbers >= n_values / 2:
                 raise self._mixed_with_texts()
             raise TableError(
                 f"The column {self.name!r} has {len(counts)} different texts in {n_values} rows, such as "
@@ -165,29 +159,3 @@ class Survey:
 
 def _n_matches(values: Any, pattern: str) -> int:
     return int(arrow().compute.sum(arrow().compute.match_substring_regex(values, pattern)).as_py())
-
-
-def days_of(texts: Any) -> Any:
-    """Return dates and times written as in ISO 8601 as days since 1970-01-01, an Arrow array of doubles, or None."""
-    pa = arrow()
-    for zone in (None, "UTC"):  # without a time zone, and with one
-        try:
-            moments = texts.cast(pa.timestamp("us", zone))
-        except pa.ArrowInvalid:
-            continue
-        return pa.compute.divide(moments.cast(pa.int64()).cast(pa.float64()), 1e6 * _SECONDS_PER_DAY)
-    return None
-
-
-def note_dates(name: str) -> None:
-    """Warn that a column of dates is used as a number."""
-    warnings.warn(f"the column {name!r} holds dates; it is used as a number of days since 1970-01-01", stacklevel=2)
-
-
-def finite(values: Any, name: str) -> Floats:
-    """Return a column of numbers as an array of shape (n_rows,); raise ``TableError`` if one is not finite."""
-    numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if not np.all(np.isfinite(numbers)):
-        found = numbers[~np.isfinite(numbers)][0]
-        raise TableError(f"The column {name!r} contains {found}; remove rows with numbers that are not finite.")
-    return numbers

@@ -1,0 +1,90 @@
+"""What the columns of a table are used for in a fit: the target, weights, and features."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.tables.read import LIBSVM_TARGET
+from melc.tables.source import TableError, arrow
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are used for. Columns that are not named here are features.
+
+    ``positive`` is the class to separate from all others together. ``categorical`` are columns of numbers that are
+    codes.
+
+    Examples
+    --------
+    >>> from melc.tables import Roles
+    >>> Roles(target="outcome", drop=("id",)).weights is None
+    True
+    """
+
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    weights: str | None = None
+    positive: str | None = None
+    categorical: tuple[str, ...] = ()
+
+
+def check_roles(names: list[str], roles: Roles) -> str:
+    """Return the name of the target column; raise ``TableError`` if a column is missing."""
+    target = LIBSVM_TARGET if roles.target is None and LIBSVM_TARGET in names else roles.target
+    if target is None:
+        raise TableError("No target column was given; name the column with the classes with --target.")
+    for name in (target, roles.weights, *roles.drop, *roles.categorical):
+        if name is not None and name not in names:
+            raise TableError(f"There is no column {name!r}; the columns are {_listing(names)}.")
+    return target
+
+
+def _listing(names: list[str], most: int = 8) -> str:
+    """Return the first names, and a hint if a single name looks like a line with another delimiter."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    hint = next((mark for mark in ";\t|" if mark in names[0]), None) if len(names) == 1 else None
+    tail = f"; is the delimiter {hint!r}? Set it with --delimiter" if hint else ""
+    return ", ".join(repr(name) for name in names[:most]) + more + tail
+
+
+def labels_of(column: Any, name: str) -> NDArray[Any]:
+    """Return the class labels in a column, shape (n_rows,): strings or integers."""
+    if column.null_count:
+        raise TableError(f"The target {name!r} is missing in {column.null_count} of {len(column)} rows; remove them.")
+    if not arrow().types.is_floating(column.type):
+        texts = column.combine_chunks().dictionary_encode() if hasattr(column, "chunks") else column.dictionary_encode()
+        return np.array(texts.dictionary.to_pylist())[texts.indices.to_numpy(zero_copy_only=False)]
+    numbers = column.to_numpy(zero_copy_only=False)
+    broken = numbers[~(np.mod(numbers, 1) == 0)]
+    if len(broken):
+        raise TableError(
+            f"The target {name!r} contains {broken[0]}; class labels must be text or integers. Choose another column "
+            "with --target: melc predicts classes, not continuous values."
+        )
+    return np.asarray(numbers.astype(np.int64))
+
+
+def against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
+    """Return the labels with all classes but ``positive`` merged into "not <positive>", if there are more than two."""
+    if positive is None:
+        return labels
+    texts = labels.astype(str)
+    known = np.unique(texts)
+    if positive not in known:
+        raise TableError(f"--positive {positive} is not a class; the classes are {_listing(known.tolist())}.")
+    return labels if len(known) == 2 else np.where(texts == positive, positive, f"not {positive}")
+
+
+def weights_of(column: Any, name: str) -> Floats:
+    """Return the sample weights in a column, shape (n_rows,)."""
+    if not arrow().types.is_floating(column.type) or column.null_count:
+        raise TableError(f"The weights in {name!r} must be numbers in every row; found text or missing values.")
+    weights = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    if len(wrong):
+        raise TableError(f"The weights in {name!r} must be finite and not negative; found {wrong[0]}.")
+    return weights

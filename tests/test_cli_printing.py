@@ -1,0 +1,58 @@
+"""What is printed of names and labels from files: nothing that a terminal would obey."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from cli_cases import call
+from melc.cli.console import printable
+
+TITLE, REVERSED = "\x1b]0;owned\x07", "\u202e"
+TARGET = "\x9boutcome"
+OBEYED = "\x1b\x07\x9b\u202e\u2028"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table with a header and a label that a terminal would obey, and a model of it."""
+    folder = tmp_path_factory.mktemp("escapes")
+    rng = np.random.default_rng(0)
+    with open(folder / "table.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow([f"dose{TITLE}", f"age{REVERSED}", TARGET])
+        for dose, age in rng.normal(size=(80, 2)):
+            table.writerow([dose, age, f"ill{TITLE}" if dose > 0 else f"well{REVERSED}"])
+    done = call("fit", folder / "table.csv", "--target", TARGET, "-o", folder / "model.json")
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_escapes_are_shown_and_not_sent():
+    assert printable("a\x1b[2J\x9b\u202eb\n\tc") == "a\\u001b[2J\\u009b\\u202eb\n\tc"
+    assert printable("żółć — naïve 你好 🙂") == "żółć — naïve 你好 🙂"
+
+
+FIT = ["fit", "table.csv", "-o", "again.json", "--force", "--target"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*FIT, TARGET],
+        [*FIT, TARGET, "--json"],
+        [*FIT, "none"],
+        ["explain", "model.json"],
+        ["explain", "model.json", "table.csv", "--rows", "2"],
+        ["evaluate", "table.csv", "--model", "model.json"],
+    ],
+)
+def test_commands_print_nothing_that_a_terminal_obeys(folder, command):
+    done = call(*(folder / word if "." in word else word for word in command))
+    assert done.exit_code == (1 if "none" in command else 0), done.output
+    printed = done.stdout + done.stderr
+    assert "\\u" in printed
+    assert not set(OBEYED) & set(printed)
+    if "--json" in command:
+        assert f"ill{TITLE}" in str(json.loads(done.stdout)).encode().decode("unicode_escape")
