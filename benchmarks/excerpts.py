@@ -1,7 +1,7 @@
-"""``python -m benchmarks.excerpts``: copies figures from docs/quality.md, quality_tables.md and speed.md into other pages.
+"""``python -m benchmarks.excerpts``: copies figures from the pages quality, quality_tables and speed into others.
 
-A page has a place for them between ``<!-- quality: begin … -->`` and ``<!-- quality: end -->``, or ``speed`` or ``tables`` instead.
-So figures stand in several pages, but are written in one.
+A page has a place for them between ``<!-- quality: begin … -->`` and ``<!-- quality: end -->``, or with ``tables`` or
+``speed`` instead. So figures stand in several pages, but are written in one.
 """
 
 import re

@@ -98,7 +98,7 @@ def piece_number(curves: list[Curve], line: str, z: str) -> str:
     """Return the number of the piece that z lies in, in the order of :func:`piece_rows`.
 
     ``curves`` has one of each line, ``line`` and ``z`` are names. If z is NULL, it is the line's piece for missing
-    values; lines that have none have no piece.
+    values; lines that have none have −1, the number of no piece (a CASE of NULL alone would be a text).
     """
     starts = np.cumsum([0] + [len(curve.knots) + 1 for curve in curves]).tolist()
     below = [f"{line} < {k}" for k in range(1, len(curves))]
@@ -106,9 +106,9 @@ def piece_number(curves: list[Curve], line: str, z: str) -> str:
     for start, curve in zip(starts, curves, strict=False):
         numbers = [str(start + i) for i in range(len(curve.knots) + 1)]
         of_lines.append(first_that_holds([f"{z} < {literal(knot)}" for knot in curve.knots], numbers))
-        of_missing.append("NULL" if curve.missing is None else str(n_pieces))
+        of_missing.append("-1" if curve.missing is None else str(n_pieces))
         n_pieces += curve.missing is not None
-    missing = first_that_holds(below, of_missing) if n_pieces > starts[-1] else "NULL"
+    missing = first_that_holds(below, of_missing) if n_pieces > starts[-1] else "-1"
     return f"CASE WHEN {z} IS NULL THEN {missing} ELSE {first_that_holds(below, of_lines)} END"
 
 
