@@ -132,8 +132,8 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     >>> import numpy as np
     >>> from melc import MELC
     >>> from melc.explain import nearest_change
-    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]])
-    >>> model = MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"])
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0], [4.0, 1.0], [5.0, 0.0], [6.0, 2.0]])
+    >>> model = MELC(n_init=1, random_state=0).fit(X, 3 * ["low"] + 3 * ["high"])
     >>> nearest_change(model, X[:1]).labels
     array(['high'], dtype='<U4')
     """

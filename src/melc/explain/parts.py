@@ -172,8 +172,8 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     >>> import numpy as np
     >>> from melc import MELC
     >>> from melc.explain import explain
-    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]])
-    >>> model = MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"])
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0], [4.0, 1.0], [5.0, 0.0], [6.0, 2.0]])
+    >>> model = MELC(n_init=1, random_state=0).fit(X, 3 * ["low"] + 3 * ["high"])
     >>> explanation = explain(model, X)
     >>> total = explanation.base + explanation.log_odds_parts.sum(axis=2)
     >>> bool(np.abs(total[:, 0] - model.decision_function(X)).max() < 1e-12)
