@@ -13,13 +13,9 @@ pytestmark = pytest.mark.slow
 
 ESTIMATORS = [
     MELC(random_state=0),
-    MELC(method="exact", n_init=2, random_state=0),
-    MELC(method="discard", eps=1e-3, solver="sphere", gamma=2.0, n_init=1, random_state=0),
     MELC(method="bin", eps=1e-3, solver="cg", gamma=0.5, n_init=1, random_state=0),
     MELC(priors="empirical", warm_start=True, selection="divergence", tol=1e-8, n_init=2, random_state=0),
     AdditiveMELC(random_state=0),
-    AdditiveMELC(features_per_line=1, full_lines="never", gamma=0.5, random_state=0),
-    AdditiveMELC(features_per_line=None, max_lines=2, random_state=0),
     AdditiveMELC(full_lines="first", priors="empirical", gamma=2.0, n_jobs=2, random_state=0),
 ]
 

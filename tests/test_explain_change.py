@@ -225,13 +225,13 @@ def test_a_search_comes_close_to_brute_force(case):
     """It is an upper bound: never shorter than the best, and on these rows not longer than what brute force finds."""
     model, X, y = SEARCHED[case]()
     model.fit(X, y)
-    found = nearest_change(model, X[:40])
+    found = nearest_change(model, X[:15])
     assert found.found.all()
     assert not found.exact
     np.testing.assert_array_equal(model.predict(found.rows), found.labels)
-    assert np.all(found.labels != model.predict(X[:40]))
+    assert np.all(found.labels != model.predict(X[:15]))
     ratios = []
-    for i, x in enumerate(X[:40]):
+    for i, x in enumerate(X[:15]):
         before = model.predict(x[None])[0]
         radius = naive.nearest_change_in_a_plane(
             model.predict, x, model.feature_spread_, lambda labels, before=before: labels != before, 4.0

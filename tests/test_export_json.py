@@ -383,7 +383,7 @@ class TestFaultyFiles:
                 from_json(text[:end])
 
     @pytest.mark.slow
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=120, deadline=None)
     @given(data=st.data())
     def test_changed_bytes_give_a_model_or_a_value_error(self, models, data):
         model = models[data.draw(st.sampled_from(sorted(models)))]
@@ -393,13 +393,13 @@ class TestFaultyFiles:
         self._accepts_or_refuses(bytes(content))
 
     @pytest.mark.slow
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(st.binary(max_size=200))
     def test_random_bytes(self, content):
         self._accepts_or_refuses(content)
 
     @pytest.mark.slow
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=120, deadline=None)
     @given(data=st.data())
     def test_any_part_replaced_by_any_json(self, models, data):
         parent = document = json.loads(to_json(models[data.draw(st.sampled_from(sorted(models)))]))

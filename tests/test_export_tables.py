@@ -207,7 +207,7 @@ ANY_JSON = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_any_part_of_the_columns_replaced_by_any_json(data):
     model, (rows, _) = fitted("lines of one column")
