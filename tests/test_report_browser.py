@@ -79,8 +79,10 @@ def test_the_form_answers_as_predict_does(open_page, additive, max_lines, n_clas
     assert len(page.requests) == 1
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["MELC", "pairs", "columns", "level", "number"])
+@pytest.mark.parametrize(
+    ("kind", "n_classes"),
+    [("MELC", 2), ("MELC", 3), ("pairs", 3), ("columns", 2), ("columns", 3), ("level", 2), ("number", 3)],
+)
 def test_the_form_answers_as_predict_does_for_tables(open_page, kind, n_classes):  # noqa: F811
     model, X, y = fitted_to_table(kind, n_classes)
     page = open_page(report_html(model, X, y, **QUICK))
@@ -408,8 +410,7 @@ def test_the_json_to_copy_is_the_model(open_page, additive, n_classes):  # noqa:
     assert "SELECT" in page.locator("#rule details pre").first.text_content()
 
 
-@pytest.mark.parametrize("width", [320, 375, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 320), ("light", 1400), ("dark", 375)])
 def test_no_screen_is_too_narrow(open_page, width, scheme):  # noqa: F811
     page = open_page(quick_page(n_classes=3), viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

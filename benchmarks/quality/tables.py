@@ -138,17 +138,24 @@ def _terms(model: Any) -> float:
 
 
 def page(found: dict[str, dict[str, list[float]]]) -> str:
-    """Return the page: means over the tables, and the figures of each table."""
-    shown = [name for name in MODELS if all(name in found.get(table.name, {}) for table in TABLES)]
-    means = {name: np.mean([found[table.name][name] for table in TABLES], axis=0) for name in shown}
+    """Return the page: means over the tables on which all models were measured, and the figures of each table."""
+    measured = [table.name for table in TABLES if set(MODELS) <= set(found.get(table.name, {}))]
+    means = {name: np.mean([found[table][name] for table in measured], axis=0) for name in MODELS}
+    left_out = [table.name for table in TABLES if table.name not in measured]
     parts = [
-        _HEAD.format(n=len(TABLES), folds=N_FOLDS, most=f"{MOST_ROWS:,}"),
-        _markdown(["", *FIGURES], [[name, *_written(means[name])] for name in shown]),
+        _HEAD.format(n=len(measured), folds=N_FOLDS, most=f"{MOST_ROWS:,}"),
+        _markdown(["", *FIGURES], [[name, *_written(means[name])] for name in MODELS]),
     ]
+    if left_out:
+        parts.append(f"Not in these means, because not all models were measured on them: {', '.join(left_out)}.")
     for k, figure in enumerate(FIGURES[:3]):
-        rows = [[table.name, *(f"{found[table.name][name][k]:.3f}" for name in shown)] for table in TABLES]
-        parts.append(f"## {figure[0].upper()}{figure[1:]} on each table\n\n" + _markdown(["", *shown], rows))
+        rows = [[table.name, *(_cell(found.get(table.name, {}), name, k) for name in MODELS)] for table in TABLES]
+        parts.append(f"## {figure[0].upper()}{figure[1:]} on each table\n\n" + _markdown(["", *MODELS], rows))
     return "\n\n".join(parts) + "\n"
+
+
+def _cell(figures: dict[str, list[float]], model: str, k: int) -> str:
+    return f"{figures[model][k]:.3f}" if model in figures else "–"
 
 
 def _written(values: np.ndarray) -> list[str]:
