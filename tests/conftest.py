@@ -1,11 +1,12 @@
 """One way to run tests: property tests repeatable and without a deadline that compilation would miss; interrupts heard.
 
 A shell that runs tests in the background has them ignore interrupts, and the processes that they start with them.
-Tests that ask for a browser are marked so.
+Tests that ask for a browser are marked so. Those of queries run them on three databases.
 """
 
 import os
 import signal
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,3 +35,16 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="module", params=["SQLite", "DuckDB", "PostgreSQL"])
+def run(request):
+    """A function that returns the rows of a query on a table with the rows of a frame, in their order."""
+    import postgresql
+    from export_cases import run_duckdb, run_sql
+
+    if request.param == "PostgreSQL":
+        with postgresql.server() as run_script:
+            yield partial(postgresql.run_on, run_script)
+    else:
+        yield {"SQLite": run_sql, "DuckDB": run_duckdb}[request.param]

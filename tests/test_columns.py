@@ -436,4 +436,5 @@ def test_nothing_is_said_of_tables_in_order():
     frame, y = mixed_frame(300)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learn(AdditiveMELC, frame, y).predict(awkward_rows(frame))
+        labels = learn(AdditiveMELC, frame, y).predict(awkward_rows(frame))
+    assert set(labels) == set(y)

@@ -288,3 +288,10 @@ def test_a_refused_fit_leaves_the_model_as_it_was(data):
     with pytest.raises(ValueError, match="rechunk"):
         model.fit(X, y.rechunk(5_000), weights)
     np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_texts_on_a_cluster_are_refused_by_name():
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": ["x", "y"] * 20})
+    y = dd.from_pandas(pd.Series([0, 1] * 20), npartitions=2)
+    with pytest.raises(ValueError, match=r"Column 'b' has the type .*but Dask collections must hold numbers"):
+        MELC().fit(dd.from_pandas(frame, npartitions=2), y)

@@ -7,7 +7,6 @@ import sqlite3
 import time
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-import postgresql
 from export_cases import (
     AWKWARD_NAMES,
     CASES,
@@ -32,7 +30,6 @@ from export_cases import (
     on_thresholds,
     onnx_session,
     rings,
-    run_duckdb,
     run_sql,
     short,
     widened,
@@ -45,16 +42,6 @@ from melc.model.curve import Curve
 from melc.model.line import decides_alone
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx.*")]
-
-
-@pytest.fixture(scope="module", params=["SQLite", "DuckDB", "PostgreSQL"])
-def run(request):
-    """A function that returns the rows of a query on a table with the rows of a frame, in their order."""
-    if request.param == "PostgreSQL":
-        with postgresql.server() as run_script:
-            yield partial(postgresql.run_on, run_script)
-    else:
-        yield {"SQLite": run_sql, "DuckDB": run_duckdb}[request.param]
 
 
 @pytest.fixture(scope="module")

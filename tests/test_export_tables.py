@@ -14,7 +14,6 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-import postgresql
 from export_cases import additive, apply_table_text, onnx_inputs, onnx_session, run_duckdb, run_sql, short
 from melc.export import export_text, from_json, to_json, to_onnx, to_sql
 from melc.export.onnx_columns import text_of_missing
@@ -230,16 +229,6 @@ def test_any_part_of_the_columns_replaced_by_any_json(data):
 
 
 # ------------------------------------------------------------------------------------------------------------------ SQL
-
-
-@pytest.fixture(scope="module", params=["SQLite", "DuckDB", "PostgreSQL"])
-def run(request):
-    """A function that returns the rows of a query on a table with the rows of a frame, in their order."""
-    if request.param == "PostgreSQL":
-        with postgresql.server() as run_script:
-            yield partial(postgresql.run_on, run_script)
-    else:
-        yield {"SQLite": run_sql, "DuckDB": run_duckdb}[request.param]
 
 
 def kinds_of(frame):

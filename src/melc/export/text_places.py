@@ -14,6 +14,7 @@ from melc.export.text_columns import level_names
 from melc.export.text_parts import Style, intervals_of, level_text, numbers_apart
 from melc.model.curve import Curve
 from melc.model.line import Line
+from melc.model.places import missing_code
 
 # A place is called uncertain if the curve is nowhere in it so many standard errors from zero.
 _STANDARD_ERRORS = 2.0
@@ -53,13 +54,8 @@ def places_of(model: Any, line: Line, curves: Sequence[Curve], style: Style) -> 
     ]
     if line.reads_codes:
         value = curves[0].missing or 0.0
-        found.append(Place("missing", value, value, _code_of_missing(line), line.missing_counts))
+        found.append(Place("missing", value, value, missing_code(line), line.missing_counts))
     return found
-
-
-def _code_of_missing(line: Line) -> int:
-    values = [curve.missing or 0.0 for curve in line.decisive]
-    return int(values[0] > 0) if len(values) == 1 else int(np.argmax(values))
 
 
 def _levels(model: Any, line: Line, curve: Curve, style: Style) -> list[Place]:

@@ -22,6 +22,16 @@ def dtype_of(X: Any) -> Any:
     return np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
 
 
+def _check_numbers(X: Any) -> None:
+    """Raise an error if a column of a frame cannot hold numbers; one of Python objects may."""
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if not (isinstance(dtype, np.dtype) and dtype.kind in "iufbO") and not getattr(dtype, "_is_numeric", False):
+            raise ValueError(
+                f"Column {name!r} has the type {dtype}, but Dask collections must hold numbers. Encode or drop it, or "
+                "bring the data into memory, where texts, dates and categories are taken: X, y = dask.compute(X, y)"
+            )
+
+
 def check_alike(X: Any, y: Any, sample_weight: Any) -> None:
     """Raise an error unless X, y and sample_weight are Dask collections divided into partitions in the same way."""
     for name, each in (("X", X), ("y", y), ("sample_weight", sample_weight)):
@@ -34,6 +44,8 @@ def check_alike(X: Any, y: Any, sample_weight: Any) -> None:
         check_chunks(X)
     elif not hasattr(X, "columns"):
         raise ValueError("X is a series; pass a dataframe: X = X.to_frame()")
+    else:
+        _check_numbers(X)
     for name, each in (("y", y), ("sample_weight", sample_weight)):
         if each is not None:
             _check_same_partitions(X, name, each)
