@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from export_cases import apply_text_rule, apply_text_with_odds, onnx_session, run_sql
 from melc import MELC, AdditiveMELC
-from melc.export import export_text, from_json, to_json, to_sql
+from melc.export import export_text, from_json, to_json, to_onnx, to_sql
 from melc.model.curve import Curve
 from melc.model.units import fitted_model, in_units_of
 
@@ -113,6 +113,32 @@ def test_units_at_the_ends_of_the_range(scale):
     X, y = rows()
     pipeline = make_pipeline(MaxAbsScaler(), short()).fit(X * scale, y)
     np.testing.assert_array_equal(fitted_model(pipeline).predict(X * scale), pipeline.predict(X * scale))
+
+
+@pytest.mark.parametrize("kind", [MELC, AdditiveMELC])
+def test_offsets_that_sums_of_raw_features_would_round_are_refused(kind):
+    X, y = rows()
+    X = X.to_numpy() / X.to_numpy().std(axis=0)
+    near = make_pipeline(StandardScaler(), kind(random_state=0)).fit(X + 1e9, y)
+    np.testing.assert_array_equal(from_json(to_json(near)).predict(X + 1e9), near.predict(X + 1e9))
+    far = make_pipeline(StandardScaler(), kind(random_state=0)).fit(X + 1e14, y)
+    for export in (to_json, to_sql, to_onnx, export_text):
+        with pytest.raises(ValueError, match=r"feature 'x\d' are near 1e\+14, .* Subtract"):
+            export(far)
+
+
+def test_places_and_thresholds_that_become_equal():
+    X, y = rows()
+    pipeline = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=1, features_per_line=1, random_state=0))
+    pipeline.fit(X + 1e6, y)
+    (line,) = pipeline[-1].lines_
+    places = np.linspace(0, 1e-9, len(line.places))
+    pipeline[-1].lines_ = [replace(line, places=places)]
+    from_json(to_json(pipeline))  # refuses places that do not ascend
+    curve = Curve(np.array([0.0, 1e-11, 2e-11]), np.array([-1.0, 1.0, -1.0]))
+    pipeline[-1].lines_ = [replace(line, curves=(curve,), errors=(), counts=np.ones((3, 2)))]
+    with pytest.raises(ValueError, match="cannot be folded"):
+        to_json(pipeline)
 
 
 def test_knots_that_become_equal_keep_the_largest_error():

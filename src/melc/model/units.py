@@ -12,6 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
 from melc.model.line import Line
+from melc.model.names import feature_names_of
+
+# Rounding of a weighted sum of raw features, as a part of its standard deviation, up to which scalers are folded.
+_MOST_ROUNDING = 1e-5
 
 # For each kind of scaler the numbers with which it computes (x − centre) / scale; None stands for no centre or scale.
 _SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
@@ -37,7 +41,10 @@ def fitted_model(estimator: Any) -> Any:
         _check_folds(name, step, model)
         shift, factor = _SCALERS[type(step)](step)
         centre, scale = centre + scale * (0 if shift is None else shift), scale * (1 if factor is None else factor)
-    return _with_names(in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale)), estimator)
+    folded = _with_names(in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale)), estimator)
+    for line, moved in zip(model.lines_, folded.lines_, strict=True):
+        _check_precision(folded, line, moved)
+    return folded
 
 
 def _check_folds(name: str, step: Any, model: Any) -> None:
@@ -57,6 +64,21 @@ def _check_folds(name: str, step: Any, model: Any) -> None:
         raise ValueError(
             f"The step {name!r} ({type(step).__name__}) scales the codes of categories, so that their levels are lost. "
             "Fit the model to the data themselves: it needs no scaling."
+        )
+
+
+def _check_precision(folded: Any, line: Line, moved: Line) -> None:
+    """Raise ``ValueError`` if projections of raw features on the moved line have too few digits."""
+    offsets = np.abs(moved.direction * folded.feature_mean_)
+    rounding = np.finfo(np.float64).eps * offsets.sum()
+    deviation = np.linalg.norm(moved.direction * folded.feature_spread_)
+    if rounding > _MOST_ROUNDING * deviation or len(moved.codes) != len(line.codes):
+        j = int(np.argmax(offsets))
+        raise ValueError(
+            f"The scalers cannot be folded into the weights of the model: values of feature "
+            f"{feature_names_of(folded, None)[j]!r} are near {folded.feature_mean_[j]:.3g}, with a standard deviation "
+            f"of {folded.feature_spread_[j]:.3g}, and rounding of sums of such values would change predictions. "
+            "Subtract a common offset from the feature before it comes to the pipeline."
         )
 
 
@@ -126,6 +148,8 @@ def _moved(line: Line, mean: Floats, scale: Floats) -> Line:
     largest = np.abs(direction).max()  # squares of very large or small numbers are avoided
     norm = float(largest * np.linalg.norm(direction / largest))
     shift = float((direction * mean).sum())
+    places = (line.places + shift) / norm
+    ascends = np.append(True, np.diff(places) > 0)  # rounding may make places equal
     return replace(
         line,
         direction=direction / norm,
@@ -134,8 +158,9 @@ def _moved(line: Line, mean: Floats, scale: Floats) -> Line:
             _errors_at_moved(curve.knots, errors, shift, norm)
             for curve, errors in zip(line.curves, line.errors, strict=False)  # none, or those of each curve
         ),
-        places=(line.places + shift) / norm,
-        densities=line.densities * norm,
+        places=places[ascends],
+        densities=line.densities[:, ascends] * norm,
+        units=line.units * scale if len(line.units) else line.units,
     )
 
 
