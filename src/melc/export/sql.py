@@ -4,6 +4,7 @@ Every added column is a subquery that returns one value. All names in it belong 
 be confused with columns of the table of the user, which are not known here.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def to_sql(
     >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
     >>> model = MELC(n_init=1, random_state=0).fit(X, ["low", "low", "high", "high"])
     >>> query = to_sql(model, "scans", feature_names=["dose"])
-    >>> query.splitlines()[4].strip()
+    >>> next(line.strip() for line in query.splitlines() if line.endswith("'low'"))
     "WHEN z < 2.5e0 THEN 'low'"
     >>> query.splitlines()[-1]
     'FROM "scans" AS r'
@@ -89,25 +90,45 @@ def to_sql(
     names = feature_names_of(model, feature_names)
     # A line of a category has levels instead of intervals.
     alone, two = decides_alone(model) and not model.lines_[0].levels, len(model.classes_) == 2
-    z = [_projection(model, line, [column(name) for name in names]) for line in model.lines_]
-    sums = _Sums(model, z, table) if odds or not alone else None
-    shown = [(projection, z[0])] if alone else []
+    row = _Row(model, [column(name) for name in names])
+    z = [row.projection(line) for line in model.lines_]
+    sums = _Sums(model, z, row, table) if odds or not alone else None
+    only = f"(SELECT {z[0]} FROM {row.read()} AS c)"
+    shown = [(projection, only)] if alone else []
     if sums and (odds or two):
         shown += _numbered(log_odds, [f"(SELECT {total} {sums.source})" for total in sums.totals])
     # Numbers are computed again where they decide: a name could be that of a column of the table.
-    decided = _class_by_interval(model, z[0]) if alone or sums is None else _class_by_odds(model, sums)
+    decided = _class_by_interval(model, only) if alone or sums is None else _class_by_odds(model, sums)
     shown.append((prediction, decided))
     check_no_clash(names, [name for name, _ in shown])
     written = ",\n".join(f"  {value} AS {identifier(name)}" for name, value in shown)
     return f"{sums.tables if sums else ''}SELECT r.*,\n{written}\nFROM {table_name(table)} AS r"
 
 
-def _projection(model: Any, line: Line, columns: list[str]) -> str:
-    """Return what a line reads of a row: a sum, or the code of its only column, NULL if that is missing."""
-    features = line.features.tolist()
-    if line.reads_codes:
-        return code(model, features[0], columns[features[0]])
-    return weighted_sum([quantity(model, j, columns[j]) for j in features], line.direction[features])
+class _Row:
+    """What the lines read of a row, each column once, as a table ``c`` of one row."""
+
+    def __init__(self, model: Any, columns: list[str]) -> None:
+        """Take a model, and the columns of the table as expressions."""
+        self.model, self.columns = model, columns
+        self.values: dict[str, str] = {}  # the columns of c, by their names
+
+    def projection(self, line: Line) -> str:
+        """Return a line's sum, or the code of its only column, NULL if that is missing, by names in ``c``."""
+        features = line.features.tolist()
+        if line.reads_codes:
+            return self._named("k", features[0], code)
+        return weighted_sum([self._named("x", j, quantity) for j in features], line.direction[features])
+
+    def _named(self, kind: str, j: int, written: Callable[[Any, int, str], str]) -> str:
+        if f"{kind}{j}" not in self.values:
+            self.values[f"{kind}{j}"] = written(self.model, j, self.columns[j])
+        return f"c.{kind}{j}"
+
+    def read(self) -> str:
+        """Return the table ``c``. Without LIMIT, SQLite would copy its expressions to where their names are used."""
+        values = ",\n    ".join(f"{value} AS {name}" for name, value in self.values.items())
+        return f"(SELECT\n    {values}\n  LIMIT 1)"
 
 
 class _Sums:
@@ -119,8 +140,8 @@ class _Sums:
     the second of two.
     """
 
-    def __init__(self, model: Any, z: list[str], table: str | tuple[str, str]) -> None:
-        """Write the sums of a model with projections ``z``, for rows of the given table."""
+    def __init__(self, model: Any, z: list[str], row: _Row, table: str | tuple[str, str]) -> None:
+        """Write the sums of a model with projections ``z`` of a row, for rows of the given table."""
         formulas = log_odds_of(model)
         lines = [[formula.curves[k] for formula in formulas] for k in range(len(z))]
         _check_size(model, sum(len(curves) * len(curves[0].knots) for curves in lines))
@@ -133,7 +154,7 @@ class _Sums:
             f"{piece_table} (piece, a, {numbers}) AS (VALUES\n{rows}\n)\n"
         )
         piece = piece_number([curves[0] for curves in lines], "u.line", "u.z")
-        found = f"SELECT u.z AS z, {piece} AS piece FROM {_projections(z, line_table)} AS u"
+        found = f"SELECT u.z AS z, {piece} AS piece FROM {_projections(z, row, line_table)} AS u"
         # SQLite looks at the tables of a CROSS JOIN in their order, and so computes the projections once.
         self.source = f"FROM ({found}) AS q CROSS JOIN {piece_table} AS t WHERE t.piece = q.piece"
         self.totals = [_total(k, formula.constant, len(z)) for k, formula in enumerate(formulas)]
@@ -146,14 +167,15 @@ def _total(k: int, constant: float, n_lines: int) -> str:
     return f"CASE WHEN COUNT(*) = {n_lines} THEN {added}{f' + {literal(constant)}' if constant else ''} END"
 
 
-def _projections(z: list[str], lines: str) -> str:
+def _projections(z: list[str], row: _Row, lines: str) -> str:
     """Return the table of the numbers of the lines and the projections on them.
 
     The second part of the union is empty. But SQLite computes a union once, and would copy a plain expression to every
     place where its name is used.
     """
     of_line = first_that_holds([f"l.line < {k}" for k in range(1, len(z))], z)
-    return f"(SELECT l.line AS line, {of_line} AS z FROM {lines} AS l UNION ALL SELECT 0, NULL WHERE FALSE)"
+    read = f"{row.read()} AS c CROSS JOIN {lines} AS l"
+    return f"(SELECT l.line AS line, {of_line} AS z FROM {read} UNION ALL SELECT 0, NULL WHERE FALSE)"
 
 
 def _check_size(model: Any, n_points: int) -> None:

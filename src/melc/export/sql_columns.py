@@ -10,6 +10,9 @@ from melc.export.sql_parts import literal
 
 # NULL, NaN (which PostgreSQL and DuckDB put above all numbers) and the infinities are not between these.
 _LARGEST = float(np.finfo(np.float64).max)
+# Larger numbers count as the first of these, smaller ones as zero: where a sum or a product leaves the range of floats,
+# PostgreSQL stops with an error, and one such row would be the end of the query.
+_HUGE, _TINY = 1e300, 1e-300
 _NULL = "NULL"
 # From 0000-03-01, where years begin if leap days are to be their last days, to 1970-01-01; and a day that is not over.
 _DAYS_BEFORE_1970 = 719_468 + 1
@@ -44,7 +47,16 @@ def _number(model: Any, j: int, x: str, missing: str) -> str:
         return _of_levels(x, columns.ranks[j], ranks, missing)
     if j in columns.dates:
         return _as_float(days_since_1970(x) if missing == _NULL else f"COALESCE({days_since_1970(x)}, {missing})")
-    return _as_float(f"CASE WHEN {_is_number(x)} THEN {x} ELSE {missing} END")
+    return _as_float(f"CASE {_moderate(x)} ELSE {missing} END")
+
+
+def _moderate(x: str) -> str:
+    """Return the cases of a number: those that are there, and neither huge nor tiny, come first."""
+    huge, tiny = literal(_HUGE), literal(_TINY)
+    return (
+        f"WHEN {x} BETWEEN -{huge} AND {huge} THEN CASE WHEN {x} BETWEEN -{tiny} AND {tiny} THEN 0e0 ELSE {x} END "
+        f"WHEN {_is_number(x)} THEN CASE WHEN {x} > 0 THEN {huge} ELSE -{huge} END"
+    )
 
 
 def _of_levels(x: str, levels: Sequence[Label | None], results: Sequence[str], unknown: str) -> str:
