@@ -16,7 +16,7 @@ from math import cos, exp, pi, sin, sqrt
 import numpy as np
 from numba import njit
 
-from melc.kernels.flags import COMPILE
+from melc.kernels.flags import COMPILE, inlined
 
 # Width of a cell in bandwidths, reach of a kernel in bandwidths, and of the grid in standard deviations.
 _CELL, _KERNEL_REACH, _GRID_REACH = 0.4, 5.0, 8.0
@@ -35,51 +35,36 @@ _LOG_TWO, _ROOT_OF_HALF = 0.6931471805599453, 0x3FE6A09E667F3BCD
 _BINS, _BINNED = 24, 5.0
 
 
-@njit(**COMPILE)
+@inlined
 def spread_within(z, codes, masses, middle, reach, mean):
     """Return σ of the rows no farther than ``reach`` from ``middle``, and write the means of the classes to ``mean``.
 
     It is NaN, and the means are as before, if a class has less than half of its mass there.
     """
-    total, kept, inner, square = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    # A row has mass zero in the other class, and beyond the reach in both: sums that are addressed by a class, or
+    # branches, would be several times slower.
+    total, other_total, kept, other_kept, moment, other_moment = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(len(z)):
-        total[codes[i]] += masses[i]
-        if abs(z[i] - middle) <= reach:
-            kept[codes[i]] += masses[i]
-            inner[codes[i]] += masses[i] * (z[i] - middle)
-    if kept[0] < 0.5 * total[0] or kept[1] < 0.5 * total[1]:
-        return np.nan
-    for c in range(2):  # loops: expressions of arrays take numba far longer to compile
-        inner[c] /= kept[c]
-    for i in range(len(z)):
-        if abs(z[i] - middle) <= reach:
-            square[codes[i]] += masses[i] * (z[i] - middle - inner[codes[i]]) ** 2
-    deviation = sqrt(0.5 * (square[0] / kept[0] + square[1] / kept[1]))
-    if deviation > 0:
-        mean[0], mean[1] = middle + inner[0], middle + inner[1]
-    return deviation
-
-
-@njit(**COMPILE)
-def spread_of_all(z, codes, masses, mean):
-    """Return the least and the largest projection, the total mass and σ, and write the means of the classes."""
-    # A row has mass zero in the other class: sums that are addressed by a class would be several times slower.
-    low, high = z[0], z[0]
-    total, other_total, moment, other_moment = 0.0, 0.0, 0.0, 0.0
-    for i in range(len(z)):
-        other = masses[i] if codes[i] == 1 else 0.0
-        total += masses[i] - other
+        mass, away = masses[i], z[i] - middle
+        other, near = mass if codes[i] == 1 else 0.0, abs(away) <= reach
+        total += mass - other
         other_total += other
-        moment += (masses[i] - other) * z[i]
-        other_moment += other * z[i]
-        low, high = min(low, z[i]), max(high, z[i])
-    mean[0], mean[1] = moment / total, other_moment / other_total
-    square, other_square = 0.0, 0.0
+        kept += mass - other if near else 0.0
+        other_kept += other if near else 0.0
+        moment += (mass - other) * away if near else 0.0
+        other_moment += other * away if near else 0.0
+    if kept < 0.5 * total or other_kept < 0.5 * other_total:
+        return np.nan
+    shift, other_shift, square, other_square = moment / kept, other_moment / other_kept, 0.0, 0.0
     for i in range(len(z)):
-        other = masses[i] if codes[i] == 1 else 0.0
-        square += (masses[i] - other) * (z[i] - mean[0]) ** 2
-        other_square += other * (z[i] - mean[1]) ** 2
-    return low, high, total + other_total, sqrt(0.5 * (square / total + other_square / other_total))
+        mass, away = masses[i], z[i] - middle
+        other, near = mass if codes[i] == 1 else 0.0, abs(away) <= reach
+        square += (mass - other) * (away - shift) ** 2 if near else 0.0
+        other_square += other * (away - other_shift) ** 2 if near else 0.0
+    deviation = sqrt(0.5 * (square / kept + other_square / other_kept))
+    if deviation > 0 or reach == np.inf:
+        mean[0], mean[1] = middle + shift, middle + other_shift
+    return deviation
 
 
 @njit(**COMPILE)
@@ -89,17 +74,19 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
     Return the position of the first node, the distance of nodes and their number, the first and the last node of the
     curve, and σ. No more than ``pseudo_mass`` lies beyond the curve's ends on either side: so few rows tell too little.
     """
-    mean = np.empty(2)
-    low, high, total, deviation = spread_of_all(z, codes, masses, mean)
-    for _ in range(_MOST_TRIMMINGS):
+    low, high, total = z[0], z[0], 0.0
+    for i in range(len(z)):
+        low, high, total = min(low, z[i]), max(high, z[i]), total + masses[i]
+    mean, middle, reach, deviation = np.empty(2), low, np.inf, 0.0
+    for trimming in range(_MOST_TRIMMINGS + 1):
+        trimmed = spread_within(z, codes, masses, middle, reach, mean)
+        if trimming > 0 and not 1e-9 * deviation < trimmed < 0.99 * deviation:
+            break
+        deviation = trimmed
         middle = 0.5 * (mean[0] + mean[1])
         reach = _GRID_REACH * sqrt(deviation**2 + 0.25 * (mean[1] - mean[0]) ** 2)
         if low >= middle - reach and high <= middle + reach:
             break
-        trimmed = spread_within(z, codes, masses, middle, reach, mean)
-        if not 1e-9 * deviation < trimmed < 0.99 * deviation:
-            break
-        deviation = trimmed
     if not deviation > 1e-12 * (high - low):
         # Both classes hardly vary, except perhaps for a few outliers.
         deviation = max(1e-12 * (high - low), 1e-16 * max(abs(low), abs(high)), 1e-200)
