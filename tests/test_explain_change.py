@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import naive
 from melc import MELC, AdditiveMELC
 from melc.explain import existence, nearest_change, search
-from melc.explain.search import ChangeSpace
+from melc.explain.search import ChangeSpace, RowsToChange
 from melc.model.curve import Curve
 from tables_data import SIZES, awkward_rows, mixed_frame
 
@@ -389,17 +389,20 @@ def test_the_walk_along_a_ray_stops_at_its_limit_and_at_the_first_change():
     model = AdditiveMELC(random_state=0).fit(X, y)
     space, rng = ChangeSpace(model, model.feature_spread_), np.random.default_rng(0)
     z, codes = X[:10] @ model.directions_.T, np.searchsorted(model.classes_, model.predict(X[:10]))
+    free = np.full((10, space.n_dimensions), np.inf)
     rays = rng.normal(size=(10, 8, space.n_dimensions))
     rays /= np.linalg.norm(rays, axis=2, keepdims=True)
     places = np.linspace(0, 6, 30_001)
     for goal in (None, 1):
-        found = space.first_changes(z, rays, np.full((10, 8), 6.0), codes, goal)
+        rows = RowsToChange(space, z, codes, -free, free, goal)
+        found, lengths = rows.first_changes(rays, np.full((10, 8), 6.0))
+        np.testing.assert_allclose(found, lengths, rtol=1e-12)
         for i, j in np.ndindex(10, 8):
             leaders = space.odds(z[i] + places[:, None] * (space.moves @ rays[i, j])).argmax(axis=1)
             there = leaders != codes[i] if goal is None else leaders == goal
             expected = places[there].min(initial=np.inf) if not there[0] else 0.0
             assert found[i, j] == pytest.approx(expected, abs=3e-4)
-        nearer = space.first_changes(z, rays, 0.5 * found, codes, goal)
+        nearer, _ = rows.first_changes(rays, 0.5 * found)
         assert np.isinf(nearer[np.isfinite(found) & (found > 0)]).all()
 
 

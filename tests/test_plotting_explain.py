@@ -133,6 +133,8 @@ class TestChange:
         assert names_of(display) == [X.columns[j] for j in order]
         assert display.labels == ("$versicolor$", "other")
         assert f"{change.distance[0]:.3g}" in display.ax_.get_xlabel()
+        limited = ChangeDisplay.from_estimator(model, X, row=60, fixed=[X.columns[order[0]]])
+        assert X.columns[order[0]] not in names_of(limited)
         written = [text.get_text() for text in display.ax_.texts]
         assert f"{X.iloc[60, order[0]]:.4g} → {change.rows[0, order[0]]:.4g}" in written
         display.figure_.canvas.draw()
@@ -145,7 +147,7 @@ class TestChange:
     def test_what_is_not_there(self, model):
         with pytest.raises(ValueError, match="row=-151, but there are 150 rows"):
             ChangeDisplay.from_estimator(model, X, row=-151)
-        with pytest.raises(ValueError, match="allow more of them"):
+        with pytest.raises(ValueError, match="allow more changes"):
             ChangeDisplay.from_estimator(model, X, features=[])
 
 

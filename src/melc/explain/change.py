@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.explain.levels import move_table, standardised_changes
-from melc.explain.numbers import move_numbers
+from melc.explain.allowed import allowed_changes
+from melc.explain.levels import labels_of, move_table
+from melc.explain.numbers import Aim
 from melc.explain.parts import dense_codes
+from melc.explain.trials import move_within, standardised_changes
 from melc.model.columns import Columns
 from melc.model.names import class_index_of, column_width, feature_names_of, largest_first
 from melc.model.places import value_text
@@ -24,8 +26,8 @@ class Change:
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_features)
-        The changed rows; where none was found, the rows themselves. Those of a table are coded
-        (:mod:`melc.model.columns`); ``as_columns`` has their values.
+        The changed rows; where none was found, the rows themselves. Those of a table are coded, levels by their
+        numbers; ``as_columns`` has their values.
     changes : ndarray of shape (n_rows, n_features)
         The changed rows less the rows.
     standardised : ndarray of shape (n_rows, n_features)
@@ -94,7 +96,18 @@ class Change:
         return "\n".join([f"class {self.labels[row]} at a distance of {self.distance[row]:.3g}", *lines])
 
 
-def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, feature_names: Any = None) -> Change:
+def nearest_change(
+    model: Any,
+    X: Any,
+    *,
+    features: Any = None,
+    fixed: Any = None,
+    bounds: Any = None,
+    integers: Any = None,
+    levels: Any = None,
+    to: Any = None,
+    feature_names: Any = None,
+) -> Change:
     """Return the smallest change of each row that changes its predicted class.
 
     The length of a change is ``√Σ_j (change_j / s_j)²``, with the standard deviations s of the features
@@ -107,7 +120,8 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     the nearest threshold, in the direction ``v_j s_j²``. It is also the smallest if only one feature may change. For
     several lines and features it is found by a search. It is a change of class in any case, but its length is only an
     upper bound for the smallest. Where the search finds none, a mixed-integer linear program decides whether there is
-    one. Of a table with categories or ranks, the change is the best of many that were tried.
+    one. Of a table with categories or ranks, and with ``integers`` or ``levels``, the change is the best of many that
+    were tried. Bounds keep it the smallest for a single line.
 
     Parameters
     ----------
@@ -118,6 +132,16 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
         The rows, as ``predict`` takes them.
     features : list of str or int, default=None
         The features that may change, by name or index. By default all.
+    fixed : list of str or int, default=None
+        Features that may not change, such as an age.
+    bounds : dict of str or int to (float, float), default=None
+        The least and the largest value of features, None for no bound: ``{"age": (18, 99), "fare": (0, None)}``. A
+        value that lies outside its bounds may stay, or move towards them. Bounds of dates are dates.
+    integers : list of str or int, default=None
+        Features that change to whole numbers only.
+    levels : dict of str or int to list, default=None
+        The values that features may change to: some levels of a category, or some numbers. A column that is 0 or 1 has
+        ``{"smoker": [0, 1]}``.
     to : default=None
         The class to reach. By default any other one. Rows that are of this class already do not change.
     feature_names : list of str, default=None
@@ -139,16 +163,16 @@ def nearest_change(model: Any, X: Any, *, features: Any = None, to: Any = None, 
     """
     estimator, model = nameless(without_search(model)), fitted_model(model)
     rows, names = dense_codes(model, X), feature_names_of(model, feature_names)
-    may_change, columns = _may_change(names, features), model.columns_
+    allowed, columns = allowed_changes(model, names, features, fixed, bounds, integers, levels), model.columns_
     goal = None if to is None else class_index_of(model.classes_, to, "to")
-    spread = np.where(may_change, model.feature_spread_, 0.0)
     if columns.are_numbers:
-        moved = move_numbers(nameless(model), estimator.predict, rows, spread, goal)
+        aim = Aim(nameless(model), estimator.predict, goal)
     else:
-        moved = move_table(model, rows, may_change, goal)
+        aim = Aim(model, lambda codes: labels_of(model, codes), goal)
+    moved = (move_within if columns.are_numbers and not allowed.levels else move_table)(aim, rows, allowed)
     _warn_of_undecided(np.flatnonzero(~moved.found & ~moved.decided))
     changes = np.where(np.isnan(rows) & np.isnan(moved.rows), 0.0, moved.rows - rows)
-    standardised = standardised_changes(columns, changes, spread)
+    standardised = standardised_changes(columns, rows, moved.rows, model.feature_spread_)
     distance = np.where(moved.found, np.linalg.norm(standardised, axis=1), np.inf)
     return Change(
         moved.rows, changes, standardised, distance, moved.labels, moved.found, moved.exact, names, columns, rows
@@ -162,30 +186,3 @@ def _warn_of_undecided(rows: NDArray[np.int64]) -> None:
             f"{rows[0]}. Let fewer features change, or any class be reached.",
             stacklevel=3,
         )
-
-
-def _may_change(names: list[str], features: Any) -> NDArray[np.bool_]:
-    """Whether each feature may change, shape (n_features,)."""
-    if features is None:
-        return np.ones(len(names), dtype=bool)
-    if isinstance(features, str):
-        raise ValueError(
-            f"features must be a list of names or indices; found the text {features!r}: use [{features!r}]."
-        )
-    chosen = np.zeros(len(names), dtype=bool)
-    for feature in features:
-        if isinstance(feature, str):
-            if feature not in names:
-                raise ValueError(
-                    f"features contains {feature!r}, which is no feature of the model; it has {names[:10]}."
-                )
-            chosen[names.index(feature)] = True
-        elif not isinstance(feature, (int, np.integer)) or isinstance(feature, bool):
-            raise ValueError(
-                f"features contains {feature!r}, which is neither a name nor an index; pass a list such as [0, 2]."
-            )
-        elif not -len(names) <= feature < len(names):
-            raise ValueError(f"features contains {feature!r}, but the model has {len(names)} features.")
-        else:
-            chosen[feature] = True
-    return chosen

@@ -28,8 +28,10 @@ class Undecided(Exception):
     """The program was given up before it was known whether a place exists."""
 
 
-def place_ahead(z: Floats, moves: Floats, knots: list[Floats], leads: list[Floats], constants: Floats) -> Floats | None:
-    """Return a change y after which all leads are positive, or None if there is no such place.
+def place_ahead(
+    z: Floats, moves: Floats, low: Floats, high: Floats, knots: list[Floats], leads: list[Floats], constants: Floats
+) -> Floats | None:
+    """Return a change y between ``low`` and ``high`` after which all leads are positive, or None if there is none.
 
     The projections after a change are ``z + moves @ y``, with z of shape (n_lines,) and moves of shape (n_lines,
     n_dimensions). ``leads[k]``, of shape (m, n_rivals), is what line k adds to the leads at its ``knots[k]``, of shape
@@ -38,7 +40,7 @@ def place_ahead(z: Floats, moves: Floats, knots: list[Floats], leads: list[Float
     if np.any(constants + sum(each.max(axis=0) for each in leads) <= 0):  # not even if every line were at its best
         return None
     program = _Program(z, moves, knots, leads, constants)
-    solution = program.solved()
+    solution = program.solved(low, high)
     if solution.x is not None and -solution.fun > _LEAST_LEAD:
         return np.asarray(solution.x[: moves.shape[1]] * program.unit)
     if solution.status == _LIMIT_REACHED:
@@ -66,10 +68,11 @@ class _Program:
             self._lead(constants),
         ]
 
-    def solved(self) -> Any:
+    def solved(self, low: Floats, high: Floats) -> Any:
         """Return the solution with the largest smallest lead, up to what is enough."""
         lower, upper = np.zeros(self.n_columns), np.ones(self.n_columns)
-        lower[: self.n_dimensions + 1], upper[: self.n_dimensions] = -np.inf, np.inf
+        lower[: self.n_dimensions], upper[: self.n_dimensions] = low / self.unit, high / self.unit
+        lower[self.n_dimensions] = -np.inf
         upper[self.n_dimensions] = _ENOUGH
         aim = np.zeros(self.n_columns)
         aim[self.n_dimensions] = -1.0

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.base import projections
-from melc.explain.search import ChangeSpace, shortest_changes
+from melc.explain.allowed import Allowed
+from melc.explain.search import ChangeSpace, RowsToChange, shortest_changes
 from melc.model.curve import Curve
 from melc.model.line import Line
 
@@ -18,7 +19,21 @@ from melc.model.line import Line
 # doubled where the row is still predicted as before.
 _FIRST_STEP, _DOUBLINGS = 4.0, 40
 
-Predict = Callable[[Floats], NDArray[Any]]
+
+@dataclass(frozen=True)
+class Aim:
+    """What a change should lead to: the class ``goal`` of a model, by its number, or any other if that is None.
+
+    ``predict`` returns the labels of coded rows.
+    """
+
+    model: Any
+    predict: Callable[[Floats], NDArray[Any]]
+    goal: int | None
+
+    def reached(self, before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return whether labels after a change are as wanted, given those before; shape (n,)."""
+        return np.asarray(after != before if self.goal is None else after == self.model.classes_[self.goal])
 
 
 @dataclass(frozen=True)
@@ -36,42 +51,39 @@ class Moved:
     decided: NDArray[np.bool_]
 
 
-def move_numbers(model: Any, predict: Predict, rows: Floats, spread: Floats, goal: int | None) -> Moved:
-    """Return coded rows with their numbers changed by as little as changes the class, or leads to the class ``goal``.
-
-    ``spread`` are the units of the changes, zero for columns that stay. A missing value stays missing.
-    """
+def move_numbers(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
+    """Return coded rows with their numbers changed by as little as leads to the aim. Missing values stay missing."""
     patterns, group = np.unique(np.isnan(rows), axis=0, return_inverse=True)
     if len(patterns) == 1:
-        return _move_alike(
-            _with_missing(model, patterns[0]), model, predict, rows, np.where(patterns[0], 0.0, spread), goal
-        )
-    moved = Moved(rows.copy(), predict(rows), np.zeros(len(rows), bool), True, np.ones(len(rows), bool))
+        return _move_alike(aim, rows, allowed, patterns[0])
+    moved = Moved(rows.copy(), aim.predict(rows), np.zeros(len(rows), bool), True, np.ones(len(rows), bool))
     for k, missing in enumerate(patterns):
         some = np.flatnonzero(group.ravel() == k)
-        part = _move_alike(
-            _with_missing(model, missing), model, predict, rows[some], np.where(missing, 0.0, spread), goal
-        )
+        part = _move_alike(aim, rows[some], allowed, missing)
         moved.rows[some], moved.labels[some] = part.rows, part.labels
         moved.found[some], moved.decided[some] = part.found, part.decided
         moved = replace(moved, exact=moved.exact and part.exact)
     return moved
 
 
-def _move_alike(known: Any, model: Any, predict: Predict, rows: Floats, spread: Floats, goal: int | None) -> Moved:
-    """Move rows in which the same values are missing; ``known`` is the model without what depends on these."""
-    before = predict(rows)
-    waiting = np.ones(len(rows), dtype=bool) if goal is None else before != model.classes_[goal]
-    space = None if len(model.lines_) == 1 else ChangeSpace(known, spread)
+def _move_alike(aim: Aim, rows: Floats, allowed: Allowed, missing: NDArray[np.bool_]) -> Moved:
+    """Move rows in which the same values are missing."""
+    known, allowed = _with_missing(aim.model, missing), allowed.without(missing)
+    before = aim.predict(rows)
+    waiting = np.ones(len(rows), dtype=bool) if aim.goal is None else before != aim.model.classes_[aim.goal]
+    direct = len(known.lines_) == 1 and not allowed.bounded
+    space = None if direct else ChangeSpace(known, allowed.spread, bounded=allowed.bounded)
     steps, decided = np.zeros(rows.shape), np.ones(len(rows), dtype=bool)
     if waiting.any():
-        z, codes = _finite_projections(model, rows[waiting]), np.searchsorted(model.classes_, before[waiting])
+        z = _finite_projections(aim.model, rows[waiting])
+        codes = np.searchsorted(aim.model.classes_, before[waiting])
         if space is None:
-            steps[waiting] = _to_nearest_interval(known.lines_[0], z[:, 0], codes, spread, goal)
+            steps[waiting] = _to_nearest_interval(known.lines_[0], z[:, 0], codes, allowed.spread, aim.goal)
         else:
-            standardised, decided[waiting] = shortest_changes(space, z, codes, goal)
-            steps[waiting] = standardised * spread
-    changed, labels, found = _over_the_threshold(predict, model, rows, before, steps, goal)
+            to_change = RowsToChange(space, z, codes, *space.bounds(allowed, rows[waiting]), aim.goal)
+            standardised, decided[waiting] = shortest_changes(to_change)
+            steps[waiting] = standardised * allowed.spread
+    changed, labels, found = _over_the_threshold(aim, rows, before, steps, allowed)
     return Moved(changed, labels, found, space is None or space.n_dimensions <= 1, decided)
 
 
@@ -151,23 +163,23 @@ def _nearest_edges(line: Line, z: Floats, codes: NDArray[np.int64], goal: int | 
 
 
 def _over_the_threshold(
-    predict: Predict, model: Any, rows: Floats, before: NDArray[Any], steps: Floats, goal: int | None
+    aim: Aim, rows: Floats, before: NDArray[Any], steps: Floats, allowed: Allowed
 ) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
     """Change the rows by ``steps`` to the threshold, and beyond it by as little as changes the prediction.
 
     Return the changed rows, their labels, and whether a row has the class that is wanted. Others are left as they were.
     """
     changed, labels = rows.copy(), before.copy()
-    found = np.zeros(len(rows), dtype=bool) if goal is None else before == model.classes_[goal]
+    found = aim.reached(before, before)
     trying = np.flatnonzero(~found & np.any(steps != 0, axis=1))
-    rounding = _rounding(model, rows, steps)
+    rounding = _rounding(aim.model, rows, steps)
     for doubling in range(_DOUBLINGS):
         if not len(trying):
             break
         factors = 1 + _FIRST_STEP * 2.0**doubling * rounding[trying]
-        changed[trying] = rows[trying] + steps[trying] * factors[:, None]
-        labels[trying] = predict(changed[trying])
-        done = labels[trying] != before[trying] if goal is None else labels[trying] == model.classes_[goal]
+        changed[trying] = allowed.within(rows[trying] + steps[trying] * factors[:, None], rows[trying])
+        labels[trying] = aim.predict(changed[trying])
+        done = aim.reached(before[trying], labels[trying])
         found[trying[done]] = True
         trying = trying[~done]
     changed[trying], labels[trying] = rows[trying], before[trying]

@@ -43,7 +43,7 @@ class Explanation:
     deviations : ndarray of shape (n_rows, n_features)
         The rows less the reference. A level of a category counts with its score.
     codes : ndarray of shape (n_rows, n_features)
-        The rows as a model codes them: numbers, days of dates, and numbers of levels (:mod:`melc.model.columns`).
+        The rows as a model codes them: numbers, days of dates, and numbers of levels.
     columns : Columns
         What the columns hold.
     coef : ndarray of shape (n_lines, n_features)

@@ -7,10 +7,13 @@ directions, and towards places among the training rows, for the region of a clas
 log-odds are linear between the knots of the curves, so the first change of class on a ray is found exactly. The nearest
 changes are then improved: by the point of the tangent to the boundary that is nearest to the row, and by random turns.
 
+Where features have bounds, a ray goes on along its bound: ``c = clip(t B y)`` at the place t. The smallest change is
+of this form with bounds as well (the conditions of Karush, Kuhn and Tucker for given projections say so).
+
 In one dimension, as when a single feature may change, there are two rays only, and the result is the smallest change.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.explain.allowed import Allowed
 from melc.explain.existence import Undecided, place_ahead
 from melc.model.curve import Curve
 from melc.model.line import log_odds_of
@@ -29,7 +33,7 @@ _RANDOM, _MOST_FEATURES = 24, 32
 # Places among the training rows, besides their mean.
 _AMONG_ROWS = 48
 # Points of a row that are improved, rounds of improvement, parts of the way to the tangent's nearest point, and turns.
-_KEPT, _ROUNDS, _PARTS, _TURNS = 4, 16, (1.0, 0.5, 0.2, 0.05), 8
+_KEPT, _ROUNDS, _PARTS, _TURNS = 4, 10, (1.0, 0.3), 2
 # The widest and the narrowest of the turns.
 _WIDEST, _NARROWEST = 0.5, 1e-3
 # Numbers in the largest array of a block of rows.
@@ -78,14 +82,20 @@ class CurveTable:
 
 
 class ChangeSpace:
-    """The log-odds of a model over the changes y of a row. ``spread`` is zero for features that may not change."""
+    """The log-odds of a model over the changes y of a row. ``spread`` is zero for features that may not change.
 
-    def __init__(self, model: Any, spread: Floats) -> None:
+    ``entries`` are what has bounds: the features, or y itself if there are none.
+    """
+
+    def __init__(self, model: Any, spread: Floats, *, bounded: bool = False) -> None:
         directions = model.directions_
         left, sizes, right = np.linalg.svd(directions * spread, full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         self.moves = left[:, kept] * sizes[kept]  # (n_lines, n_dimensions)
         self.basis = right[kept].T  # (n_features, n_dimensions)
+        self.entries = self.basis if bounded else np.eye(int(kept.sum()))  # (n_entries, n_dimensions)
+        self.entry_moves = directions * spread if bounded else self.moves  # (n_lines, n_entries)
+        self.bounded = bounded
         self.known = _places_among_rows(model.feature_mean_, model.feature_spread_) @ directions.T  # (m, n_lines)
         formulas = log_odds_of(model)
         self.tables = [CurveTable.of([each.curves[k] for each in formulas]) for k in range(len(directions))]
@@ -98,6 +108,13 @@ class ChangeSpace:
     def n_dimensions(self) -> int:
         """The number of dimensions in which changes move the projections."""
         return self.moves.shape[1]
+
+    def bounds(self, allowed: Allowed, rows: Floats) -> tuple[Floats, Floats]:
+        """Return the least and the largest change of the entries of rows, both of shape (n, n_entries)."""
+        if self.bounded:
+            return allowed.steps(rows)
+        unbounded = np.full((len(rows), len(self.entries)), np.inf)
+        return -unbounded, unbounded
 
     def odds(self, z: Floats) -> Floats:
         """Return the log-odds at projections z, of shape (..., n_lines); shape (..., n_classes)."""
@@ -123,28 +140,30 @@ class ChangeSpace:
         places = np.concatenate([wanted, self.known])
         return np.asarray((places - z[:, None]) @ np.linalg.pinv(self.moves).T)
 
-    def first_changes(
-        self, z: Floats, rays: Floats, limits: Floats, codes: NDArray[np.int64], goal: int | None
-    ) -> Floats:
-        """Return the distance at which the class first changes on rays, infinite where it does not; shape (n, m).
+    def first_changes(self, row: "RowsToChange", rays: Floats, limits: Floats) -> tuple[Floats, Floats]:
+        """Return the place at which the class first changes on rays, infinite where it does not, and how far that is.
 
-        ``z``, of shape (n, n_lines), are the projections of rows and ``codes``, of shape (n,), their classes. ``rays``,
-        of shape (n, m, n_dimensions), have length one. Changes beyond ``limits``, of shape (n, m), do not matter.
-        ``goal`` is the class to reach, or None for any.
+        ``rays``, of shape (n, m, n_entries), have length one. Changes longer than ``limits``, of shape (n, m), do not
+        matter. Both results have shape (n, m); they differ only where there are bounds.
         """
-        found = np.empty(rays.shape[:2])
-        wanted = -1 if goal is None else goal
-        kernels.first_changes(z, rays @ self.moves.T, limits, codes, wanted, *self._pieces, self.constants, found)
-        return found
+        places, lengths = np.empty(rays.shape[:2]), np.empty(rays.shape[:2])
+        arrays = row.z, rays, rays @ self.entry_moves.T, self.entry_moves, row.low, row.high, limits, row.codes
+        # Arrays of another layout would be compiled for anew.
+        kernels.first_changes(
+            *map(np.ascontiguousarray, arrays),
+            *(-1 if row.goal is None else row.goal, *self._pieces, self.constants, places, lengths),
+        )
+        return places, lengths
 
-    def place_ahead(self, z: Floats, reached: int, others: list[int]) -> Floats | None:
-        """Return a change after which a class is ahead of others, for a row with projections z; None if there is none.
+    def place_ahead(self, row: "RowsToChange", reached: int, others: list[int]) -> Floats | None:
+        """Return a change of a single row after which a class is ahead of others; None if there is none.
 
-        Classes are given by their numbers; z has shape (n_lines,).
+        Classes are given by their numbers; the change has shape (n_entries,).
         """
         leads = [table.values[1:, [reached]] - table.values[1:, others] for table in self.tables]
         constants = self.constants[reached] - self.constants[others]
-        return place_ahead(z, self.moves, [table.knots for table in self.tables], leads, constants)
+        knots = [table.knots for table in self.tables]
+        return place_ahead(row.z[0], self.entry_moves, row.low[0], row.high[0], knots, leads, constants)
 
     def _all_pieces(self) -> tuple[NDArray[np.int64], Floats, Floats, Floats, Floats]:
         """Return the pieces of all lines as the kernel takes them: where each line begins, upper ends, and formulas."""
@@ -159,28 +178,41 @@ class ChangeSpace:
 class RowsToChange:
     """Rows whose changes are searched: their projections, of shape (n, n_lines), and their classes, of shape (n,).
 
-    ``goal`` is the class to reach, or None for any. Changes y have shape (n, m, n_dimensions): m of each row.
+    ``low`` and ``high``, of shape (n, n_entries), are the bounds of the changes, and ``goal`` is the class to reach, or
+    None for any. Changes y have shape (n, m, n_dimensions): m of each row.
     """
 
     space: ChangeSpace
     z: Floats
     codes: NDArray[np.int64]
+    low: Floats
+    high: Floats
     goal: int | None
 
-    def leads(self, y: Floats) -> Floats:
-        """Return by how much the best class to reach is ahead of the others after changes y, shape (n, m)."""
-        return self._rivals(self._projections(y))[0]
+    def some(self, chosen: Any) -> "RowsToChange":
+        """Return some of the rows."""
+        parts = {name: getattr(self, name)[chosen] for name in ("z", "codes", "low", "high")}
+        return replace(self, **parts)
 
     def gradients(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return the leads after changes y, and their gradients, of the shape of y."""
-        z = self._projections(y)
+        """Return by how much the best class to reach is ahead of the others after changes y, and the gradients of that.
+
+        The shapes are (n, m) and that of y.
+        """
+        z = self.z[:, None] + self.changed(y) @ self.space.entry_moves.T
         leads, reached, others = self._rivals(z)
         return leads, (self.space.slopes(z, reached) - self.space.slopes(z, others)) @ self.space.moves
 
-    def first_changes(self, rays: Floats, limits: Floats | None = None) -> Floats:
-        """Return the distance at which the class first changes on rays of length one, if below limits; (n, m)."""
+    def first_changes(self, rays: Floats, limits: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the place at which the class first changes on rays y of length one, and how far that is; (n, m)."""
         limits = np.full(rays.shape[:2], np.inf) if limits is None else limits
-        return self.space.first_changes(self.z, rays, limits, self.codes, self.goal)
+        return self.space.first_changes(self, rays @ self.space.entries.T if self.space.bounded else rays, limits)
+
+    def changed(self, y: Floats) -> Floats:
+        """Return what changes y, with m in each row, change within the bounds; shape (n, m, n_entries)."""
+        if not self.space.bounded:
+            return y
+        return np.clip(y @ self.space.entries.T, self.low[:, None], self.high[:, None])
 
     def _rivals(self, z: Floats) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
         """Return the lead of the best class to reach over the best of the others, and the numbers of both."""
@@ -190,35 +222,26 @@ class RowsToChange:
         ahead, behind = np.where(wanted, odds, -np.inf), np.where(wanted, -np.inf, odds)
         return ahead.max(axis=2) - behind.max(axis=2), ahead.argmax(axis=2), behind.argmax(axis=2)
 
-    def _projections(self, y: Floats) -> Floats:
-        return self.z[:, None] + y @ self.space.moves.T
 
-
-def shortest_changes(
-    space: ChangeSpace, z: Floats, codes: NDArray[np.int64], goal: int | None
-) -> tuple[Floats, NDArray[np.bool_]]:
+def shortest_changes(rows: RowsToChange) -> tuple[Floats, NDArray[np.bool_]]:
     """Return changes of class, in units of the spread, and whether those not found are known not to exist.
 
-    ``z`` are the projections of the rows, ``codes`` their classes, and ``goal`` the class to reach, or None for any.
     The changes have shape (n_rows, n_features) and are zero where none was found. The second array has shape (n_rows,).
     """
-    found = np.zeros((len(z), space.n_dimensions))
-    decided = np.ones(len(z), dtype=bool)
+    space, n_rows = rows.space, len(rows.z)
+    found, decided = np.zeros((n_rows, len(space.entries))), np.ones(n_rows, dtype=bool)
     if space.n_dimensions:
         rng, shared = np.random.default_rng(0), _shared_rays(space)
-        numbers_per_row = len(shared) * max(space.n_dimensions, len(space.tables), len(space.constants))
+        numbers_per_row = len(shared) * max(len(space.entries), len(space.tables), len(space.constants))
         step = max(1, _BLOCK // numbers_per_row)
-        for start in range(0, len(z), step):
+        for start in range(0, n_rows, step):
             block = slice(start, start + step)
-            rows = RowsToChange(space, z[block], codes[block], goal)
-            found[block] = _shortest(rows, _first_rays(rows, shared), rng)
+            some = rows.some(block)
+            found[block] = _shortest(some, _first_rays(some, shared), rng)
     if space.n_dimensions > 1:
         for i in np.flatnonzero(~found.any(axis=1)):
-            row = RowsToChange(space, z[[i]], codes[[i]], goal)
-            rays, decided[i] = _rays_to_classes(row)
-            if len(rays):
-                found[i] = _shortest(row, rays[None], rng)[0]
-    return found @ space.basis.T, decided
+            found[i], decided[i] = _by_proof(rows.some([i]), rng)
+    return found if space.bounded else found @ space.basis.T, decided
 
 
 def _places_among_rows(mean: Floats, spread: Floats) -> Floats:
@@ -237,22 +260,19 @@ def _shared_rays(space: ChangeSpace) -> Floats:
     return np.concatenate([along, -along])
 
 
-def _first_rays(rows: RowsToChange, shared: Floats) -> Floats:
-    """The rays of each row, shape (n, m, n_dimensions): the shared ones, uphill, and towards other classes."""
+def _first_rays(rows: RowsToChange, shared: Floats) -> list[Floats]:
+    """The rays of each row, shape (n, m, n_dimensions): uphill and shared ones, then those towards other classes."""
     n, n_dimensions = len(rows.z), shared.shape[1]
     rays = np.broadcast_to(shared, (n, *shared.shape))
     if n_dimensions == 1:
-        return rays
+        return [rays]
     uphill = rows.gradients(np.zeros((n, 1, n_dimensions)))[1]
-    return np.concatenate([rays, _unit(uphill), _unit(rows.space.targets(rows.z))], axis=1)
+    return [np.concatenate([_unit(uphill), rays], axis=1), _unit(rows.space.targets(rows.z))]
 
 
-def _rays_to_classes(row: RowsToChange) -> tuple[Floats, bool]:
-    """Return rays of a single row to places of the classes to reach, and whether no class was left undecided.
-
-    The rays have shape (m, n_dimensions); there are none if no class can be reached.
-    """
-    own, space, rays, decided = int(row.codes[0]), row.space, [], True
+def _by_proof(row: RowsToChange, rng: np.random.Generator) -> tuple[Floats, bool]:
+    """Return a change of a single row, shape (n_entries,), and whether it is known that there is none if it is zero."""
+    own, space, changes, decided = int(row.codes[0]), row.space, [], True
     classes = range(len(space.constants))
     # To be another class is to be ahead of the own one; to be a certain class, to be ahead of all others.
     contests = [(c, [own]) for c in classes if c != own]
@@ -260,44 +280,61 @@ def _rays_to_classes(row: RowsToChange) -> tuple[Floats, bool]:
         contests = [(row.goal, [c for c in classes if c != row.goal])]
     for reached, others in contests:
         try:
-            change = space.place_ahead(row.z[0], reached, others)
+            change = space.place_ahead(row, reached, others)
         except Undecided:
             decided = False
         else:
-            rays += [] if change is None else [_unit(change)]
-    return np.array(rays).reshape(len(rays), space.n_dimensions), decided
+            changes += [] if change is None else [change]
+    if not changes:
+        return np.zeros(len(space.entries)), decided
+    rays = _unit(np.stack(changes))[None]
+    if not space.bounded:
+        return _shortest(row, [rays], rng)[0], decided
+    places, lengths = space.first_changes(row, rays, np.full(rays.shape[:2], np.inf))
+    best = int(lengths[0].argmin())
+    return rays[0, best] * (places[0, best] if np.isfinite(places[0, best]) else 0.0), decided
 
 
-def _shortest(rows: RowsToChange, rays: Floats, rng: np.random.Generator) -> Floats:
-    """The best change of each row that its rays lead to, shape (n, n_dimensions); zero where there is none."""
-    distances = rows.first_changes(rays)
-    best = np.argsort(distances, axis=1, kind="stable")[:, :_KEPT]
-    rays, distances = _picked(rays, best), np.take_along_axis(distances, best, axis=1)
+def _shortest(rows: RowsToChange, groups: list[Floats], rng: np.random.Generator) -> Floats:
+    """The best change of each row that its rays lead to, shape (n, n_entries); zero where there is none.
+
+    On the rays of a later group, changes that are longer than the best of the groups before do not matter.
+    """
+    rays, places, lengths = groups[0], *rows.first_changes(groups[0])
+    for group in groups[1:]:
+        kept = np.sort(lengths, axis=1)[:, :_KEPT][:, -1:]
+        more = rows.first_changes(group, np.broadcast_to(kept, group.shape[:2]))
+        rays = np.concatenate([rays, group], axis=1)
+        places, lengths = (np.concatenate(pair, axis=1) for pair in zip((places, lengths), more, strict=True))
+    best = np.argsort(lengths, axis=1, kind="stable")[:, :_KEPT]
+    rays, (places, lengths) = (
+        _picked(rays, best),
+        (np.take_along_axis(each, best, axis=1) for each in (places, lengths)),
+    )
     if rays.shape[2] > 1:
         for width in np.geomspace(_WIDEST, _NARROWEST, _ROUNDS):
-            rays, distances = _improved(rows, rays, distances, width, rng)
-    first = distances.argmin(axis=1)[:, None]
-    length = np.take_along_axis(distances, first, axis=1)
+            rays, places, lengths = _improved(rows, rays, places, lengths, width, rng)
+    first = lengths.argmin(axis=1)[:, None]
     # A row on the boundary has a short way, but one that is not zero.
-    length = np.maximum(length, np.finfo(np.float64).tiny)
-    return _picked(rays, first)[:, 0] * np.where(np.isfinite(length), length, 0.0)
+    place = np.maximum(np.take_along_axis(places, first, axis=1), np.finfo(np.float64).tiny)[..., None]
+    return rows.changed(_picked(rays, first) * np.where(np.isfinite(place), place, 0.0))[:, 0]
 
 
 def _improved(
-    rows: RowsToChange, rays: Floats, distances: Floats, width: float, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+    rows: RowsToChange, rays: Floats, places: Floats, lengths: Floats, width: float, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
     """Return other rays, of shape (n, m, n_dimensions), on which the class changes earlier, where there are any."""
-    points = rays * np.where(np.isfinite(distances), distances, 0.0)[..., None]
+    points = rays * np.where(np.isfinite(places), places, 0.0)[..., None]
     leads, gradients = rows.gradients(points)
     squares = np.maximum((gradients**2).sum(axis=2), 1e-300)
     nearest = gradients * (((gradients * points).sum(axis=2) - leads) / squares)[..., None]
     tried = [_unit(points + part * (nearest - points)) for part in _PARTS]
     tried += [_unit(rays + width * rng.normal(size=rays.shape) / np.sqrt(rays.shape[2])) for _ in range(_TURNS)]
-    every = np.stack([rays, *tried])
-    found = [rows.first_changes(each, distances) for each in tried]
-    lengths = np.stack([distances, *found])
+    found = [(places, lengths), *(rows.first_changes(each, lengths) for each in tried)]
+    every, (places, lengths) = np.stack([rays, *tried]), (np.stack(each) for each in zip(*found, strict=True))
     best = lengths.argmin(axis=0)[None]
-    return np.take_along_axis(every, best[..., None], axis=0)[0], np.take_along_axis(lengths, best, axis=0)[0]
+    picked = [np.take_along_axis(each, best, axis=0)[0] for each in (places, lengths)]
+    return np.take_along_axis(every, best[..., None], axis=0)[0], picked[0], picked[1]
 
 
 def _picked(rays: Floats, index: NDArray[Any]) -> Floats:

@@ -283,6 +283,7 @@ class ChangeDisplay:
         max_features: int = 12,
         title: str | None = None,
         ax: Any = None,
+        **limits: Any,
     ) -> "ChangeDisplay":
         """Plot the nearest change of class of a row; see :func:`melc.explain.nearest_change`.
 
@@ -306,6 +307,9 @@ class ChangeDisplay:
             Title of the plot.
         ax : matplotlib Axes, default=None
             Axes to plot on. If None, a new figure is created.
+        **limits : dict
+            What may change and how far, as :func:`melc.explain.nearest_change` takes it: ``fixed``, ``bounds``,
+            ``integers`` and ``levels``.
 
         Returns
         -------
@@ -316,9 +320,9 @@ class ChangeDisplay:
         if not -rows.shape[0] <= row < rows.shape[0]:
             raise ValueError(f"row={row}, but there are {rows.shape[0]} rows.")
         one = rows_of(rows, np.array([row % rows.shape[0]]))
-        change = nearest_change(model, one, features=features, to=to, feature_names=names)
+        change = nearest_change(model, one, features=features, to=to, feature_names=names, **limits)
         if not change.found[0]:
-            raise ValueError("No change of these features was found that leads to another class: allow more of them.")
+            raise ValueError("No change of these features was found that leads to another class: allow more changes.")
         order = largest_first(change.standardised[0])
         shown = order[:max_features]
         codes = change.before[0], change.rows[0]

@@ -1,0 +1,186 @@
+"""The nearest change of class where not everything may change: bounds, fixed features, whole numbers, levels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from melc import MELC, AdditiveMELC
+from melc.explain import nearest_change
+from tables_data import mixed_frame
+
+
+def four_features(n=300):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 4)) * [1, 10, 0.1, 3] + [0, 40, 1, 0]
+    z = X[:, 0] + X[:, 1] / 12 - 4 * X[:, 2] + X[:, 3] / 4
+    return X, np.where(np.abs(z - np.median(z)) > 0.9, "outside", "inside")
+
+
+def whole_numbers(n=300):
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 12, size=(n, 2)).astype(float)
+    return X, ((X[:, 0] - 6) ** 2 + (X[:, 1] - 5) ** 2 < 14).astype(int)
+
+
+@pytest.fixture(scope="module")
+def one_line():
+    X, y = four_features()
+    return MELC(n_init=2, random_state=0).fit(X, y), X
+
+
+@pytest.fixture(scope="module")
+def lines():
+    X, y = whole_numbers()
+    return AdditiveMELC(random_state=0).fit(X, y), X
+
+
+def smallest_within(model, x, low, high):
+    """The smallest change of one line within bounds: the length of clip(t · pull) at each threshold, by bisection."""
+    (line,), spread = model.lines_, model.feature_spread_
+    pull, lengths = line.direction * spread, [np.inf]
+    for threshold in line.thresholds:
+        needed = threshold - x @ line.direction
+        towards = np.sign(needed) * pull
+
+        def change(t, towards=towards):
+            return np.clip(t * towards, (low - x) / spread, (high - x) / spread)
+
+        def short(t, needed=needed, change=change):
+            return abs(needed) - abs(change(t) @ pull)
+
+        if short(1e6) < 0:
+            lengths.append(np.linalg.norm(change(brentq(short, 0, 1e6, xtol=1e-14))))
+    return min(lengths)
+
+
+def test_bounds_keep_the_change_of_one_line_the_smallest(one_line):
+    model, X = one_line
+    low, high = np.array([-0.4, 35.0, -np.inf, -2.0]), np.array([0.4, 45.0, np.inf, 2.0])
+    inside = X[np.all((low <= X) & (high >= X), axis=1)][:40]
+    found = nearest_change(model, inside, bounds={0: (-0.4, 0.4), 1: (35, 45), "x3": (-2, 2)})
+    assert found.exact
+    assert found.found.all()
+    assert np.all((found.rows >= low) & (found.rows <= high))
+    assert np.all(model.predict(found.rows) != model.predict(inside))
+    expected = [smallest_within(model, x, low, high) for x in inside]
+    np.testing.assert_allclose(found.distance, expected, rtol=1e-6)
+    assert np.mean(found.distance > nearest_change(model, inside).distance * 1.01) > 0.1  # the bounds matter
+
+
+def test_bounds_that_leave_no_change(one_line):
+    model, X = one_line
+    narrow = {j: (value - 1e-9, value + 1e-9) for j, value in enumerate(X[0])}
+    assert not nearest_change(model, X[:1], bounds=narrow).found.any()
+
+
+def test_values_outside_their_bounds_stay_or_move_towards_them(one_line):
+    model, X = one_line
+    found = nearest_change(model, X, bounds={0: (0, 0.5)})
+    low, high = np.minimum(X[:, 0], 0), np.maximum(X[:, 0], 0.5)
+    assert np.all((found.rows[:, 0] >= low) & (found.rows[:, 0] <= high))
+
+
+@pytest.mark.parametrize("to", [None, 1])
+def test_bounds_of_several_lines_against_a_grid(lines, to):
+    model, X = lines
+    rows, spread = X[np.all((X >= 2) & (X <= 10), axis=1)][:25], model.feature_spread_
+    found = nearest_change(model, rows, bounds={0: (2, 10), 1: (2, 10)}, to=to)
+    places = np.stack(np.meshgrid(*2 * [np.linspace(2, 10, 401)]), axis=-1).reshape(-1, 2)
+    labels, before = model.predict(places), model.predict(rows)
+    assert np.all((found.rows >= 2) & (found.rows <= 10))
+    for i, x in enumerate(rows):
+        there = labels != before[i] if to is None else labels == to
+        expected = 0.0 if before[i] == to else np.linalg.norm((places[there] - x) / spread, axis=1).min()
+        assert found.found[i]
+        assert found.distance[i] <= 1.05 * expected + 1e-9
+
+
+def test_a_proof_with_bounds(lines):
+    """Class 1 lies around (6, 5): from 0 to 2 and 10 to 12 there is none of it, and that is known without a warning."""
+    model, X = lines
+    corner = X[np.all(X <= 1, axis=1)][:3]
+    found = nearest_change(model, corner, bounds={0: (0, 1), 1: (0, 1)}, to=1)
+    assert not found.found.any()
+    np.testing.assert_array_equal(found.rows, corner)
+
+
+def test_whole_numbers_against_all_of_them(lines):
+    model, X = lines
+    found = nearest_change(model, X[:60], integers=[0, 1], bounds={0: (0, 11), 1: (0, 11)})
+    every = np.stack(np.meshgrid(*2 * [np.arange(12.0)]), axis=-1).reshape(-1, 2)
+    labels, before = model.predict(every), model.predict(X[:60])
+    np.testing.assert_array_equal(found.rows, np.round(found.rows))
+    assert found.found.all()
+    assert not found.exact
+    expected = [
+        np.linalg.norm((every[labels != b] - x) / model.feature_spread_, axis=1).min()
+        for x, b in zip(X[:60], before, strict=True)
+    ]
+    assert np.all(found.distance >= np.array(expected) - 1e-9)
+    assert np.mean(found.distance / expected) < 1.1
+
+
+def test_fixed_features_and_some_whole_numbers(one_line):
+    model, X = one_line
+    pipeline = make_pipeline(StandardScaler(), MELC(n_init=2, random_state=0)).fit(*four_features())
+    for each in (model, pipeline):
+        found = nearest_change(each, X[:50].round(), fixed=["x0"], integers=["x1"])
+        assert not found.changes[:, 0].any()
+        np.testing.assert_array_equal(found.rows[:, 1], np.round(found.rows[:, 1]))
+        assert np.mean(found.found) > 0.9
+        np.testing.assert_array_equal(each.predict(found.rows), found.labels)
+
+
+def test_numbers_that_may_take_some_values_only(lines):
+    model, X = lines
+    found = nearest_change(model, X[:40], levels={0: [0, 6, 11]}, integers=[1])
+    changed = found.rows[:, 0] != X[:40, 0]
+    assert np.isin(found.rows[changed, 0], [0, 6, 11]).all()
+    np.testing.assert_array_equal(found.rows[:, 1], np.round(found.rows[:, 1]))
+    assert found.found.all()
+
+
+def test_levels_bounds_and_whole_numbers_of_a_table():
+    frame, y = mixed_frame(250, 1, 2)
+    model = AdditiveMELC(categorical_features=["code"], random_state=0).fit(frame, y)
+    job = [level for level in model.columns_.categories[frame.columns.get_loc("job")].levels if level is not None][:2]
+    dates = {name: (frame[name].min(), None) for name in frame if pd.api.types.is_datetime64_any_dtype(frame[name])}
+    found = nearest_change(model, frame.iloc[:30], levels={"job": job}, bounds=dates, fixed=["size"])
+    after = pd.DataFrame(found.as_columns())
+    changed = (found.changes[:, frame.columns.get_loc("job")] != 0) & found.found
+    assert after["job"][changed].isin(job).all()
+    assert not found.changes[:, frame.columns.get_loc("size")].any()
+    for name, (first, _) in dates.items():
+        assert (after[name].dropna() >= first).all()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"bounds": [(0, 1)]}, "bounds must be a dict"),
+        ({"bounds": {"weight": (0, 1)}}, "bounds contains 'weight', which is no feature"),
+        ({"bounds": {0: 3}}, r"bounds of 'x0' must be a pair \(least, largest\), with None for no bound; found 3"),
+        ({"bounds": {0: (2, 1)}}, "bounds of 'x0' must be ascending"),
+        ({"bounds": {0: (0.2, 0.8)}, "integers": [0]}, "bounds of 'x0' contain no whole number"),
+        ({"bounds": {0: ("low", 1)}}, "'x0' takes numbers; found 'low'"),
+        ({"fixed": "x0"}, r"fixed must be a list of names or indices; found the text 'x0': use \['x0'\]"),
+        ({"integers": [9]}, "integers contains 9, but the model has 4 features"),
+        ({"levels": {"x0": "a"}}, "levels of 'x0' must be a list of values"),
+        ({"levels": {"x0": [None]}}, "'x0' takes numbers; found None"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(one_line, wishes, message):
+    with pytest.raises(ValueError, match=message):
+        nearest_change(*one_line, **wishes)
+
+
+def test_categories_have_levels_and_no_bounds():
+    frame = pd.DataFrame({"town": ["a", "b", "a", "b"] * 5, "x": np.arange(20.0)})
+    model = AdditiveMELC(random_state=0).fit(frame, np.arange(20) > 9)
+    with pytest.raises(ValueError, match=r"'town', which is a category; say with levels=\{'town': \[...\]\}"):
+        nearest_change(model, frame, bounds={"town": (0, 1)})
+    with pytest.raises(ValueError, match=r"levels of 'town' contain 'c', which is no level that was seen; it has"):
+        nearest_change(model, frame, levels={"town": ["c"]})
