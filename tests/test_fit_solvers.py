@@ -9,7 +9,7 @@ import pytest
 import naive
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import Coordinates
-from melc.fit.solvers import best_of, maximise, sharpen
+from melc.fit.solvers import best_run, maximise, sharpen
 from melc.objective import Objective
 from melc.objective.base import Evaluation
 
@@ -62,7 +62,7 @@ def test_no_direction_nearby_is_better(solver):
 @pytest.mark.parametrize("solver", ["lbfgs", "cg"])
 @pytest.mark.parametrize("method", METHODS)
 def test_the_penalty_keeps_the_norm_near_one(method, solver):
-    for seed, eps in product(range(3), (0.01, 0.05, 0.2)):
+    for seed, eps in product(range(2), (0.01, 0.05, 0.2)):
         for start in random_starts(5, 2, seed):
             result = maximise(Objective(make(seed), method=method, eps=eps), start, solver=solver)
             assert 0.9 <= result.norm <= 1.1
@@ -174,9 +174,9 @@ def test_best_of_takes_the_highest_and_the_first_of_equals():
     base = maximise(Objective(make(0)), random_starts(5, 1)[0], max_iter=1)
     for divergences, best in (((1.0, 3.0, 3.0, 2.0), 1), ((1.0, 3.0, 3.0 + 1e-9, 2.0), 1), ((3.0, 3.0 + 1e-7), 1)):
         results = [replace(base, divergence=d, n_iter=i, converged=True) for i, d in enumerate(divergences)]
-        assert best_of(results).n_iter == best
+        assert best_run(results).n_iter == best
         results[best] = replace(results[best], converged=False)
-        assert best_of(results).n_iter == (2 if divergences[2:] else best)
+        assert best_run(results).n_iter == (2 if divergences[2:] else best)
 
 
 def test_a_flat_objective_ends_at_once():

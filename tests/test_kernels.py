@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 import naive
 from melc import kernels, sums
 from melc.sums import Side
-from melc.sums.bins import Bins, Layout
+from melc.sums.bins import BinLayout, Bins
 from melc.sums.exact import sum_across, sum_within
 from melc.sums.moments import sum_bins
 
@@ -216,7 +216,7 @@ def test_moments_of_features(form, n_features):
     X = FORMS[form](rng.normal(size=(n, n_features)).astype(np.float32).astype(float) + 5)
     centre = rng.normal(size=n_features)
     z, codes = rng.normal(size=n - start), rng.integers(0, 2, n - start).astype(np.int8)
-    layout, order = Layout(0.0, (0.25, 0.5), (-4, -3), (8, 6)), kernels.ORDER
+    layout, order = BinLayout(0.0, (0.25, 0.5), (-4, -3), (8, 6)), kernels.ORDER
     for weights, step in ((np.array([1.5]), 0), (rng.uniform(1, 2, n - start), 1)):
         features = np.ones((layout.n_bins, n_features, order - 1))
         kernels.add_features(X, centre, start, *layout.located(z, codes), weights, step, features)

@@ -69,7 +69,7 @@ def test_a_step_of_the_wrong_curvature_leaves_the_oldest_pair_as_it_is():
     before, climbing = (run(f, start, max_iter=n)[0] for n in (13, 14))
     assert climbing.counts[ascent.KEPT] == ascent.PAIRS
     assert climbing.counts[ascent.NEXT] == before.counts[ascent.NEXT], "this step was to be rejected"
-    np.testing.assert_array_equal(climbing.table[ascent.STEPS :], before.table[ascent.STEPS :])
+    np.testing.assert_array_equal(climbing.table[ascent.FIRST_STEP :], before.table[ascent.FIRST_STEP :])
     expected, *_ = naive.sphere_ascent(f, start, 1e-7, 0.0, 18)
     np.testing.assert_allclose(run(f, start, max_iter=18)[1], expected, rtol=0, atol=1e-6)
 

@@ -10,7 +10,7 @@ from melc.kernels import ORDER
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import PairwiseDivergence
 from melc.sums import Exact
-from melc.sums.bins import Layout
+from melc.sums.bins import BinLayout
 
 FORMS = {
     "rows": np.ascontiguousarray,
@@ -67,7 +67,7 @@ def test_features_in_bins(weighted):
     X, codes = few_rows()
     weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes)) if weighted else None
     rows, v = MemoryRows(X, codes, weights), np.array([0.6, 0.8])
-    layout = Layout(0.0, (0.5, 0.25), (-2, -4), (4, 8))  # too short for some
+    layout = BinLayout(0.0, (0.5, 0.25), (-2, -4), (4, 8))  # too short for some
     binned = rows.bin(v, layout, with_features=True)
     assert len(binned.outside)
     table = np.random.default_rng(2).normal(size=(layout.n_bins, ORDER - 1))

@@ -9,7 +9,7 @@ import naive
 from melc.data.memory import MemoryRows
 from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
 from melc.objective.moments import MomentsDivergence
-from melc.sums.bins import Bins, Layout
+from melc.sums.bins import BinLayout, Bins
 from melc.sums.rims import RimBins
 
 EPS = 1e-6
@@ -43,7 +43,7 @@ def exponents_of(weights, codes):
 def layout_over(bins):
     low = tuple(int(b.keys[0]) for b in bins)
     count = tuple(int(b.keys[-1] - b.keys[0]) + 1 for b in bins)
-    return Layout(0.0, (bins[0].width, bins[1].width), low, count)
+    return BinLayout(0.0, (bins[0].width, bins[1].width), low, count)
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import naive
 from melc import kernels
-from melc.sums.bins import Bins, Layout, merge, power_of_two
+from melc.sums.bins import BinLayout, Bins, merge, power_of_two
 
 ORDERS = (6, kernels.ORDER)  # merging is exact for any number of moments
 
@@ -24,16 +24,16 @@ ORDERS = (6, kernels.ORDER)  # merging is exact for any number of moments
 )
 def test_widths_that_are_no_powers_of_two_are_refused(widths):
     with pytest.raises(ValueError, match=r"must be powers of two"):
-        Layout(0.0, widths, (0, 0), (4, 4))
+        BinLayout(0.0, widths, (0, 0), (4, 4))
 
 
 @pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
 def test_widths_are_at_most_2_to_the_52_apart(scale):
-    assert Layout(0.0, (scale, scale * 2.0**52), (0, 0), (4, 4)).n_bins == 8
-    assert Layout(0.0, (scale * 2.0**52, scale), (0, 0), (4, 4)).n_bins == 8
+    assert BinLayout(0.0, (scale, scale * 2.0**52), (0, 0), (4, 4)).n_bins == 8
+    assert BinLayout(0.0, (scale * 2.0**52, scale), (0, 0), (4, 4)).n_bins == 8
     for widths in ((scale, scale * 2.0**53), (scale * 2.0**53, scale)):
         with pytest.raises(ValueError, match=r"2\^52 apart"):
-            Layout(0.0, widths, (0, 0), (4, 4))
+            BinLayout(0.0, widths, (0, 0), (4, 4))
 
 
 @given(
@@ -47,7 +47,7 @@ def test_points_lie_where_exact_arithmetic_says(exponents, seed, origin):
     widths = 2.0 ** exponents[0], 2.0 ** (exponents[0] + exponents[1])
     codes = rng.integers(2, size=40).astype(np.int8)
     z = origin + np.array(widths)[codes] * rng.uniform(-6, 6, 40)
-    layout = Layout(origin, widths, (-4, -3), (8, 5))
+    layout = BinLayout(origin, widths, (-4, -3), (8, 5))
     rows, local = np.empty(40, dtype=np.int32), np.empty(40)
     kernels.locate(z, codes, *layout.arguments, rows, local)
     keys, same = layout.locate(z, codes)
@@ -63,7 +63,7 @@ def test_points_lie_where_exact_arithmetic_says(exponents, seed, origin):
 
 
 def test_a_table_covers_the_ranges_and_a_margin():
-    layout = Layout.around(1.0, (0.5, 0.25), ((0.0, 4.0), (2.0, 3.0)), lambda c: math.nan)
+    layout = BinLayout.around(1.0, (0.5, 0.25), ((0.0, 4.0), (2.0, 3.0)), lambda c: math.nan)
     for c, (a, b) in enumerate(((0.0, 4.0), (2.0, 3.0))):
         width, margin = layout.widths[c], (b - a) / 2
         assert layout.origin + layout.low[c] * width <= a - margin
@@ -72,7 +72,7 @@ def test_a_table_covers_the_ranges_and_a_margin():
 
 
 def test_a_table_that_would_be_too_long_is_cut_around_the_median():
-    layout = Layout.around(0.0, (1.0, 1.0), ((0.0, 1e9), (-3.0, 3.0)), lambda c: 12.5)
+    layout = BinLayout.around(0.0, (1.0, 1.0), ((0.0, 1e9), (-3.0, 3.0)), lambda c: 12.5)
     assert layout.low[0] + layout.count[0] // 2 == 12
     assert layout.count[0] == 1 << 14
     assert layout.count[1] == 13

@@ -11,7 +11,7 @@ import naive
 from melc import bounds, information_potential, kernels
 from melc.sums import SUMS, Exact, Moments, Side
 from melc.sums.bins import Bins
-from melc.sums.moments import sum_across, sum_bins, sum_within
+from melc.sums.moments import sum_bins, sum_bins_across, sum_bins_within
 
 ORDERS = (6, kernels.ORDER)  # the formulas hold for any number of moments
 EPS = (1e-3, 1e-5, 1e-7, 1e-9)
@@ -143,8 +143,8 @@ def test_certificate_of_a_sum_covers_its_error(seed, order, bandwidths, shift, w
     width = bandwidths * math.sqrt(variance)
     bins_x, bins_y = binned(x, a, width, order)[0], binned(y, b, width, order)[0]
     for result, twin in (
-        (sum_within(bins_x, variance, 1e-9), naive.log_sum(x, x, variance, a, a)),
-        (sum_across(bins_x, bins_y, variance, 1e-9), naive.log_sum(x, y, variance, a, b)),
+        (sum_bins_within(bins_x, variance, 1e-9), naive.log_sum(x, x, variance, a, a)),
+        (sum_bins_across(bins_x, bins_y, variance, 1e-9), naive.log_sum(x, y, variance, a, b)),
     ):
         assert math.isinf(result.error) or abs(result.log_value - twin) <= result.error + 1e-13 * max(1, abs(twin))
 
@@ -161,11 +161,11 @@ def test_polynomials_and_slope_are_derivatives_of_the_sum_as_computed(order, eps
 
     def across(x, y, variance):
         (bins_x, in_x, u), (bins_y, in_y, t) = binned(x, a, width, order), binned(y, b, width, order)
-        return sum_across(bins_x, bins_y, variance, eps), (in_x, u, in_y, t)
+        return sum_bins_across(bins_x, bins_y, variance, eps), (in_x, u, in_y, t)
 
     def within(x, variance):
         bins, members, u = binned(x, a, width, order)
-        return sum_within(bins, variance, eps), (members, u)
+        return sum_bins_within(bins, variance, eps), (members, u)
 
     value = np.polynomial.polynomial.polyval
     result, (in_x, u, in_y, t) = across(x, y, variance)
@@ -193,7 +193,7 @@ def test_a_light_pair_between_heavy_classes_is_not_lost():
     y, b = np.array([0.3, 20.0, 21.0]), np.array([1e-12, 1.0, 1.0])
     bins = [binned(z, w, 0.25, 8)[0] for z, w in ((x, a), (y, b))]
     for eps in EPS:
-        result = sum_across(*bins, 1.0, eps)
+        result = sum_bins_across(*bins, 1.0, eps)
         assert result.error <= 1e-6
         assert abs(result.log_value - naive.log_sum(x, y, 1.0, a, b)) <= result.error + 1e-13
 
@@ -253,8 +253,12 @@ def test_sums_agree_with_nonuniform_fourier_transforms(order):
     variance = 0.03
     width = {6: 0.015, 8: 0.03}[order]
     bins = [binned(z, np.ones(len(z)), width, order)[0] for z in (x, y)]
-    assert sum_within(bins[0], variance, 1e-13).log_value == pytest.approx(fourier_log_sum(x, x, variance), rel=1e-12)
-    assert sum_across(*bins, variance, 1e-13).log_value == pytest.approx(fourier_log_sum(x, y, variance), rel=1e-12)
+    assert sum_bins_within(bins[0], variance, 1e-13).log_value == pytest.approx(
+        fourier_log_sum(x, x, variance), rel=1e-12
+    )
+    assert sum_bins_across(*bins, variance, 1e-13).log_value == pytest.approx(
+        fourier_log_sum(x, y, variance), rel=1e-12
+    )
 
 
 def test_points_that_bins_cannot_tell_apart_are_summed_pair_by_pair():
@@ -272,4 +276,4 @@ def test_a_sum_across_keeps_the_part_of_eps_that_the_divergence_can_use(shift):
     eps, weights = 1e-6, np.append(np.full(40, 1e4), 1.0)
     crowd = np.linspace(-1, 1, 40)
     x, y = (binned(np.append(crowd + place, shift / 2), weights, 0.125, 8)[0] for place in (0, shift))
-    assert sum_across(x, y, 1.0, eps).error <= eps / 4
+    assert sum_bins_across(x, y, 1.0, eps).error <= eps / 4

@@ -17,7 +17,7 @@ from melc.data.points import Binned, Extra, Points
 from melc.data.products import SEGMENT_ROWS, Passes, T, add_up
 from melc.data.source import Limits, Ranks
 from melc.data.summary import ClassSummaries, Gathered
-from melc.sums.bins import Layout
+from melc.sums.bins import BinLayout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
 # step(accumulator, z, start, stop) adds the rows start … stop − 1, whose projections are z, to an accumulator.
@@ -148,7 +148,7 @@ class MemoryRows:
 
     # ------------------------------------------------------------------------------------------- into bins and back
 
-    def bin(self, v: Floats, layout: Layout, with_features: bool = False) -> Binned:
+    def bin(self, v: Floats, layout: BinLayout, with_features: bool = False) -> Binned:
         """Return the moments of the projections on v in the bins of a layout, in one pass.
 
         The moments of the features are included if ``with_features`` is set and X is dense.
@@ -171,11 +171,11 @@ class MemoryRows:
 
         return add_up(self._along(v, begin, bin_stretch))
 
-    def _located(self, layout: Layout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
+    def _located(self, layout: BinLayout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
         """Return the places of the points a … b − 1 in the table and their weights, as arguments for the kernels."""
         return (*layout.located(z, self.codes[a:b]), *self.weights_and_step(a, b))
 
-    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+    def bin_at_rims(self, v: Floats, layout: BinLayout, rims: Rims) -> RimBins:
         def add(found: RimBins, z: Floats, a: int, b: int) -> None:
             chosen = layout.among(rims.chosen, z, self.codes[a:b])
             weights = np.ones(len(chosen)) if self.weights is None else self.weights[a + chosen]
@@ -184,7 +184,7 @@ class MemoryRows:
         return add_up(self._along(v, RimBins, add))
 
     def pull_back_binned(
-        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
+        self, v: Floats, layout: BinLayout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
     ) -> Floats:
         def pull_stretch(gradient: Floats, z: Floats, a: int, b: int) -> None:
             w = np.empty(b - a)
@@ -196,7 +196,7 @@ class MemoryRows:
         gradient = add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
         return gradient if extra is None else gradient + self._pull_some(extra)
 
-    def _add_slopes(self, slopes: RimSlopes, layout: Layout, z: Floats, a: int, b: int, w: Floats) -> None:
+    def _add_slopes(self, slopes: RimSlopes, layout: BinLayout, z: Floats, a: int, b: int, w: Floats) -> None:
         """Add the gradient weights of points at the rims to ``w``, shape (b − a,)."""
         codes = self.codes[a:b]
         chosen = layout.among(slopes.rims.chosen, z, codes)
@@ -225,7 +225,7 @@ class MemoryRows:
 
         return add_up(found.summary() for found in self._along(v, Gathered, add))
 
-    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+    def bin_between(self, v: Floats, layout: BinLayout, limits: Limits) -> Floats:
         low, high = np.array(limits).T
 
         def bin_stretch(moments: Floats, z: Floats, a: int, b: int) -> None:

@@ -17,7 +17,7 @@ from melc.data.hashing import DistinctRows
 from melc.data.hats import CurveRequest, CurveSums
 from melc.data.points import Binned, Extra, Points
 from melc.data.summary import ClassSummaries
-from melc.sums.bins import Layout
+from melc.sums.bins import BinLayout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
 if TYPE_CHECKING:
@@ -59,19 +59,19 @@ class Rows(Protocol):
         """Whether no two rows of a class are equal, and the order of the rows follows from what they contain."""
         ...
 
-    def bin(self, v: Floats, layout: Layout) -> Binned:
+    def bin(self, v: Floats, layout: BinLayout) -> Binned:
         """Return the moments of the projections in the bins of a layout.
 
         The moments of the features are included where they save another pass; otherwise ``features`` is None.
         """
         ...
 
-    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+    def bin_at_rims(self, v: Floats, layout: BinLayout, rims: Rims) -> RimBins:
         """Return the moments of the projections in the narrow bins of the rims of a gap."""
         ...
 
     def pull_back_binned(
-        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
+        self, v: Floats, layout: BinLayout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
     ) -> Floats:
         """Return Xᵀw, of shape (n_features,), with the gradient weights w given by polynomials.
 
@@ -85,7 +85,7 @@ class Rows(Protocol):
         """Return the mean, variance and outermost projections of each class."""
         ...
 
-    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+    def bin_between(self, v: Floats, layout: BinLayout, limits: Limits) -> Floats:
         """Return the moments in bins, of shape (n_bins, P), of the projections within the (closed) limits."""
         ...
 

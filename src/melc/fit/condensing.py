@@ -14,7 +14,7 @@ from melc.fit.density import (
     density_of_bins,
     estimate_density,
 )
-from melc.sums.bins import Layout, power_of_two
+from melc.sums.bins import BinLayout, power_of_two
 
 # A class gets at most about twice this many bins. More would be needed only for a range of thousands of bandwidths,
 # which takes millions of rows with some dozens of them far from the rest.
@@ -43,7 +43,7 @@ def densities_along(
     return density(0), density(1)
 
 
-def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -> Layout:
+def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -> BinLayout:
     """Return bins that cover the limits of each class, with one more at each end to be safe from rounding.
 
     The origin is zero, so that local coordinates keep all digits of the projections.
@@ -58,10 +58,10 @@ def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -
         widths.append(width)
         low.append(first - 1)
         count.append(last - first + 3)
-    return Layout(0.0, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]))
+    return BinLayout(0.0, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]))
 
 
-def _condensed(summary: ClassSummary, layout: Layout, moments: Floats, variance: float, c: int) -> Density:
+def _condensed(summary: ClassSummary, layout: BinLayout, moments: Floats, variance: float, c: int) -> Density:
     table = moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
     occupied = np.flatnonzero(table[:, 0])
     middles = np.asarray((layout.low[c] + occupied + 0.5) * layout.widths[c], dtype=np.float64)

@@ -33,8 +33,8 @@ from melc.fit.search import (
     COARSE_ROWS,
     MANY_ROWS,
     MIDDLE_ROWS,
-    Found,
-    Listener,
+    EndedRun,
+    RunListener,
     Searcher,
     distinct_best,
     finish,
@@ -42,7 +42,7 @@ from melc.fit.search import (
     through_widths,
     until_stopped,
 )
-from melc.fit.solvers import BY_GRADIENT, BY_PROGRESS, STALLED, Result, limit_reached
+from melc.fit.solvers import BY_GRADIENT, BY_PROGRESS, NO_BETTER_POINT, Result, limit_reached
 from melc.kernels import ascent
 from melc.objective import Objective
 from melc.objective.grid import Ascent, GridRows, Whitening
@@ -55,7 +55,7 @@ _CLOSE: Accuracy = (3e-4, 1e-7)
 # Factor on the tolerance that sharpening reaches, and the steps that it may take.
 _SHARPER, _SHARPENING_STEPS = 1e-3, 12
 # More features than this are many; and more than this are too many for covariances of them all.
-_MANY_FEATURES, MOST_FEATURES = 64, 2_000
+_MANY_FEATURES, MOST_GRID_FEATURES = 64, 2_000
 # Up to this many rows every start sees all of them; with more, a sample of this size first.
 _ALL_STARTS, _SAMPLE = 6_000, 4_000
 # Rows and numbers that are searched in all features, where these are many.
@@ -73,7 +73,7 @@ ALGORITHM = "L-BFGS along the unit sphere on a grid, the best run polished with 
 _REASONS = {
     ascent.CONVERGED: BY_GRADIENT,
     ascent.SETTLED: BY_PROGRESS,
-    ascent.STALLED: STALLED,
+    ascent.STALLED: NO_BETTER_POINT,
 }
 
 Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
@@ -109,23 +109,23 @@ class GridSearcher(Searcher):
 
     def runs(
         self, starts: Sequence[Floats], gamma: float, known: Sequence[Ascent | None] | None = None
-    ) -> Iterator[Found]:
+    ) -> Iterator[EndedRun]:
         """Yield the runs from some points. Ascents may run on threads; the solver does not."""
         before = known or [None] * len(starts)
         for climbing in self.mapped(lambda start, other: self.climb(start, gamma, other), starts, before):
             yield self.ended(climbing, gamma)
 
-    def ended(self, climbing: Ascent, gamma: float) -> Found:
+    def ended(self, climbing: Ascent, gamma: float) -> EndedRun:
         """Return the run of an ascent, continued by the solver if the grid handed over."""
         if climbing.status == ascent.HANDED_OVER:
             return self.solve(self.objective(gamma), self.direction(climbing.point))
-        return Found(climbing.point, self._result(climbing), climbing)
+        return EndedRun(climbing.point, self._result(climbing), climbing)
 
     def values(self, points: Sequence[Floats], gamma: float) -> list[float]:
         values = list(self.mapped(lambda p: self.grid.evaluate(p, gamma)[0], points))
         return super().values(points, gamma) if np.isnan(values).any() else values
 
-    def polish(self, objective: Objective, found: Found) -> Result:
+    def polish(self, objective: Objective, found: EndedRun) -> Result:
         """Return the optimum near a run, by certified evaluations that begin with the curvature that the run has seen.
 
         Its iterations and evaluations include those of the run.
@@ -220,7 +220,7 @@ class _WideSearcher(GridSearcher):
 
     def runs(
         self, starts: Sequence[Floats], gamma: float, known: Sequence[Ascent | None] | None = None
-    ) -> Iterator[Found]:
+    ) -> Iterator[EndedRun]:
         climbing = [Ascent(start, self.problem.settings.max_iter) for start in starts]
         self.grid.climb_together(climbing, self.white.matrix, gamma, *_ROUGH)
         for each in climbing:
@@ -239,7 +239,7 @@ def _after(run: Result, polished: Result) -> Result:
 
 
 def search_on_grid(
-    rows: Rows, problem: Problem, n_starts: int, rng: np.random.RandomState, run_ended: Listener
+    rows: Rows, problem: Problem, n_starts: int, rng: np.random.RandomState, run_ended: RunListener
 ) -> tuple[Result, list[Result]]:
     """Return the best direction, certified on all rows, and the run of every start."""
     if rows.n_rows <= MANY_ROWS:
@@ -258,7 +258,7 @@ class _Task:
     problem: Problem
     n_starts: int
     rng: np.random.RandomState
-    run_ended: Listener
+    run_ended: RunListener
 
     def few_rows(self) -> tuple[Result, list[Result]]:
         problem, white = self.problem, self.problem.coordinates.white
@@ -290,7 +290,7 @@ class _Task:
             narrow = problem.gamma_for(drawn, rows)
             return coarse, coarse.climb(start, problem.gamma), narrow, coarse.climb(other, narrow)
 
-        def on_samples() -> Iterator[tuple[Found, Found]]:
+        def on_samples() -> Iterator[tuple[EndedRun, EndedRun]]:
             for coarse, wide, gamma, narrow in mapped(climb, starts, others, seeds):
                 yield coarse.ended(wide, problem.gamma), coarse.ended(narrow, gamma)
 

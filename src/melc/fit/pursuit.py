@@ -18,11 +18,11 @@ from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
-from melc.fit.candidates import WEIGHT, Candidates, Mapped
+from melc.fit.candidates import WEIGHT, Candidates
 from melc.fit.columns import Design
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Prospect, Standing
-from melc.fit.grid_search import threads
+from melc.fit.grid_search import Mapped, threads
 from melc.fit.intake import Labelled
 from melc.fit.problem import Problem, Settings
 from melc.fit.projection import search_directions

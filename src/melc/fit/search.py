@@ -18,7 +18,7 @@ from melc.arrays import Floats, unit
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.problem import Problem
-from melc.fit.solvers import Result, best_of
+from melc.fit.solvers import Result, best_run
 from melc.objective import Objective
 from melc.objective.grid import Ascent
 
@@ -35,11 +35,11 @@ _SAME = 0.99
 _POLISHED, _WORTH_POLISHING = 3, 0.97
 
 # Called after each run; returns whether to stop.
-Listener = Callable[[Result], bool]
+RunListener = Callable[[Result], bool]
 
 
 @dataclass(frozen=True)
-class Found:
+class EndedRun:
     """A run: the point where it ended, of length one, its result, and the ascent if it was made on a grid."""
 
     point: Floats
@@ -76,12 +76,12 @@ class Searcher:
         """Return the objective of the rows, with kernels of the given gamma."""
         return self.problem.objective(self.rows, gamma, self.coarse)
 
-    def solve(self, objective: Objective, start: Floats) -> Found:
+    def solve(self, objective: Objective, start: Floats) -> EndedRun:
         """Return the run of the solver from a direction, to a low accuracy."""
         result = self.problem.solve(objective, start, coarse=True)
-        return Found(self.point(result.direction), result)
+        return EndedRun(self.point(result.direction), result)
 
-    def runs(self, starts: Sequence[Floats], gamma: float) -> Iterator[Found]:
+    def runs(self, starts: Sequence[Floats], gamma: float) -> Iterator[EndedRun]:
         """Yield the runs from some points."""
         objective = self.objective(gamma)
         for start in starts:
@@ -92,7 +92,7 @@ class Searcher:
         objective = self.objective(gamma)
         return [objective.evaluate(self.scaled(point)).divergence for point in points]
 
-    def polish(self, objective: Objective, found: Found) -> Result:
+    def polish(self, objective: Objective, found: EndedRun) -> Result:
         """Return the optimum near the end of a run, of an objective of all rows and to full accuracy."""
         return self.problem.sharpen(objective, self.problem.solve(objective, found.result.direction))
 
@@ -102,7 +102,7 @@ def search(
     problem: Problem,
     starts: list[Floats],
     rng: np.random.RandomState,
-    run_ended: Listener = lambda run: False,
+    run_ended: RunListener = lambda run: False,
 ) -> tuple[Result, list[Result]]:
     """Return the best run on all rows, and the runs from all starts (on samples, if the data are large).
 
@@ -112,17 +112,17 @@ def search(
         return _coarse_to_fine(rows, problem, starts, rng, run_ended)
     objective = problem.objective(rows)
     runs = until_stopped((problem.solve(objective, start) for start in starts), run_ended, lambda run: run)
-    winner = best_of(runs) if problem.judge is None else runs[problem.judge.best([run.direction for run in runs])]
+    winner = best_run(runs) if problem.judge is None else runs[problem.judge.best([run.direction for run in runs])]
     best = problem.sharpen(objective, winner)
     return best, [best if run is winner else run for run in runs]
 
 
 def _coarse_to_fine(
-    rows: Rows, problem: Problem, starts: list[Floats], rng: np.random.RandomState, run_ended: Listener
+    rows: Rows, problem: Problem, starts: list[Floats], rng: np.random.RandomState, run_ended: RunListener
 ) -> tuple[Result, list[Result]]:
     """Return what :func:`search` returns. Each start has its own sample, so that a bad one does not mislead all."""
 
-    def on_samples() -> Iterator[tuple[Found, Found]]:
+    def on_samples() -> Iterator[tuple[EndedRun, EndedRun]]:
         for start in starts:
             sample = Searcher(draw_sample(rows, COARSE_ROWS, rng), problem, coarse=True)
             gammas = problem.gamma, problem.gamma_for(sample.rows, rows)
@@ -134,7 +134,7 @@ def _coarse_to_fine(
     return finish(middle, rows, through_widths(middle, rows, pairs), [wide for wide, _ in pairs])
 
 
-def through_widths(middle: Searcher, rows: Rows, pairs: Sequence[tuple[Found, Found]]) -> list[Found]:
+def through_widths(middle: Searcher, rows: Rows, pairs: Sequence[tuple[EndedRun, EndedRun]]) -> list[EndedRun]:
     """Return the best runs on the larger sample, made with each of the bandwidths in _WIDTHS in turn.
 
     ``pairs`` are runs on small samples: with the bandwidth of the sample, and with that of all ``rows``. The latter
@@ -152,7 +152,11 @@ def through_widths(middle: Searcher, rows: Rows, pairs: Sequence[tuple[Found, Fo
 
 
 def finish(
-    searcher: Searcher, rows: Rows, candidates: Sequence[Found], runs: Sequence[Found], starts: Sequence[Floats] = ()
+    searcher: Searcher,
+    rows: Rows,
+    candidates: Sequence[EndedRun],
+    runs: Sequence[EndedRun],
+    starts: Sequence[Floats] = (),
 ) -> tuple[Result, list[Result]]:
     """Return the best candidate, optimised on all rows, and the results of the runs with the best in its place.
 
@@ -161,7 +165,7 @@ def finish(
     problem = searcher.problem
     objective = problem.objective(rows)
 
-    def certified(run: Found) -> float:
+    def certified(run: EndedRun) -> float:
         return objective.evaluate(searcher.scaled(run.point)).divergence
 
     if problem.judge is not None:
@@ -172,7 +176,7 @@ def finish(
     else:
         few = distinct_best(candidates, _WORTH_POLISHING)[:_POLISHED]
     polished = [searcher.polish(objective, each) for each in few]
-    best = best_of(polished)
+    best = best_run(polished)
     winner = few[[each is best for each in polished].index(True)]
     if problem.judge is None and not best.converged:
         best = no_lower_than(starts, best, objective, searcher)
@@ -197,7 +201,7 @@ def no_lower_than(starts: Sequence[Floats], best: Result, objective: Objective, 
     return best
 
 
-def distinct_best(runs: Sequence[Found], least: float = 0.0) -> list[Found]:
+def distinct_best(runs: Sequence[EndedRun], least: float = 0.0) -> list[EndedRun]:
     """Return runs by decreasing divergence, without those that are close to a better one.
 
     Except for the best, they reach at least ``least`` times its divergence.
@@ -215,7 +219,7 @@ def _distinct(items: Sequence[Any], values: list[float], point: Callable = lambd
     return kept
 
 
-def until_stopped(runs: Iterable[Any], run_ended: Listener, result: Callable = lambda run: run.result) -> list[Any]:
+def until_stopped(runs: Iterable[Any], run_ended: RunListener, result: Callable = lambda run: run.result) -> list[Any]:
     """Return all runs in their order, or those up to the one after which ``run_ended`` asks to stop."""
     found = []
     for run in runs:

@@ -26,7 +26,7 @@ LONG_RUN = 60
 _SHARPENED_GRADIENT = 1e-4
 _DIFFERENCE = 1e-5
 
-STALLED = "stalled: the line search found no better point"
+NO_BETTER_POINT = "stalled: the line search found no better point"
 BY_GRADIENT = "converged: the gradient is below tol"
 BY_PROGRESS = "converged: the divergence no longer changes"
 BY_LIKELIHOOD = "chosen by likelihood: a linear direction"
@@ -120,7 +120,7 @@ def _lbfgs(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
         return trace.result(int(found.nit), True, BY_PROGRESS)
     by_gradient = "PROJECTED GRADIENT" in str(found.message).upper()
     converged = BY_GRADIENT if by_gradient else BY_PROGRESS
-    reason = {0: converged, 1: limit_reached(max_iter)}.get(found.status, STALLED)
+    reason = {0: converged, 1: limit_reached(max_iter)}.get(found.status, NO_BETTER_POINT)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
@@ -128,7 +128,7 @@ def _cg(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
     """Run SciPy's nonlinear conjugate gradients, which stop by the gradient only and ignore ``progress``."""
     options = {"maxiter": max_iter, "gtol": tol}
     found = minimize(trace, trace.start, jac=True, method="CG", callback=trace.note_iteration, options=options)
-    reason = {0: BY_GRADIENT, 1: limit_reached(max_iter)}.get(found.status, STALLED)
+    reason = {0: BY_GRADIENT, 1: limit_reached(max_iter)}.get(found.status, NO_BETTER_POINT)
     return trace.result(int(found.nit), found.status == 0, reason)
 
 
@@ -151,7 +151,7 @@ def _sphere(trace: Trace, max_iter: int, tol: float, progress: float) -> Result:
                 break
             step /= 2
         else:
-            return trace.result(n_iter, False, STALLED)
+            return trace.result(n_iter, False, NO_BETTER_POINT)
         gain = value - new_value
         u, value, gradient = candidate, new_value, new_gradient
         trace.note_iteration(None)
@@ -276,7 +276,7 @@ def _newton_step(objective: Objective, u: Floats, gradient: Floats, enough: floa
     return step
 
 
-def best_of(results: list[Result]) -> Result:
+def best_run(results: list[Result]) -> Result:
     """Return the run with the highest divergence; among equal ones the first that converged, or else the first.
 
     Divergences that differ by no more than about rounding count as equal, because these runs ended at the same optimum.

@@ -85,7 +85,7 @@ class DensityRatio:
 
 
 @dataclass(frozen=True)
-class Table:
+class RatioTable:
     """A formula at places z, shape (n,), close enough for linear interpolation: the log densities (2, n), and g (n,).
 
     ``crossings``, of shape (k,), are where g changes its sign, and ``codes``, of shape (k + 1,), tell where it is
@@ -100,7 +100,7 @@ class Table:
     codes: NDArray[np.int8]
 
 
-def tabulate(formula: DensityRatio) -> Table:
+def tabulate(formula: DensityRatio) -> RatioTable:
     """Return the table of a formula, from the lowest to the highest row."""
     z = search_grid(formula.densities)
     logs = formula.log_densities(z)
@@ -119,7 +119,7 @@ def tabulate(formula: DensityRatio) -> Table:
             break
         z, logs = _with_points(formula, z, logs, middles)
         values = formula.log_odds(z, logs)
-    return Table(formula, z, logs, values, crossings, codes)
+    return RatioTable(formula, z, logs, values, crossings, codes)
 
 
 def _with_points(formula: DensityRatio, z: Floats, logs: Floats, added: Floats) -> tuple[Floats, Floats]:
@@ -142,7 +142,7 @@ def _rough_segments(z: Floats, values: Floats) -> NDArray[np.int64]:
     return np.flatnonzero(bent[:-1] | bent[1:])
 
 
-def curve_of(table: Table, log_prior_ratio: float) -> Curve:
+def curve_of(table: RatioTable, log_prior_ratio: float) -> Curve:
     """Return the curve of a table, with as few knots as will do.
 
     An interval between thresholds earns its place if its rows, each left out of the densities, are predicted better
@@ -197,7 +197,7 @@ class LeftOut:
         return np.asarray(np.bincount(intervals, earned, n_intervals), dtype=np.float64)
 
 
-def _left_out(table: Table) -> LeftOut:
+def _left_out(table: RatioTable) -> LeftOut:
     """Return the rows of a table: the support points of the densities, of which a row of weight k is k copies."""
     formula, found = table.formula, []
     for c, (density, total) in enumerate(zip(formula.densities, formula.totals, strict=True)):
@@ -219,7 +219,9 @@ def _without_itself(log_density: Floats, itself: Floats, copy: Floats) -> Floats
         return np.where(copy < 1, log_density + left - np.log1p(-np.minimum(copy, 1 - 1e-16)), -np.inf)
 
 
-def _joined(curve: Curve, table: Table, crossings: Floats, codes: NDArray[np.int8], log_prior_ratio: float) -> Curve:
+def _joined(
+    curve: Curve, table: RatioTable, crossings: Floats, codes: NDArray[np.int8], log_prior_ratio: float
+) -> Curve:
     """Return a curve without those crossings at which an interval ends that does not earn its place.
 
     ``codes`` tell in which intervals the curve plus ``log_prior_ratio`` is positive. Knots of the wrong sign are left
@@ -281,7 +283,7 @@ def _earned(gains: Floats, heights: Floats) -> NDArray[np.int64]:
     return np.array(sorted(earned)[1:], dtype=np.int64) - 1
 
 
-def pictured(table: Table) -> tuple[Floats, Floats]:
+def pictured(table: RatioTable) -> tuple[Floats, Floats]:
     """Return as few places as a picture needs, shape (p,), and the densities of the classes there, shape (2, p).
 
     They cover the kernels of all rows but a few of the outermost, which may be very far from the others.

@@ -4,7 +4,16 @@ Nothing is compiled at import: there are no eager signatures, and the machine co
 """
 
 from melc.kernels.ascent import advance, choose_direction, climb, grid_divergence, keep_pair, run_ascent
-from melc.kernels.bins import ORDER, add_point_moments, add_spread, bin_points, locate, map_bins, measure, weigh_points
+from melc.kernels.bins import (
+    ORDER,
+    add_point_moments,
+    add_spread,
+    bin_points,
+    locate,
+    map_bins,
+    measure_classes,
+    weigh_points,
+)
 from melc.kernels.couplings import couple_bins, couple_nodes, couple_occupied
 from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features

@@ -19,8 +19,8 @@ PAIRS = 10
 # Rows of the table: the point, its gradient in the tangent plane, the search direction, the trial point and the
 # gradient there; then the steps and the changes of the (negative) gradient. For each plain number that is passed to a
 # function, numba would compile it anew.
-POINT, GRADIENT, DIRECTION, TRIAL, NEW, STEPS = (np.int64(row) for row in range(6))
-CHANGES = np.int64(STEPS + PAIRS)
+POINT, GRADIENT, DIRECTION, TRIAL, NEW, FIRST_STEP = (np.int64(row) for row in range(6))
+FIRST_CHANGE = np.int64(FIRST_STEP + PAIRS)
 # The numbers: the value at the point, and the slope and the step length of the line search.
 VALUE, SLOPE, STEP = range(3)
 # The counts: steps tried along the line, pairs kept, position of the next pair, iterations, evaluations, iterations in
@@ -62,8 +62,8 @@ def keep_pair(table, counts, curvatures):
     if product > _LEAST_CURVATURE * square:
         k = counts[NEXT]
         for j in range(table.shape[1]):
-            table[STEPS + k, j] = table[TRIAL, j] - table[POINT, j]
-            table[CHANGES + k, j] = table[GRADIENT, j] - table[NEW, j]
+            table[FIRST_STEP + k, j] = table[TRIAL, j] - table[POINT, j]
+            table[FIRST_CHANGE + k, j] = table[GRADIENT, j] - table[NEW, j]
         curvatures[0, k] = 1 / product
         counts[NEXT] = (k + 1) % PAIRS
         counts[KEPT] = min(counts[KEPT] + 1, PAIRS)
@@ -76,15 +76,15 @@ def choose_direction(table, counts, curvatures):
     _add(table, DIRECTION, 1.0, GRADIENT, 0.0)
     for back in range(kept):
         k = (end - back - 1) % PAIRS
-        curvatures[1, k] = curvatures[0, k] * _dot(table, STEPS + k, DIRECTION)
-        _add(table, DIRECTION, -curvatures[1, k], CHANGES + k, 1.0)
+        curvatures[1, k] = curvatures[0, k] * _dot(table, FIRST_STEP + k, DIRECTION)
+        _add(table, DIRECTION, -curvatures[1, k], FIRST_CHANGE + k, 1.0)
         if back == 0:
-            factor = 1 / (curvatures[0, k] * _dot(table, CHANGES + k, CHANGES + k))
+            factor = 1 / (curvatures[0, k] * _dot(table, FIRST_CHANGE + k, FIRST_CHANGE + k))
     _add(table, DIRECTION, 0.0, DIRECTION, factor)
     for forth in range(kept):
         k = (end - kept + forth) % PAIRS
-        missing = curvatures[1, k] - curvatures[0, k] * _dot(table, CHANGES + k, DIRECTION)
-        _add(table, DIRECTION, missing, STEPS + k, 1.0)
+        missing = curvatures[1, k] - curvatures[0, k] * _dot(table, FIRST_CHANGE + k, DIRECTION)
+        _add(table, DIRECTION, missing, FIRST_STEP + k, 1.0)
     _add(table, DIRECTION, -_dot(table, DIRECTION, POINT), POINT, 1.0)
 
 
@@ -216,7 +216,7 @@ def initial_state(start, max_iter):
     They are the table, the numbers, the counts, the curvatures (the second row is for the recursion of L-BFGS), and
     the history.
     """
-    table, counts = np.zeros((CHANGES + PAIRS, len(start))), np.zeros(7, dtype=np.int64)
+    table, counts = np.zeros((FIRST_CHANGE + PAIRS, len(start))), np.zeros(7, dtype=np.int64)
     table[TRIAL] = table[POINT] = start
     counts[ITERATIONS] = -1
     return table, np.zeros(3), counts, np.zeros((2, PAIRS)), np.zeros(max_iter)

@@ -1,6 +1,6 @@
 """Moment bins: from points to the moments of their bins, and from the polynomials of bins to a weight for each point.
 
-A layout (:class:`melc.sums.bins.Layout`) is passed as ``origin`` and pairs of numbers for the two classes c:
+A layout (:class:`melc.sums.bins.BinLayout`) is passed as ``origin`` and pairs of numbers for the two classes c:
 ``inverse`` (one over the bin width), ``low`` (first bin), ``count`` (number of bins) and ``offset`` (first row of the
 class in tables that hold both classes). A point z of class c lies in bin ``k = floor(t)``, t = (z − origin) ·
 inverse[c], with the local coordinate u = 2 (t − k) − 1 in [−1, 1). The number P of moments is ORDER, a compile-time
@@ -119,7 +119,7 @@ def map_bins(factor, matrices, which, source, sources, target, targets):
 
 
 @njit(**COMPILE)
-def measure(z, codes, weights, step, spread):
+def measure_classes(z, codes, weights, step, spread):
     """Write the weight, the mean, the variance, the smallest and the largest point of each class to ``spread``.
 
     It has shape (2, 5) and must be zero before, with infinities as the smallest and the largest point.

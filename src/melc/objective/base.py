@@ -56,7 +56,7 @@ def measure(z: Floats, codes: NDArray[np.int8], weights: Floats, step: int) -> l
     """Return pairs over the classes: their weights, means and variances, and their smallest and largest points."""
     spread = np.zeros((2, 5))
     spread[:, 3:] = math.inf, -math.inf
-    kernels.measure(z, codes, weights, step, spread)
+    kernels.measure_classes(z, codes, weights, step, spread)
     pairs: list[list[float]] = spread.T.tolist()
     return pairs
 

@@ -16,8 +16,8 @@ from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums, measur
 from melc.objective.moments import MomentsDivergence, add_linear
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
-from melc.sums.bins import Bins, Layout
-from melc.sums.moments import sum_across, sum_within
+from melc.sums.bins import BinLayout, Bins
+from melc.sums.moments import sum_bins_across, sum_bins_within
 
 # Largest number of bins that the points may spread over, and largest distance from the origin, in bins.
 _MOST_BINS, _FAR = 512, 2.0**40
@@ -53,8 +53,8 @@ class CertifiedDivergence:
         n, width = layout.count[0], layout.widths[0]
         keys = np.arange(layout.low[0], layout.low[0] + n)
         x, y = Bins(keys, moments[:n], width), Bins(keys, moments[n:], width)
-        xx, yy = sum_within(x, 2 * vx, self.eps), sum_within(y, 2 * vy, self.eps)
-        xy = sum_across(x, y, vx + vy, self.eps, (self.eps - xx.error - yy.error) / 2)
+        xx, yy = sum_bins_within(x, 2 * vx, self.eps), sum_bins_within(y, 2 * vy, self.eps)
+        xy = sum_bins_across(x, y, vx + vy, self.eps, (self.eps - xx.error - yy.error) / 2)
         error = xx.error + yy.error + 2 * xy.error
         if not error <= self.eps:
             return self._general.evaluate(v)
@@ -74,7 +74,7 @@ class CertifiedDivergence:
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         return Evaluation(combined.divergence, gradient, count, combined.floored, error)
 
-    def _layout(self, variance: float, origin: float, least: float, largest: float) -> Layout | None:
+    def _layout(self, variance: float, origin: float, least: float, largest: float) -> BinLayout | None:
         """Return bins of one width (a power of two) for both classes, over all points; None if there are too many.
 
         ``least`` and ``largest`` are the outermost points relative to the origin of the bins.
@@ -86,4 +86,4 @@ class CertifiedDivergence:
             return None
         low = math.floor(least / width)
         count = math.floor(largest / width) - low + 1
-        return Layout(origin, (width, width), (low, low), (count, count))
+        return BinLayout(origin, (width, width), (low, low), (count, count))

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from melc import kernels
 from melc.arrays import Floats
 from melc.sums import Side, bounds
-from melc.sums.bins import Bins, Layout
+from melc.sums.bins import BinLayout, Bins
 from melc.sums.exact import sum_across as across_pairs
-from melc.sums.moments import BinnedSum, sum_across
+from melc.sums.moments import BinnedSum, sum_bins_across
 from melc.sums.rims import Rims
 
 Chosen = tuple[NDArray[np.bool_], NDArray[np.bool_]]
@@ -40,7 +40,7 @@ def bins_at_rims(x: Bins, y: Bins, variance: float, exponents: float) -> tuple[C
 
 
 def rims_of(
-    layout: Layout,
+    layout: BinLayout,
     chosen: NDArray[np.bool_],
     extent: float,
     variance: float,
@@ -68,7 +68,7 @@ def rims_of(
     return Rims(np.append(wholly, False), layout.origin, width, (first, second), depth, level < last)
 
 
-def _in_whole_bins(layout: Layout, chosen: NDArray[np.bool_], c: int, level: int) -> NDArray[np.bool_]:
+def _in_whole_bins(layout: BinLayout, chosen: NDArray[np.bool_], c: int, level: int) -> NDArray[np.bool_]:
     """Return which bins of class c share a narrow bin with a chosen bin, shape (count_c,).
 
     If a class varies much less than the other, its ordinary bins may be narrower than the narrow ones.
@@ -83,7 +83,7 @@ def _in_whole_bins(layout: Layout, chosen: NDArray[np.bool_], c: int, level: int
 def sum_at_rims(rims: Rims, x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
     """Return the sum over the pairs of points at the rims. The pairs left out, at most eps/100, are in its error."""
     # If bins should be narrower than the spacing of floats, all points of a bin are practically equal.
-    found = _sum_of_means(x, y, variance) if rims.to_the_digit else sum_across(x, y, variance, eps)
+    found = _sum_of_means(x, y, variance) if rims.to_the_digit else sum_bins_across(x, y, variance, eps)
     return replace(found, error=found.error + eps / 100)
 
 

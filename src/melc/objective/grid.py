@@ -37,7 +37,7 @@ class Ascent:
         self.state = ascent.initial_state(start / np.linalg.norm(start), max_iter)
         self.table, self.numbers, self.counts, self.curvatures, self.history = self.state
         if before is not None:
-            self.table[ascent.STEPS :], self.curvatures[:] = before.table[ascent.STEPS :], before.curvatures
+            self.table[ascent.FIRST_STEP :], self.curvatures[:] = before.table[ascent.FIRST_STEP :], before.curvatures
             both = [ascent.KEPT, ascent.NEXT]
             self.counts[both] = before.counts[both]
 

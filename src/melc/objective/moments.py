@@ -36,8 +36,8 @@ from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
 from melc.objective.occupied import Occupied, layout_over, occupied, spread_of_bins
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
-from melc.sums.bins import Bins, Layout, Merged, merge
-from melc.sums.moments import BinnedSum, sum_across, sum_within
+from melc.sums.bins import BinLayout, Bins, Merged, merge
+from melc.sums.moments import BinnedSum, sum_bins_across, sum_bins_within
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
 # Rows of each class from which the bandwidths and the range along v are estimated.
@@ -93,7 +93,7 @@ class _Sums:
 class _Line:
     """The bins, variances and sums that an evaluation found along a direction."""
 
-    layout: Layout
+    layout: BinLayout
     binned: Binned
     classes: tuple[Occupied, Occupied]
     spread: kernels.Spread
@@ -163,7 +163,7 @@ class MomentsDivergence:
             layout = layout_over(layout.origin, classes[0].bins, classes[1].bins, widths)
         return line
 
-    def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> Layout | None:
+    def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> BinLayout | None:
         """Return a layout for the bandwidths and the range of a sample of each class; None if all points are equal."""
         samples = [X @ v for X, _ in self._samples]
         sizes, weights = [len(z) for z in samples], np.concatenate([weights for _, weights in self._samples])
@@ -180,7 +180,7 @@ class MomentsDivergence:
         variances = kernels.kernel_variances(guess, shrunk, self.gamma, VARIANCE_FLOOR)
         widths = self._widths(variances, 0)
         origin = float(v @ self._centre)
-        return Layout.around(origin, widths, ranges, lambda c: float(np.median(samples[c])))
+        return BinLayout.around(origin, widths, ranges, lambda c: float(np.median(samples[c])))
 
     def _widths(self, variances: tuple[float, float], halvings: int) -> tuple[float, float]:
         """Return the bin width of each class, narrow enough for both sums that the class takes part in."""
@@ -196,7 +196,7 @@ class MomentsDivergence:
         return math.ldexp(0.5, exponent - halvings)
 
     def _sum(
-        self, layout: Layout, classes: tuple[Occupied, Occupied], variances: tuple[float, float], halvings: int
+        self, layout: BinLayout, classes: tuple[Occupied, Occupied], variances: tuple[float, float], halvings: int
     ) -> _Sums:
         x, y = classes[0].bins, classes[1].bins
         across_variance = variances[0] + variances[1]
@@ -206,15 +206,15 @@ class MomentsDivergence:
         width_xy = max(width_xy, *layout.widths)
         within = merge(x, max(width_xx, x.width)), merge(y, max(width_yy, y.width))
         across = merge(x, width_xy), merge(y, width_xy)
-        xx = sum_within(within[0].bins, 2 * variances[0], self.eps)
-        yy = sum_within(within[1].bins, 2 * variances[1], self.eps)
-        xy = sum_across(across[0].bins, across[1].bins, across_variance, self.eps)
+        xx = sum_bins_within(within[0].bins, 2 * variances[0], self.eps)
+        yy = sum_bins_within(within[1].bins, 2 * variances[1], self.eps)
+        xy = sum_bins_across(across[0].bins, across[1].bins, across_variance, self.eps)
         return _Sums(within, across, xx, yy, xy)
 
     def _with_rims(
         self,
         v: Floats,
-        layout: Layout,
+        layout: BinLayout,
         classes: tuple[Occupied, Occupied],
         variance: float,
         binned: Binned,

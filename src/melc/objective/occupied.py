@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from melc import kernels
 from melc.data.points import Binned
-from melc.sums.bins import Bins, Layout
+from melc.sums.bins import BinLayout, Bins
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Occupied:
     of_outside: NDArray[np.int64]  # index in bins of each outlier
 
 
-def occupied(layout: Layout, binned: Binned, c: int) -> Occupied:
+def occupied(layout: BinLayout, binned: Binned, c: int) -> Occupied:
     """Return the occupied bins of class c."""
     table = binned.moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
     filled = np.flatnonzero(table[:, 0])
@@ -41,7 +41,7 @@ def occupied(layout: Layout, binned: Binned, c: int) -> Occupied:
     return Occupied(bins, position[: len(keys)], slots, position[len(keys) :][inverse])
 
 
-def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) -> Layout:
+def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) -> BinLayout:
     """Return a layout with new widths that covers the given bins."""
 
     def median(c: int) -> float:
@@ -50,7 +50,7 @@ def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) ->
         return origin + float(bins.keys[np.searchsorted(passed, passed[-1] / 2)]) * bins.width
 
     ranges = tuple((origin + low[0], origin + high[-1]) for low, high in (x.edges, y.edges))
-    return Layout.around(origin, widths, (ranges[0], ranges[1]), median)
+    return BinLayout.around(origin, widths, (ranges[0], ranges[1]), median)
 
 
 def spread_of_bins(x: Bins, y: Bins, origin: float) -> kernels.Spread:

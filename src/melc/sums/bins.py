@@ -24,7 +24,7 @@ _MARGIN = 0.5
 
 
 @dataclass
-class Layout:
+class BinLayout:
     """The bins of both classes along the line, and their rows in one table.
 
     Bin k of class c covers [origin + k·width_c, origin + (k + 1)·width_c). The table holds the bins low_c, …,
@@ -57,7 +57,7 @@ class Layout:
         widths: tuple[float, float],
         ranges: tuple[tuple[float, float], tuple[float, float]],
         median: Callable[[int], float],
-    ) -> "Layout":
+    ) -> "BinLayout":
         """Return a layout that covers the given range of each class and a margin.
 
         ``ranges`` holds the lowest and the highest point of each class, ``median(c)`` returns the median of class c.

@@ -66,13 +66,13 @@ def _nodes(order: int) -> _Nodes:
     return _Nodes(charging, slopes, (np.subtract.outer(points, points) / 2, *bounds.moment_bin_constants(order)))
 
 
-def sum_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
+def sum_bins_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
     """Return the sum over all pairs of points of one class."""
     # S is of the order of (total mass)²/n_bins or larger, so the pairs left out are less than about eps/100 of it.
     return _sum(bins, bins, True, variance, math.log(100 * len(bins.keys) / eps))
 
 
-def sum_across(x: Bins, y: Bins, variance: float, eps: float, enough: float | None = None) -> BinnedSum:
+def sum_bins_across(x: Bins, y: Bins, variance: float, eps: float, enough: float | None = None) -> BinnedSum:
     """Return the sum over all pairs of points of two classes, whose bins have the same width and origin.
 
     Pairs of distant bins are left out unless the error would be more than ``enough``, by default a quarter of ``eps``:
@@ -211,7 +211,7 @@ class Moments:
         if _lost(x, width):
             return self._exact.within(x, variance)
         binned = _bin_side(x, width)
-        result = sum_within(binned.bins, variance, self.eps)
+        result = sum_bins_within(binned.bins, variance, self.eps)
         if result.error > self.eps:
             return self._exact.within(x, variance)
         return DoubleSum(result.log_value, binned.per_point(result.polynomials[0]), None, result.n_exponentials)
@@ -221,7 +221,7 @@ class Moments:
         if _lost(x, width) or _lost(y, width):
             return self._exact.across(x, y, variance)
         binned = _bin_side(x, width), _bin_side(y, width)
-        result = sum_across(binned[0].bins, binned[1].bins, variance, self.eps)
+        result = sum_bins_across(binned[0].bins, binned[1].bins, variance, self.eps)
         if result.error > self.eps:
             return self._exact.across(x, y, variance)
         dx, dy = (side.per_point(p) for side, p in zip(binned, result.polynomials, strict=True))

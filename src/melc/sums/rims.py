@@ -27,7 +27,7 @@ _LONGEST_TABLE = 1 << 16
 class Rims:
     """The ordinary bins next to a gap, and how they are divided into narrow bins.
 
-    ``chosen``, of shape (n_bins + 1,), marks the ordinary bins: see :meth:`melc.sums.bins.Layout.among`.
+    ``chosen``, of shape (n_bins + 1,), marks the ordinary bins: see :meth:`melc.sums.bins.BinLayout.among`.
     """
 
     chosen: NDArray[np.bool_]

@@ -9,7 +9,7 @@ def is_array(collection: Any) -> bool:
     return hasattr(collection, "rechunk")
 
 
-def is_frame(collection: Any) -> bool:
+def is_dask_frame(collection: Any) -> bool:
     return hasattr(collection, "map_partitions") and hasattr(collection, "divisions")
 
 
@@ -35,7 +35,7 @@ def _check_numbers(X: Any) -> None:
 def check_alike(X: Any, y: Any, sample_weight: Any) -> None:
     """Raise an error unless X, y and sample_weight are Dask collections divided into partitions in the same way."""
     for name, each in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-        if each is not None and not (is_array(each) or is_frame(each)):
+        if each is not None and not (is_array(each) or is_dask_frame(each)):
             raise TypeError(
                 f"{name} is a {type(each).__name__}, but X, y and sample_weight must all be Dask arrays, dataframes or "
                 f"series if one of them is. {_in_dask(name, X, each)}"

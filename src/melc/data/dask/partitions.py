@@ -15,7 +15,7 @@ from typing import Any
 import dask
 import numpy as np
 
-from melc.data.dask.worker import Call, Part, Place, Sums, added, checked, work
+from melc.data.dask.worker import Call, Part, PartitionPlace, Sums, added, checked, work
 
 # Partitions are held in memory if they fill at most this fraction of it.
 _MEMORY_TO_FILL = 0.5
@@ -24,7 +24,7 @@ _KNOWN_FOR = 1.0
 
 
 def _work(
-    numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[Place], parts: Sequence[Part]
+    numbers: Sequence[int], n: int, calls: Sequence[Call], places: Sequence[PartitionPlace], parts: Sequence[Part]
 ) -> Sums:
     """Run one task of a round, with as many threads as its worker has."""
     return work(numbers, n, calls, places, parts, _threads_here())
@@ -98,7 +98,7 @@ class Partitions:
         parts = self._futures or self._parts
         return list(dask.compute(*[dask.delayed(function)(i, part) for i, part in enumerate(parts)]))
 
-    def round(self, calls: list[Call], places: list[Place]) -> list[Any]:
+    def round(self, calls: list[Call], places: list[PartitionPlace]) -> list[Any]:
         """Make the calls on each partition. Return, for each call, the sum of its results over the partitions."""
         n = len(self)
         groups = self._grouped() if self._futures else [("", [i]) for i in range(n)]

@@ -14,7 +14,7 @@ from melc.arrays import Floats
 from melc.data.dask.checks import check_alike, dtype_of, is_array, n_features_of
 from melc.data.dask.partitions import Partitions, active_client, checked_at, fits_in_memory, side_by_side
 from melc.data.dask.shared import Request, SharedRounds
-from melc.data.dask.worker import Call, PartitionReport, Place, numbered, reported, warm_up
+from melc.data.dask.worker import Call, PartitionPlace, PartitionReport, numbered, reported, warm_up
 from melc.data.hashing import DistinctRows, Selection
 from melc.data.hats import CurveRequest, CurveSums
 from melc.data.memory import MemoryRows, sampled
@@ -22,7 +22,7 @@ from melc.data.points import Binned, Extra, Points
 from melc.data.source import Collected, Limits, Ranks
 from melc.data.summary import ClassSummaries
 from melc.kernels import ORDER
-from melc.sums.bins import Layout
+from melc.sums.bins import BinLayout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 
 # Up to this many bytes of features are moved once, so that neighbouring partitions are on the same worker. Each round
@@ -47,7 +47,7 @@ class DaskRows:
     def __init__(
         self,
         partitions: Partitions,
-        places: list[Place],
+        places: list[PartitionPlace],
         classes: "_Classes",
         n_features: int,
         is_sparse: bool,
@@ -80,7 +80,7 @@ class DaskRows:
     def smallest_weights(self) -> tuple[float, ...]:
         return _rest_and_one(self._classes.smallest_weights, self._code, np.min, float)
 
-    def bin(self, v: Floats, layout: Layout) -> Binned:
+    def bin(self, v: Floats, layout: BinLayout) -> Binned:
         """Return the moments of the projections, and those of the features where they save more than they cost."""
         numbers = layout.n_bins * (ORDER - 1) * self.n_features
         problems = 1 if self._code is None else len(self._classes.labels)
@@ -88,11 +88,11 @@ class DaskRows:
         few = numbers <= _MOST_TO_ADD and len(self._partitions) * problems * numbers <= _MOST_TO_SEND
         return self._round("bin", v, layout, few and not self._is_sparse)
 
-    def bin_at_rims(self, v: Floats, layout: Layout, rims: Rims) -> RimBins:
+    def bin_at_rims(self, v: Floats, layout: BinLayout, rims: Rims) -> RimBins:
         return self._round("bin_at_rims", v, layout, rims)
 
     def pull_back_binned(
-        self, v: Floats, layout: Layout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
+        self, v: Floats, layout: BinLayout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
     ) -> Floats:
         return self._round("pull_back_binned", v, layout, table, extra, slopes)
 
@@ -102,7 +102,7 @@ class DaskRows:
     def summarise(self, v: Floats) -> ClassSummaries:
         return self._round("summarise", v)
 
-    def bin_between(self, v: Floats, layout: Layout, limits: Limits) -> Floats:
+    def bin_between(self, v: Floats, layout: BinLayout, limits: Limits) -> Floats:
         return self._round("bin_between", v, layout, limits)
 
     def count(self, v: Floats, thresholds: Floats, n_classes: int = 2) -> Floats:
@@ -222,7 +222,7 @@ def collect_partitions(X: Any, y: Any, sample_weight: Any, few: Callable[[int, i
     partitions = raw.only(filled).mapped(functools.partial(numbered, classes.labels), held)
     places, before = [], np.zeros(len(classes.labels), dtype=np.int64)
     for i in filled:
-        places.append(Place(int(before.sum()), before.copy()))
+        places.append(PartitionPlace(int(before.sum()), before.copy()))
         before[np.searchsorted(classes.labels, reports[i].labels)] += reports[i].counts
     rows = DaskRows(partitions, places, classes, n_features, any(report.is_sparse for report in reports))
     firsts = [reports[i].first for i in filled]

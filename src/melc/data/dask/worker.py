@@ -16,7 +16,7 @@ from melc.data.hashing import DistinctRows, Selection
 from melc.data.memory import MemoryRows
 from melc.data.source import Ranks
 from melc.kernels import ORDER
-from melc.sums.bins import Layout
+from melc.sums.bins import BinLayout
 from melc.sums.rims import Rims, RimSlopes
 
 # With more distinct labels than this in a partition, y cannot be class labels.
@@ -48,7 +48,7 @@ class PartitionReport:
 
 
 @dataclass(frozen=True)
-class Place:
+class PartitionPlace:
     """The position of a partition: the number of rows before it, in total and of each class."""
 
     first_row: int
@@ -64,7 +64,7 @@ class Call:
     code: int | None
     centre: Floats | None
 
-    def on(self, part: Part, place: Place, n_threads: int) -> Any:
+    def on(self, part: Part, place: PartitionPlace, n_threads: int) -> Any:
         """Make the call on a partition and return its result."""
         with contextlib.closing(PartitionRows(part, place, self.code, self.centre, n_threads)) as rows:
             return getattr(rows, self.method)(*self.arguments)
@@ -73,7 +73,9 @@ class Call:
 class PartitionRows(MemoryRows):
     """The rows of a partition, with their position among the rows of all partitions."""
 
-    def __init__(self, part: Part, place: Place, code: int | None, centre: Floats | None, n_threads: int) -> None:
+    def __init__(
+        self, part: Part, place: PartitionPlace, code: int | None, centre: Floats | None, n_threads: int
+    ) -> None:
         codes = part.y if code is None else (part.y == code).view(np.int8)
         super().__init__(part.X, codes, part.weights, n_threads, centre, place.first_row, keep=False)
         before = place.counts_before
@@ -210,13 +212,13 @@ def work(
     numbers: Sequence[int],
     n: int,
     calls: Sequence[Call],
-    places: Sequence[Place],
+    places: Sequence[PartitionPlace],
     parts: Sequence[Part],
     n_threads: int,
 ) -> Sums:
     """Make the calls on some of n partitions. Return their results, added up where neighbours are among them."""
 
-    def make(place: Place, part: Part) -> list[Any]:
+    def make(place: PartitionPlace, part: Part) -> list[Any]:
         return [call.on(part, place, max(1, n_threads // len(parts))) for call in calls]
 
     if n_threads == 1 or len(parts) == 1:
@@ -249,7 +251,7 @@ def warm_up(dtype: Any, n_features: int) -> None:
     """Compile the kernels that the rounds will call, or load them from the cache."""
     rows = MemoryRows(np.ones((8, n_features), dtype), np.arange(8, dtype=np.int8) % 2, keep=False)
     v = np.ones(n_features)
-    layout = Layout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2)
+    layout = BinLayout(0.0, (1.0, 1.0), (0, 0), (n_features + 1,) * 2)
     rims = Rims(np.ones(layout.n_bins + 1, dtype=bool), 0.0, 0.5, (1, 1), 1, False)
     rows.bin(v, layout, with_features=True)
     found = rows.bin_at_rims(v, layout, rims)
