@@ -281,3 +281,34 @@ def test_a_rare_value_is_no_outlier():
     X = np.column_stack([rare, rng.normal(size=2000)])
     model = AdditiveMELC(random_state=0, features_per_line=1, full_lines="never").fit(X, y)
     assert model.decision_function([[1.0, 0.0]]) - model.decision_function([[0.0, 0.0]]) > 1
+
+
+# ------------------------------------------------------------------------------- order of features, names of classes
+
+
+def counted(n=400, d=8, seed=2):
+    """Whole numbers, so that many candidates are equally good."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(3, size=(n, d)).astype(float)
+    X[:, 4:] = X[:, 4:] > 2
+    return X, (X[:, 0] + X[:, 1] + 2 * rng.normal(size=n) > 6).astype(int)
+
+
+@pytest.mark.parametrize("model", [AdditiveMELC(random_state=0), MELC(gamma="auto", random_state=0)])
+def test_the_order_of_the_features_does_not_matter(model):
+    X, y = counted()
+    expected = model.fit(X, y).decision_function(X)
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(X.shape[1])
+        found = model.fit(X[:, order], y).decision_function(X[:, order])
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [AdditiveMELC(random_state=0), MELC(gamma="auto", random_state=0)])
+def test_the_numbers_of_the_classes_do_not_matter(model):
+    """Also where the number of rows of a class is a multiple of ten, so that a quantile is between two rows."""
+    X, y = counted()
+    rows = np.concatenate([np.flatnonzero(y == c)[:150] for c in (0, 1)])
+    X, y = X[rows] + np.random.default_rng(0).normal(size=(300, 8)), y[rows]
+    expected = model.fit(X, y).decision_function(X)
+    np.testing.assert_allclose(model.fit(X, 1 - y).decision_function(X), -expected, atol=1e-3)

@@ -13,8 +13,10 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 
-from melc import MELC
+from melc import MELC, AdditiveMELC
+from melc.export import from_json, to_json
 from melc.model.curve import Curve
+from melc.plotting import ProjectionDisplay
 
 
 def make(n=240, d=3, n_classes=3, seed=0):
@@ -244,7 +246,7 @@ def test_empirical_priors_count_weights():
         [np.inf, 1],
         ["a", "b"],
         [[0.5, 0.5]],
-        {"ant": 0.5, "bee": 0.5},
+        {"ant": 1.5, "bee": -0.5},
     ],
 )
 def test_bad_priors_are_refused(priors):
@@ -262,7 +264,27 @@ def test_priors_that_do_not_add_up_to_one_are_refused():
     settle(priors=[0.3333333, 0.6666667]).fit(X, y)
 
 
-@pytest.mark.parametrize("priors", ["balanced", 0.5])
+@pytest.mark.parametrize("kind", [MELC(n_init=1, random_state=0), AdditiveMELC(max_lines=1, random_state=0)])
+def test_priors_by_label_and_balanced(kind):
+    X, y = make(n_classes=2)
+    plain = clone(kind).fit(X, y)
+    assert clone(kind).set_params(priors="balanced").fit(X, y).intercepts_ == plain.intercepts_
+    by_label, in_order = (
+        clone(kind).set_params(priors=priors).fit(X, y) for priors in ({"bee": 0.9, "ant": 0.1}, [0.1, 0.9])
+    )
+    assert by_label.intercepts_ == in_order.intercepts_ == pytest.approx(plain.intercepts_ + np.log(9))
+    copy = from_json(to_json(by_label))
+    assert copy.priors == [0.1, 0.9]
+    np.testing.assert_array_equal(copy.predict_proba(X), by_label.predict_proba(X))
+    display = ProjectionDisplay.from_estimator(by_label)
+    np.testing.assert_allclose(display.heights, ProjectionDisplay.from_estimator(in_order).heights)
+    with pytest.raises(
+        ValueError, match=r"must have a probability for each of the labels \['ant', 'bee'\], and no other"
+    ):
+        clone(kind).set_params(priors={"ant": 0.5, "wasp": 0.5}).fit(X, y)
+
+
+@pytest.mark.parametrize("priors", ["equal", 0.5])
 def test_priors_of_a_kind_that_is_not_known_are_refused(priors):
     X, y = make(n_classes=2)
     with pytest.raises(ValueError, match="'priors' parameter of MELC must be"):

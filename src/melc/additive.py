@@ -59,9 +59,10 @@ class AdditiveMELC(LineClassifier):
     gamma : float, default=1.0
         Factor on the smoothness of the curves. Larger values make smoother curves: 2 smooths as doubling the bandwidth
         of a density does.
-    priors : None, "empirical" or array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes. None: all equal. "empirical": proportional to the class weights in the
-        training data. Priors change the intercepts, but not the lines.
+    priors : None, "balanced", "empirical", dict or array-like of shape (n_classes,), default=None
+        Prior probabilities of the classes: ``{"ill": 0.1, "well": 0.9}``, or a list in the order of the labels. None or
+        "balanced": all equal. "empirical": proportional to the class weights in the training data. Priors change the
+        intercepts, but not the lines.
     n_jobs : int, default=None
         Number of threads used for large data. None means the number OpenMP would use, -1 all cores. The result does not
         depend on it.
@@ -116,7 +117,7 @@ class AdditiveMELC(LineClassifier):
         "categorical_features": ["array-like", None],
         "monotone": [dict, "array-like", None],
         "gamma": [Interval(Real, *GAMMA_RANGE, closed="both")],
-        "priors": [None, StrOptions({"empirical"}), "array-like"],
+        "priors": [None, StrOptions({"balanced", "empirical"}), "array-like", dict],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],

@@ -11,6 +11,8 @@ from melc.objective.base import VARIANCE_FLOOR
 
 # The central rows of a class: those between these quantiles, whose distance is so many standard deviations of a normal.
 _QUANTILES, _NORMAL_DISTANCE = (0.1, 0.9), 2.563
+# Shares of the rows that differ by less are the same up to rounding.
+_SAME_SHARE = 1e-12
 # Smallest ratio of the standard deviation of the central rows to that of all rows.
 _LEAST_RATIO = 0.01
 
@@ -44,8 +46,6 @@ def _robust_ratios(spread: Any, sample: MemoryRows, direction: Floats) -> list[f
     width would blur all other rows. If the two quantiles are equal, the ratio is one.
     """
     z, weights, ratios = sample.project(direction), sample.all_weights(), []
-    if spread.mean_y < spread.mean_x:  # a quantile of −z is not minus that of z; a direction and its opposite are one
-        z = -z
     for c, variance in enumerate(shrunk_variances(spread, NO_SHRINKAGE)):
         low, high = _quantiles(z[sample.codes == c], weights[sample.codes == c])
         width = (high - low) / _NORMAL_DISTANCE
@@ -55,7 +55,13 @@ def _robust_ratios(spread: Any, sample: MemoryRows, direction: Floats) -> list[f
 
 
 def _quantiles(z: Floats, weights: Floats) -> Floats:
-    """Return the two quantiles of some points. A point of weight k counts as k points."""
+    """Return the two quantiles of some points. A point of weight k counts as k points.
+
+    A quantile at which one point ends and the next begins is the middle of both, so that those of −z are minus those
+    of z: a direction and its opposite are one, and so are the two ways to number the classes.
+    """
     order = np.argsort(z)
     reached = np.cumsum(weights[order])
-    return z[order][np.searchsorted(reached, np.array(_QUANTILES) * reached[-1])]
+    wanted = np.array(_QUANTILES) * reached[-1]
+    below, above = (np.searchsorted(reached, wanted * (1 + side * _SAME_SHARE)) for side in (-1, 1))
+    return np.asarray(0.5 * (z[order][below] + z[order][above]))

@@ -4,9 +4,8 @@ All directions are compared by the likelihood that they would lead to (:mod:`mel
 number of weights that were fitted.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,8 @@ from melc.data.hashing import RowHashes
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import Coordinates, mean_and_deviation
 from melc.fit.evidence import Prospect
+from melc.fit.grid_search import Mapped
+from melc.fit.validation import MOST_SORTED_NUMBERS, column_order
 from melc.kernels import best_angle, pair_gains
 
 # Of more features than this, those whose class means differ most are searched.
@@ -40,8 +41,6 @@ _RIDGES, _LEAST_RIDGE = (0.03, 0.3, 3.0), 1e-12
 # Class means that differ by less than this fraction of them are the same up to rounding.
 _ROUNDING = 1e-12
 
-Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -60,6 +59,9 @@ class Candidates:
         self.chosen = _telling_features(rows)
         X = rows.X if len(self.chosen) == rows.n_features else rows.X[:, self.chosen]
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        if dense.size <= MOST_SORTED_NUMBERS:  # of candidates that are equally good the same one is the first
+            order = column_order(dense)
+            self.chosen, dense = self.chosen[order], np.ascontiguousarray(dense[:, order])
         hashes = RowHashes(dense, rows.weights, canonical=rows.canonical)
         self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads, hashes=hashes)
         self.coordinates = Coordinates(self.rows)

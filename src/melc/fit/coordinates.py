@@ -13,6 +13,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from melc.arrays import Floats, unit
 from melc.data.memory import MemoryRows
+from melc.fit.validation import MOST_SORTED_NUMBERS, column_order
 from melc.objective.grid import Whitening
 
 # A feature whose standard deviation is at most this many steps of the rounding of its mean is constant up to rounding.
@@ -179,8 +180,10 @@ class Coordinates:
         They lie in the span of the rows.
         """
         into_span, varies = self._span_projection(), np.isfinite(self.scale)
-        every = [self.discriminant(), *rng.normal(size=(n - 1, len(self.scale)))]
-        return [into_span(u) * varies for u in every]
+        drawn = rng.normal(size=(n - 1, len(self.scale)))
+        if not sparse.issparse(self.sample.X) and self.sample.X.size <= MOST_SORTED_NUMBERS:
+            drawn = drawn[:, np.argsort(column_order(self.sample.X))]  # the same starts for any order of the features
+        return [into_span(u) * varies for u in [self.discriminant(), *drawn]]
 
     def discriminant(self, ridge: float = _DISCRIMINANT_RIDGE) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.

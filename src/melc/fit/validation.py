@@ -1,6 +1,6 @@
 """Checks of rows, labels, weights and priors before a fit, and their canonical form."""
 
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -89,8 +89,9 @@ def counts_and_totals(index: NDArray[Any], weights: Floats | None, n_classes: in
 def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any, NDArray[Any], Floats | None]:
     """Return the rows sorted by class and features, with equal rows of a class merged into one with their total weight.
 
-    The fit of small data is then the same to the last bit for any order of the rows, and whether rows are repeated or
-    weighted. This matters if a problem is degenerate, for example with more features than rows: the search then
+    The features are compared in an order that follows from their contents. The fit of small data is then the same to
+    the last bit for any order of the rows, whether rows are repeated or weighted, and up to rounding for any order of
+    the features. This matters if a problem is degenerate, for example with more features than rows: the search then
     magnifies rounding differences.
 
     Examples
@@ -102,18 +103,38 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     """
     mass = np.ones(len(index)) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X
-    order = np.lexsort([values[:, 0], index])
-    first = np.arange(len(index))
-    leading, classes = values[order, 0], index[order]
-    if np.any((leading[1:] == leading[:-1]) & (classes[1:] == classes[:-1])):  # else these two decide the order
-        # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
-        order = np.lexsort([mass, *values.T[::-1], index])
-        keys = np.column_stack([index, values])[order]
-        first = np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
-    chosen = X[order[first]]
+    order, first = _sorted(values, index, mass)
+    order, mass = order[first], np.add.reduceat(mass[order], first)
+    again, _ = _sorted(values[order][:, column_order(values[order])], index[order], mass)
+    order, mass = order[again], mass[again]
+    chosen = X[order]
     if sparse.issparse(chosen):
         chosen.sort_indices()  # sparse products are added in the order of the stored elements
-    return chosen, index[order[first]], np.add.reduceat(mass[order], first)
+    return chosen, index[order], mass
+
+
+def _sorted(values: Floats, index: NDArray[Any], mass: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the order of rows by class and features, and the places in it at which other rows begin."""
+    order = np.lexsort([values[:, 0], index])
+    leading, classes = values[order, 0], index[order]
+    if not np.any((leading[1:] == leading[:-1]) & (classes[1:] == classes[:-1])):  # these two decide the order
+        return order, np.arange(len(index))
+    # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
+    order = np.lexsort([mass, *values.T[::-1], index])
+    keys = np.column_stack([index, values])[order]
+    return order, np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
+
+
+def column_order(X: Floats) -> NDArray[np.int64]:
+    """Return the numbers of the columns, shape (d,), in an order that follows from what dense rows contain.
+
+    They are ordered by their products with the sums of the third powers of each row, all in standard units. So the
+    order of the rows, that of the columns and their units change the order by rounding only.
+    """
+    with np.errstate(all="ignore"):  # a column may be constant
+        rows = X / np.abs(X).max(axis=0)
+        rows = np.nan_to_num((rows - rows.mean(axis=0)) / rows.std(axis=0), posinf=0.0, neginf=0.0)
+    return np.argsort((rows**3).sum(axis=1) @ rows, kind="stable")
 
 
 def varies(X: Any) -> bool:
@@ -183,12 +204,31 @@ def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> Floa
     """
     if priors is None:
         return np.zeros(len(classes) if len(classes) > 2 else 1)
-    shares = totals if isinstance(priors, str) else _checked_shares(priors, classes)
-    logarithms = np.log(shares)
+    logarithms = np.log(prior_shares(priors, classes, totals))
     return np.asarray(logarithms - logarithms.mean() if len(classes) > 2 else np.diff(logarithms))
 
 
+def prior_shares(priors: Any, classes: NDArray[Any], totals: Floats) -> Floats:
+    """Return the priors of the classes, up to a factor, shape (n_classes,); ``totals`` are the weights of classes."""
+    if priors is None or (isinstance(priors, str) and priors == "balanced"):
+        return np.ones(len(classes))
+    return totals if isinstance(priors, str) else _checked_shares(priors, classes)
+
+
+def priors_in_order(priors: Any, classes: NDArray[Any]) -> Any:
+    """Return priors that are a dict as a list in the order of the classes, and others as they are."""
+    if not isinstance(priors, Mapping):
+        return priors
+    labels = classes.tolist()
+    if set(priors) != set(labels):
+        raise ValueError(
+            f"priors={priors!r} must have a probability for each of the labels {labels[:10]}, and no other."
+        )
+    return [priors[label] for label in labels]
+
+
 def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
+    priors = priors_in_order(priors, classes)
     try:
         shares = np.asarray(priors, dtype=np.float64)
         numbers = np.asarray(priors).dtype.kind in "iuf"  # texts and truth values could be read as numbers

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 from melc.arrays import Floats
+from melc.fit.validation import prior_shares
 from melc.model.line import Line, decides_alone
 from melc.model.places import Scale, missing_code, scale_along
 from melc.plotting import common
@@ -408,5 +409,5 @@ def _density_factors(model: Any, line: Line) -> Floats | None:
     totals = line.counts.sum(axis=0)  # the weights of the training rows
     if len(line.missing_counts):
         totals = totals + line.missing_counts
-    priors = np.asarray(totals if isinstance(model.priors, str) else model.priors, dtype=np.float64)
+    priors = prior_shares(model.priors, model.classes_, totals)
     return priors / priors.sum() if np.ptp(priors) > 0 else None
