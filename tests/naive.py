@@ -946,3 +946,25 @@ def _table_place(columns, model, j, value, reads_codes):
     if gone:
         return np.nan if reads_codes else columns.places.get(j, model.feature_mean_[j])
     return float(value)
+
+
+def best_exchange(score, weights, columns, codes):
+    """The best score of all directions with one feature exchanged for another, at the angles that a search tries."""
+    # Scalar products of these rows are covariances within the classes.
+    parts = [columns[:, codes == c] for c in (0, 1)]
+    centred = np.hstack([(x - x.mean(axis=1, keepdims=True)) / np.sqrt(2 * x.shape[1]) for x in parts])
+    best = -np.inf
+    for dropped in np.flatnonzero(weights):
+        rest = np.where(np.arange(len(weights)) == dropped, 0.0, weights)
+        rest = rest / np.linalg.norm(rest @ centred)
+        for j in np.flatnonzero(weights == 0):
+            across = np.eye(len(weights))[j] - (rest @ centred) @ centred[j] * rest
+            across /= np.linalg.norm(across @ centred)
+            best = max(best, angles(8, 5, lambda a, u=rest, v=across: score(np.cos(a) * u + np.sin(a) * v))[0])
+    return best
+
+
+def best_whole_weights(score, n, largest):
+    """The best score of all whole-number weights of n features."""
+    everything = itertools.product(range(-largest, largest + 1), repeat=n)
+    return max(score(np.array(weights, dtype=float)) for weights in everything if any(weights))

@@ -24,6 +24,7 @@ from melc.fit.solvers import SOLVERS, Result
 from melc.fit.together import lines_along
 from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
+from melc.model.line import LARGEST_WHOLE_WEIGHT
 from melc.objective import METHODS
 
 # Largest number of starts and of iterations, far more than any search needs. Memory is allocated for each.
@@ -79,10 +80,11 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     tol : float, default=1e-5
         A run has converged when no component of the gradient exceeds ``tol`` in absolute value. "lbfgs" and "sphere"
         also stop when the divergence no longer changes.
-    priors : None, "empirical" or array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes, which add up to one. None: all equal, as in the paper. "empirical":
-        proportional to the class weights in the training data. The log ratio of the priors is added to the log-odds:
-        it moves thresholds and probabilities, but changes neither the directions nor the order of the rows.
+    priors : None, "balanced", "empirical", dict or array-like of shape (n_classes,), default=None
+        Prior probabilities of the classes, which add up to one: ``{"ill": 0.1, "well": 0.9}``, or a list in the order
+        of the labels. None or "balanced": all equal, as in the paper. "empirical": proportional to the class weights in
+        the training data. The log ratio of the priors is added to the log-odds: it moves thresholds and probabilities,
+        but changes neither the directions nor the order of the rows.
     shrinkage : None, float in [0, 1] or "auto", default=None
         Intensity with which the class covariances are shrunk towards a multiple of the identity (for standardised
         features). It helps where a class hardly varies in some direction: few rows, many features, duplicate or
@@ -101,6 +103,17 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         the 90 % quantile of a class tell of a smaller standard deviation, that one counts, so that outliers do not
         widen the kernels of all rows. "pooled": the same for both classes, from the mean of their variances. A number:
         that width, in units of the projections. The divergence always has Silverman's.
+    max_features : int, default=None
+        Largest number of features with a weight in a direction. If it is smaller than the number of features, the
+        search is another one: it takes up features one by one and exchanges them until no exchange of one feature for
+        another leads to a better direction, on up to 2,000 rows. What is better, ``selection`` says. A category counts
+        as one feature.
+    whole_weights : int, default=None
+        If given, the weights are whole numbers from −``whole_weights`` to ``whole_weights``, for features in handy
+        units: 1, 2 or 5 times a power of ten, near the standard deviation (or above it, where the weight would be
+        rounded to zero). Levels of categories have whole scores. The units are in ``lines_[k].units``, the whole
+        numbers in ``lines_[k].whole_weights``; :func:`melc.export.export_text` with ``style="card"`` writes the rule
+        for use with a pencil. At most 100.
     categorical_features : array-like of str, int or bool, or None, default=None
         Columns that are categories although they hold numbers: their names or indices, or a truth value for each
         column. Columns of texts, truth values and categorical types are categories in any case.
@@ -178,10 +191,12 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         "n_init": [Interval(Integral, 1, _MOST, closed="both")],
         "max_iter": [Interval(Integral, 1, _MOST, closed="both")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "priors": [None, StrOptions({"empirical"}), "array-like"],
+        "priors": [None, StrOptions({"balanced", "empirical"}), "array-like", dict],
         "shrinkage": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "selection": [StrOptions({"likelihood", "divergence"})],
         "bandwidth": [StrOptions({"robust", "silverman", "pooled"}), Interval(Real, 0, None, closed="neither")],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "whole_weights": [Interval(Integral, 1, LARGEST_WHOLE_WEIGHT, closed="both"), None],
         "categorical_features": ["array-like", None],
         "warm_start": ["boolean"],
         "n_jobs": N_JOBS,
@@ -206,6 +221,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         shrinkage: float | str | None = None,
         selection: str = "likelihood",
         bandwidth: float | str = "robust",
+        max_features: int | None = None,
+        whole_weights: int | None = None,
         categorical_features: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -223,6 +240,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         self.shrinkage = shrinkage
         self.selection = selection
         self.bandwidth = bandwidth
+        self.max_features = max_features
+        self.whole_weights = whole_weights
         self.categorical_features = categorical_features
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -258,7 +277,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
             rows, classes = data.rows, data.classes
             log_priors = log_prior_ratios(self.priors, classes, data.totals)
             known = self._known_directions(classes, rows.n_features)
-            n_runs = len(log_priors) * (self.n_init if known is None else 1)
+            simple = self.max_features is not None or self.whole_weights is not None  # then a class has a single run
+            n_runs = len(log_priors) * (self.n_init if known is None and not simple else 1)
             progress = Progress(self, n_runs, self.verbose, *given)
             parts, rng = parts_of(rows, len(classes)), check_random_state(self.random_state)
             settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
@@ -274,12 +294,14 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
                 return progress.run_ended(run, None if several else so_far)
 
             intercept = None if several else float(log_priors[0])
-            found = learn_projections(parts, settings, intercept, rng, known, run_ended)
+            coded = np.isin(np.arange(rows.n_features), [*data.columns.categories, *data.columns.ranks])
+            found = learn_projections(parts, settings, intercept, rng, known, run_ended, coded)
             lines, intercepts = [projection.line for projection in found], log_priors
             if several:
                 directions = np.stack([projection.direction for projection in found])
                 with closing(rows):
                     lines, intercepts = lines_along(rows, directions, found[0].spread, log_priors, rng)
+                lines = [replace(line, units=each.units) for line, each in zip(lines, found, strict=True)]
             self.__dict__.update(_fitted_attributes(data, lines, intercepts, settings, found))
             for label, projection in zip(classes.tolist(), found, strict=False):
                 warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")

@@ -144,7 +144,8 @@ def from_document(reader: Reader) -> Any:
     check_version(reader, MODEL_VERSION)
     # Which fields there are depends on the classifier.
     kind = reader.fields(["classifier"], reader.value)["classifier"].choice(*_CLASSIFIERS)
-    fields = reader.fields(_FIELDS + _SEARCH if kind == "MELC" else _FIELDS, ["target"])  # of the command line
+    of_command_line = ["target", "reading"]
+    fields = reader.fields(_FIELDS + _SEARCH if kind == "MELC" else _FIELDS, of_command_line)
     classes = class_labels(fields["classes"])
     model = with_parameters(_CLASSIFIERS[kind], fields["parameters"], classes)
     set_features(model, fields, max(1, _MOST_WEIGHTS // max(1, len(fields["lines"].items()))))

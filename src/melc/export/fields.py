@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 
 from melc.arrays import Floats
 from melc.export.reading import Reader
-from melc.fit.validation import log_prior_ratios, monotone_signs
+from melc.fit.validation import log_prior_ratios, monotone_signs, priors_in_order
 from melc.model.columns import Columns
 from melc.model.curve import Curve
-from melc.model.line import Line
+from melc.model.line import Line, whole_proportions
 
 _TEXT_TYPES = ("str", "object")
 _INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -43,6 +43,7 @@ _LINE_FIELDS = (
     "minor",
     "missing",
     "missing_counts",
+    "units",
 )
 
 Model = TypeVar("Model", bound=BaseEstimator)
@@ -51,6 +52,7 @@ Model = TypeVar("Model", bound=BaseEstimator)
 def parameters_out(model: BaseEstimator) -> dict[str, Any]:
     """Return the parameters of a model as JSON values."""
     values = model.get_params(deep=False)
+    values["priors"] = priors_in_order(values["priors"], model.classes_)
     if values.get("monotone") is not None:  # names and numbers of features alike become a sign for each feature
         names = getattr(model, "feature_names_in_", None)
         values["monotone"] = monotone_signs(values["monotone"], model.n_features_in_, names, model.classes_).tolist()
@@ -189,6 +191,7 @@ def line_out(line: Line) -> dict[str, Any]:
         "minor": bool(line.minor),
         "missing": [curve.missing for curve in line.curves] if line.reads_codes else None,
         "missing_counts": line.missing_counts.tolist() if len(line.missing_counts) else None,
+        "units": line.units[line.features].tolist() if len(line.units) else None,
     }
 
 
@@ -222,6 +225,7 @@ def _line_in(fields: dict[str, Reader], model: Any, offsets: Floats) -> Line:
         offsets=offsets,
         errors=_errors_in(fields["errors"], curves),
         minor=fields["minor"].boolean(),
+        units=_units_in(fields["units"].optional(), features, weights, n_features),
         **_codes_in(fields, features, weights, model),
     )
     # How many intervals are counted depends on the curves.
@@ -270,6 +274,18 @@ def _weights_in(reader: Reader, length: int) -> Floats:
     if not np.all(weights) or largest > 2 or abs(np.linalg.norm(weights) - 1) > _LENGTH_ROUNDING:
         reader.fail("weights other than zero whose squares add up to one")
     return weights
+
+
+def _units_in(reader: Reader | None, features: list[int], weights: Floats, n_features: int) -> Floats:
+    """Return the units of the features of a line with whole-number weights, shape (n_features,); empty without."""
+    if reader is None:
+        return np.empty(0)
+    units = reader.numbers(len(features), negative=False)
+    if not np.all((units > 0) & (units <= _LARGEST_SPREAD)) or whole_proportions(weights * units) is None:
+        reader.fail("positive units, in which the weights are in proportion to whole numbers up to 100")
+    found = np.ones(n_features)
+    found[features] = units
+    return found
 
 
 def _curves_in(knots_in: Reader, log_odds_in: Reader, missing_in: Reader | None, n_curves: int) -> tuple[Curve, ...]:

@@ -6,10 +6,11 @@ which predictions are computed.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from melc.export.text_card import card_text
 from melc.export.text_columns import (
     heading_of_weights,
     level_names,
@@ -41,7 +42,14 @@ _PROBABILITIES = "The probabilities are exp(log-odds) of each class, divided by 
 _UNCERTAIN = "uncertain: the curve is nowhere in the interval two standard errors from 0."
 
 
-def export_text(model: Any, feature_names: Any = None, *, digits: int | None = None, odds: bool = False) -> str:
+def export_text(
+    model: Any,
+    feature_names: Any = None,
+    *,
+    style: Literal["rule", "card"] = "rule",
+    digits: int | None = None,
+    odds: bool = False,
+) -> str:
     """Return a fitted model as text.
 
     If the model has a single line, as always a :class:`melc.MELC` of two classes, the text is a rule: the weights of
@@ -65,6 +73,11 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
         used.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
+    style : {"rule", "card"}, default="rule"
+        "card": an index card, for use with a pencil, of a model of two classes with ``whole_weights``: the score as a
+        sum of whole multiples, the points of levels, and the class of every interval of scores with the training rows
+        that have it. Thresholds are rounded by up to 0.3 % of the range of the scores, so that rows very near to one
+        may be decided otherwise than by the model. ``digits`` and ``odds`` do not apply.
     digits : int, default=None
         Significant digits of the numbers. Thresholds have more where these do not tell them apart. By default numbers
         are written in full, so that the printed rule predicts what the model predicts, up to the rounding of the sum;
@@ -94,17 +107,27 @@ def export_text(model: Any, feature_names: Any = None, *, digits: int | None = N
       z < -0.96           ill   (56 ill, 2 well)
       -0.96 <= z < 0.98   well  (0 ill, 195 well)
       0.98 <= z           ill   (47 ill, 0 well)
+    >>> model = MELC(max_features=1, whole_weights=5, random_state=0).fit(X, y)
+    >>> print(export_text(model, ["pulse", "noise"], style="card"))
+    score = 1 × pulse
+      below −0.96     ill    (56 of 58)
+      −0.96 to 0.98   well   (195 of 195)
+      0.98 or more    ill    (47 of 47)
     """
     model = fitted_model(model)
     names = [quoted(name) for name in feature_names_of(model, feature_names)]
+    if style not in ("rule", "card"):
+        raise ValueError(f'style={style!r} is not known; choose "rule" or "card".')
+    if style == "card":
+        return card_text(model, names)
     labels = [quoted(str(label)) for label in model.classes_]
     # With odds, the curves of more than two classes are written like those of several lines.
     rule = decides_alone(model) and (len(labels) == 2 or not odds)
     if digits is None and not odds and not rule:
         digits = _FEW_DIGITS
-    style = Style(names, labels, digits, odds)
-    parts = _rule(model, style) if rule else _sum_of_lines(model, style)
-    return "\n\n".join([*parts, *_closing(style, rule)])
+    written = Style(names, labels, digits, odds)
+    parts = _rule(model, written) if rule else _sum_of_lines(model, written)
+    return "\n\n".join([*parts, *_closing(written, rule)])
 
 
 def _closing(style: Style, rule: bool) -> list[str]:

@@ -7,13 +7,14 @@ all classes counting equally, less what it would be by chance, and shrunk as if 
 
 Of more than two classes it is the shares of all classes projected on the axis along which those of the levels differ
 most. Where a level has few rows, the score of a training row comes from the rows of other folds: otherwise it would
-tell the row's own class. A missing number is at the place on the axis where the classes are mixed as they are among
+tell the row's own class. Rules with whole-number weights have whole scores: of two levels 0 and 1, otherwise in units
+of half a standard deviation. A missing number is at the place on the axis where the classes are mixed as they are among
 the rows where it is missing.
 """
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ _ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
 # Bins of known numbers among which a place for missing ones is searched, and how much a bin loses for being far
 # out, in units of the distance between the median and the upper quartile.
 _BINS, _FAR = 25, 0.01
+# The unit of whole scores, in standard deviations of the scores.
+_WHOLE_SCORE = 0.5
 # Sums of weights that differ by less than this part are equal up to rounding.
 _ROUNDING = 1e-12
 
@@ -110,9 +113,17 @@ class Learned:
 
 
 def learn_columns(
-    columns: Sequence[Column], names: Sequence[str], index: NDArray[np.integer], weights: Floats | None, n_classes: int
+    columns: Sequence[Column],
+    names: Sequence[str],
+    index: NDArray[np.integer],
+    weights: Floats | None,
+    n_classes: int,
+    whole_scores: bool = False,
 ) -> Learned:
-    """Learn what the columns of training rows hold; ``index`` has the class number of each row."""
+    """Learn what the columns of training rows hold; ``index`` has the class number of each row.
+
+    With ``whole_scores``, the scores of levels are whole numbers.
+    """
     balance = _Balance(index, np.ones(len(index)) if weights is None else weights, n_classes)
     found = [_content(column, balance) for column in columns]
     _warn_of_columns(columns, found, names)
@@ -133,6 +144,9 @@ def learn_columns(
         for j, category in categories.items():
             levels = category.levels, category.others
             categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
+    if whole_scores:
+        for j, category in categories.items():
+            categories[j], quantities[j] = _with_whole_scores(category, quantities[j])
     dates = tuple(j for j, column in enumerate(columns) if getattr(column, "is_date", False))
     return Learned(Columns(categories, ranks, dates, places), codes, quantities)
 
@@ -226,6 +240,14 @@ def _scores_from_other_folds(
         inside = balance.masses(codes, len(masses), np.where(own, balance.weights, 0.0))
         found[own] = (balance.shares(np.maximum(masses - inside, 0.0)) @ axis)[codes[own]]
     return found
+
+
+def _with_whole_scores(category: Category, of_rows: Floats) -> tuple[Category, Floats]:
+    """Return a category and the scores of the training rows, both in whole numbers of a unit."""
+    unit = float(np.ptp(category.scores)) if category.n_levels == 2 else _WHOLE_SCORE * float(np.std(of_rows))
+    if unit == 0:
+        return category, of_rows
+    return replace(category, scores=np.floor(category.scores / unit + 0.5)), np.floor(of_rows / unit + 0.5)
 
 
 def _axis_of(shares: Floats, totals: Floats) -> Floats:

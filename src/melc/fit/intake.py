@@ -108,7 +108,8 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
     counts, totals = validation.counts_and_totals(index, weights, len(classes))
     validation.check_classes(classes, counts, totals)
     warn_of_weights(counts, totals)
-    X, columns, design = _as_matrix(table, index, weights, len(classes), with_axes)
+    whole_scores = getattr(model, "whole_weights", None) is not None
+    X, columns, design = _as_matrix(table, index, weights, len(classes), with_axes, whole_scores)
     validation.check_varies(validation.varies(X), *X.shape)
     X, index, weights, hashes = _canonical(X, index, weights)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
@@ -118,11 +119,11 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
 
 
 def _as_matrix(
-    table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool
+    table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool, whole_scores: bool
 ) -> tuple[Any, Columns, Design]:
     """Return a matrix of numbers for the rows of a table, what its columns hold, and those of the matrix."""
     if table.columns is not None:
-        learned = learn_columns(table.columns, table.names, index, weights, n_classes)
+        learned = learn_columns(table.columns, table.names, index, weights, n_classes, whole_scores)
         design = learned.design() if with_axes else Design(len(table.columns))
         return learned.matrix(design), learned.columns, design
     X = table.matrix

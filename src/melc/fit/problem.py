@@ -34,6 +34,8 @@ class Settings:
     shrinkage: float | str | None = None
     selection: str = "divergence"
     bandwidth: float | str = "silverman"
+    max_features: int | None = None
+    whole_weights: int | None = None
 
     @property
     def has_grid(self) -> bool:

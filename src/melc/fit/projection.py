@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from melc._sklearn import one_blas_thread
@@ -18,19 +19,20 @@ from melc.fit.bandwidth import density_variances
 from melc.fit.condensing import densities_along
 from melc.fit.coordinates import Coordinates
 from melc.fit.density import LEAST_VARIANCE
-from melc.fit.grid_search import MOST_FEATURES, search_on_grid
+from melc.fit.few_features import FewFeatures, handy_units
+from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
 from melc.fit.problem import Problem, Settings
 from melc.fit.search import search
 from melc.fit.selection import Judge
 from melc.fit.shrinkage import estimate_shrinkage
-from melc.fit.solvers import BY_LIKELIHOOD, Result, best_of
+from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
 from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
 from melc.kernels import NO_SHRINKAGE, Shrunk, is_floored, shrunk_variances
 from melc.model.line import Line
 from melc.objective.base import VARIANCE_FLOOR
 
-# Number of rows from which scales and starting directions are estimated.
-_SAMPLE_ROWS = 10_000
+# Number of rows from which scales and starting directions are estimated, and those on which few features are chosen.
+_SAMPLE_ROWS, _ROWS_FOR_FEW = 10_000, 2_000
 
 # If Coordinates.variance_left is below this, the features of a class cancel each other and the class hardly varies. It
 # is about one for random directions, and a hundredth or more for directions found on real data.
@@ -38,6 +40,8 @@ _CANCELLED = 1e-8
 
 # Minimum bandwidth of a density, in units of the spacing of floats at the outermost projection.
 _STEPS_PER_KERNEL = 8
+
+_NO_UNITS: Floats = np.empty(0)
 
 # Largest bandwidth: its square is still a float.
 _LARGEST_BANDWIDTH = 1e153
@@ -55,6 +59,7 @@ class Projection:
     spread: Floats  # standard deviations of the features, zero for those that are constant
     variance_left: float  # see Coordinates.variance_left
     floored: bool  # whether the variance of a class along the direction is below the floor
+    units: Floats  # of the features, if their weights are whole numbers, otherwise empty
 
     @property
     def is_degenerate(self) -> bool:
@@ -74,12 +79,14 @@ def learn_projections(
     rng: np.random.RandomState,
     known: Floats | None,
     run_ended: ProjectionListener,
+    coded: NDArray[np.bool_],
 ) -> list[Projection]:
     """Return one projection for each part: rows with code 1 for a class.
 
     ``intercept`` is the log ratio of the priors of two classes. With None, no lines are made along the directions.
     Parts in Dask collections are solved in parallel, which saves rounds over the cluster. ``known``, of shape
-    (n_parts, d), are directions to start from instead of new ones.
+    (n_parts, d), are directions to start from instead of new ones. ``coded``, of shape (d,), tells which columns are
+    categories or ranks.
     """
     rngs = [rng]
     if len(parts) > 1:  # one for each part, so that the order in which they are solved does not matter
@@ -88,7 +95,7 @@ def learn_projections(
     def learn(k: int, run_ended: ProjectionListener) -> Projection:
         start = None if known is None else known[k]
         with contextlib.closing(parts[k]) as rows:
-            return learn_projection(rows, settings, rngs[k], start, run_ended, intercept)
+            return learn_projection(rows, settings, rngs[k], start, run_ended, intercept, coded)
 
     if len(parts) == 1 or isinstance(parts[0], MemoryRows):
         return [learn(k, run_ended) for k in range(len(parts))]
@@ -108,11 +115,13 @@ def learn_projection(
     known: Floats | None = None,
     run_ended: ProjectionListener = lambda run, projection: False,
     intercept: float | None = None,
+    coded: NDArray[np.bool_] | None = None,
 ) -> Projection:
     """Return the best direction for two classes and, given an intercept, the line along it.
 
     The search starts from ``known``, of shape (d,), if it is given, otherwise from ``settings.n_init`` directions.
-    ``intercept`` is the log ratio of the priors; it says where the decision changes.
+    ``intercept`` is the log ratio of the priors; it says where the decision changes. ``coded`` tells which columns are
+    categories or ranks, which have no units.
     """
     sample = draw_sample(rows, _SAMPLE_ROWS, rng)
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
@@ -123,7 +132,7 @@ def learn_projection(
     judge = Judge(coordinates, settings.gamma) if by_likelihood else None
     finished: list[Result] = []
 
-    def projection(best: Result, runs: list[Result]) -> Projection:
+    def projection(best: Result, runs: list[Result], units: Floats = _NO_UNITS) -> Projection:
         mean, spread, direction = coordinates.mean, coordinates.finite_scale, best.direction
         if direction[np.argmax(np.abs(direction) * spread)] < 0:
             direction = -direction  # the feature that contributes most has a positive weight
@@ -132,17 +141,46 @@ def learn_projection(
         line = None
         if intercept is not None:
             formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
-            line = _line_along(rows, formula, direction, spread, intercept)
+            line = replace(_line_along(rows, formula, direction, spread, intercept), units=units)
         left = coordinates.variance_left(direction, shrunk_variances(summary.spread, shrunk))
         floored = is_floored(summary.spread, shrunk, VARIANCE_FLOOR)
-        return Projection(direction, line, best, runs, mean, spread, left, floored)
+        return Projection(direction, line, best, runs, mean, spread, left, floored, units)
 
     def after_run(run: Result) -> bool:
         finished.append(run)
-        return run_ended(run, lambda: projection(best_of(finished), finished))
+        return run_ended(run, lambda: projection(best_run(finished), finished))
 
     problem = Problem(settings, coordinates, shrinkage, judge)
-    return projection(*search_directions(rows, problem, rng, known, after_run))
+    if settings.max_features is None and settings.whole_weights is None:
+        return projection(*search_directions(rows, problem, rng, known, after_run))
+    best, units = _search_simple_direction(rows, problem, rng, known, coded)
+    after_run(best)
+    return projection(best, [best], units)
+
+
+def _search_simple_direction(
+    rows: Rows,
+    problem: Problem,
+    rng: np.random.RandomState,
+    known: Floats | None,
+    coded: NDArray[np.bool_] | None,
+) -> tuple[Result, Floats]:
+    """Return the best direction of few features, or with whole-number weights, and the units of the features.
+
+    The direction of all features is searched as usual, and rounded.
+    """
+    settings, coordinates = problem.settings, problem.coordinates
+    most = min(settings.max_features or rows.n_features, rows.n_features)
+    few = FewFeatures(draw_sample(coordinates.sample, _ROWS_FOR_FEW, rng), problem, most)
+    best, _ = search_directions(rows, problem, rng, known)
+    direction, algorithm = best.direction, best.algorithm
+    if most < rows.n_features:
+        direction, algorithm = few.best_direction([direction]), "exchange of single features"
+    units = _NO_UNITS
+    if settings.whole_weights is not None:
+        units = handy_units(coordinates, coded, direction, settings.whole_weights)
+        direction = few.whole_direction(direction, units, settings.whole_weights)
+    return _evaluated(direction, rows, problem, "converged: no exchange is better", algorithm), units
 
 
 def _check_width(settings: Settings, coordinates: Coordinates) -> None:
@@ -170,7 +208,7 @@ def search_directions(
     settings, coordinates = problem.settings, problem.coordinates
     centre, sample = coordinates.far_centre, coordinates.sample
     with contextlib.closing(rows.around(centre)) if centre is not None else contextlib.nullcontext(rows) as near:
-        dense = not sparse.issparse(sample.X) and sample.n_features <= MOST_FEATURES
+        dense = not sparse.issparse(sample.X) and sample.n_features <= MOST_GRID_FEATURES
         if known is None and problem.shrinkage is None and settings.has_grid and dense:
             best, runs = search_on_grid(near, problem, settings.n_init, rng, run_ended)
         else:
@@ -185,19 +223,24 @@ def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Resu
     chosen = judge.best(directions)
     if chosen == 0:
         return best
+    return _evaluated(directions[chosen], rows, problem, BY_LIKELIHOOD, "none: a linear direction")
+
+
+def _evaluated(direction: Floats, rows: Rows, problem: Problem, reason: str, algorithm: str) -> Result:
+    """Return a direction that no solver has found, with its divergence."""
     objective = problem.objective(rows)
-    evaluation = objective.evaluate(objective.searched_from(directions[chosen]))
+    evaluation = objective.evaluate(objective.searched_from(direction))
     return Result(
-        direction=directions[chosen],
+        direction=direction,
         divergence=evaluation.divergence,
         norm=1.0,
         n_iter=0,
         n_evaluations=1,
         n_exponentials=evaluation.n_exponentials,
         converged=True,
-        reason=BY_LIKELIHOOD,
+        reason=reason,
         history=(),
-        algorithm="none: a linear direction",
+        algorithm=algorithm,
     )
 
 

@@ -30,6 +30,8 @@ def fitted_html(model: Any) -> str:
     parts = [_line_html(model, line, number, names, labels, most) for number, line in lines[:_LINES_SHOWN]]
     hidden = len(lines) - len(parts)
     notes = [f"and {hidden} more lines"] if hidden else []
+    if any(not line.levels for _, line in lines[:_LINES_SHOWN]):
+        notes.append(f"Curves are log-odds, in every picture from −{most:.3g} at the bottom to {most:.3g} at the top.")
     minor = minor_lines_sentence(model, [_text(name) for name in names])
     notes += [minor] if minor else []
     more = "".join(f'<p style="margin:0;flex-basis:100%">{note}</p>' for note in notes)
@@ -169,7 +171,7 @@ def _features(model: Any, line: Line, names: Sequence[str]) -> str:
     ]
     hidden = len(line.features) - len(order)
     more = f"<tr><td colspan=3>and {hidden} more features</td></tr>" if hidden else ""
-    head = '<tr><td style="text-align:left">feature</td><td>weight</td><td style="text-align:left">× spread</td></tr>'
+    head = '<tr><td style="text-align:left">feature</td><td>weight</td><td style="text-align:left">× standard deviation</td></tr>'
     return f"<table>{head}{''.join(rows)}{more}</table>"
 
 

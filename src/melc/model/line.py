@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.model.curve import Curve, leading
 
+# Largest whole-number weight. Larger ones would be as hard to use by hand as real numbers.
+LARGEST_WHOLE_WEIGHT = 100
+# Weights are whole if they differ from whole numbers by less than this, which is more than rounding.
+_WHOLE = 1e-6
+
 
 @dataclass(frozen=True)
 class Line:
@@ -31,6 +36,9 @@ class Line:
     :class:`melc.model.columns.Category`), which ``levels`` names. ``counts`` and ``densities``, which are the shares of
     the levels in each class, then have an entry for each level. A line of a column with missing values has the weight
     of the rows where it is missing in ``missing_counts``, of shape (n_classes,).
+
+    If the weights are whole numbers of features in handy units (see ``MELC(whole_weights=…)``), ``units``, of shape
+    (d,), are these units; otherwise it is empty. The whole numbers are :attr:`whole_weights`.
     """
 
     direction: Floats
@@ -45,6 +53,7 @@ class Line:
     minor: bool = False
     levels: tuple[str, ...] = ()
     missing_counts: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    units: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     @property
     def reads_codes(self) -> bool:
@@ -58,6 +67,11 @@ class Line:
     def features(self) -> NDArray[np.int64]:
         """Indices of the features with a weight, ascending; shape (n,)."""
         return np.flatnonzero(self.direction)
+
+    @cached_property
+    def whole_weights(self) -> NDArray[np.int64] | None:
+        """The weights of the features in their units, shape (d,), or None if they are not whole numbers."""
+        return whole_proportions(self.direction * self.units) if len(self.units) else None
 
     @cached_property
     def decisive(self) -> tuple[Curve, ...]:
@@ -85,6 +99,14 @@ class Line:
         if len(self.curves) == 1:
             return self.decisive[0].thresholds, self.decisive[0].codes.astype(np.int64)
         return leading(self.decisive)
+
+
+def whole_proportions(weights: Floats) -> NDArray[np.int64] | None:
+    """Return the smallest whole numbers in the proportions of weights, shape (d,), or None if they exceed 100."""
+    parts = weights / np.abs(weights).max()
+    multiples = np.outer(np.arange(1, LARGEST_WHOLE_WEIGHT + 1), parts)
+    whole = np.abs(multiples - np.rint(multiples)).max(axis=1) < _WHOLE
+    return np.rint(multiples[np.argmax(whole)]).astype(np.int64) if whole.any() else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,257 @@
+"""Directions of few features, and directions with whole-number weights: rules that a person can apply with a pencil.
+
+Features are taken up one after the other. Each time the feature is chosen with which the plane of the direction so far
+and this feature holds the best direction. After each, the weights are improved one by one in such planes. In the end
+features are exchanged, one for another, until no exchange leads to a better direction.
+
+Whole numbers are the weights of features in handy units: 1, 2 or 5 times a power of ten near the standard deviation.
+The real weights are multiplied by several factors and rounded, and from the best of these rules the search goes on to
+neighbours, which differ in one weight by one, or in two of them, until none is better.
+
+Directions are compared by a score: the likelihood of the classes with every row left out of its own density
+(:mod:`melc.fit.evidence`), or the divergence.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from melc.arrays import Floats, unit
+from melc.data.memory import MemoryRows
+from melc.fit.candidates import Candidates
+from melc.fit.coordinates import Coordinates
+from melc.fit.evidence import Standing
+from melc.fit.problem import Problem
+
+# Angles tried in a plane, and how often their distance is halved around the best: while features are chosen, and for
+# the weights of those that were.
+_ANGLES, _HALVINGS, _FINE_HALVINGS = 8, 5, 12
+# A direction is better than another if its score is higher by more than this, which is well above rounding.
+_BETTER = 1e-9
+# Two features are nearly the same if they correlate more than this; their plane is then searched as if they did so.
+_MOST_CORRELATION = 0.999
+# Variances along a direction of scaled features below this count as this.
+_LEAST_VARIANCE = 1e-12
+# How often the weights are improved one by one at the most, after which hardly anything is left to gain.
+_MOST_SWEEPS = 10
+# With up to this many weights, neighbours of a whole rule differ in one or two weights, otherwise in one.
+_FEW_WEIGHTS = 12
+# Real weights are multiplied so that the largest becomes one of the whole numbers up to this part of the limit.
+_LEAST_LARGEST = 0.3
+
+# A smaller whole number is rounded to zero; its feature gets a unit in which it is about this.
+_ROUNDED_TO_ZERO, _ENLARGED = 0.5, 0.7
+
+Score = Callable[[Floats], float]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Weights of scaled features, of shape (d,), and their score."""
+
+    score: float
+    weights: Floats
+
+    def or_better(self, other: "Found") -> "Found":
+        return other if other.score > self.score + _BETTER else self
+
+
+class FewFeatures:
+    """The search on some rows for a direction of at most so many features."""
+
+    def __init__(self, rows: MemoryRows, problem: Problem, most: int) -> None:
+        self.candidates = Candidates(rows, map, np.zeros(rows.n_features, dtype=bool))
+        self.most = most
+        self.score = _score_of(self.candidates, rows, problem)
+
+    def best_direction(self, others: Iterable[Floats]) -> Floats:
+        """Return the best direction that the search finds, of shape (d,) and length one, in the units of the features.
+
+        It starts from a single feature, and from the largest contributions of ``others``, directions of all features.
+        """
+        chosen = self.candidates.chosen
+        starts = [self._best_single(), *(self._largest(self.candidates.scaled(each[chosen])) for each in others)]
+        found = max((self.improved(start) for start in starts), key=lambda each: each.score)
+        return self.candidates.described(found.weights)[0]
+
+    def whole_direction(self, direction: Floats, units: Floats, largest: int) -> Floats:
+        """Return the direction of length one near another whose weights, times the units, are in whole proportions."""
+        chosen = self.candidates.chosen
+        per_unit = self.candidates.scaled(1 / units[chosen])  # scaled weights of features in their units
+        whole = whole_weights((direction * units)[chosen], largest, lambda w: self.score(w * per_unit))
+        found = np.zeros(len(direction))
+        found[chosen] = whole / units[chosen]
+        return unit(found)
+
+    def _best_single(self) -> Found:
+        return max((self._found({j: 1.0}) for j in self.candidates.varying.tolist()), key=lambda each: each.score)
+
+    def _largest(self, weights: Floats) -> Found:
+        """Return a direction without all but the features that contribute most to it."""
+        kept = np.argsort(-np.abs(weights), kind="stable")[: self.most]
+        return self._found({int(j): float(weights[j]) for j in kept})
+
+    def improved(self, found: Found) -> Found:
+        """Return a direction with features added and exchanged until no exchange of a single one improves it."""
+        while True:
+            found = self.reweighted(found)
+            better = next((each for each in self._neighbours(found) if found.or_better(each) is each), None)
+            if better is None:
+                return found
+            found = better
+
+    def reweighted(self, found: Found) -> Found:
+        """Return the direction with its weights improved one by one, as long as that helps."""
+        for _ in range(_MOST_SWEEPS):
+            before = found
+            for j in np.flatnonzero(found.weights).tolist():
+                rest = _without(found.weights, j)
+                if rest.any():
+                    found = found.or_better(self._turned(rest, j, _FINE_HALVINGS))
+            if found is before:
+                break
+        return found
+
+    def _neighbours(self, found: Found) -> Iterator[Found]:
+        """Yield the best direction with one feature more or, if there are enough, the best instead of each feature.
+
+        The feature that contributes least is exchanged first: that is most likely to help.
+        """
+        used = np.flatnonzero(found.weights)
+        kept = [found.weights]
+        if len(used) == self.most:
+            kept = [_without(found.weights, j) for j in used[np.argsort(np.abs(found.weights[used]))]]
+        others = np.setdiff1d(self.candidates.varying, used).tolist()
+        for rest in kept if others else []:
+            trials = (self._turned(rest, j, _HALVINGS) if rest.any() else self._found({j: 1.0}) for j in others)
+            yield max(trials, key=lambda each: each.score)
+
+    def _found(self, weights: dict[int, float]) -> Found:
+        w = np.zeros(len(self.candidates.columns))
+        w[list(weights)] = list(weights.values())
+        return Found(self.score(w), w)
+
+    def _turned(self, weights: Floats, j: int, halvings: int) -> Found:
+        """Return the best direction in the plane of a direction and feature j, which it does not have."""
+        within, used = self.candidates.within, np.flatnonzero(weights)
+        size = np.sqrt(max(float(weights[used] @ within[np.ix_(used, used)] @ weights[used]), _LEAST_VARIANCE))
+        along = weights / size
+        correlation = float(np.clip(along[used] @ within[used, j], -_MOST_CORRELATION, _MOST_CORRELATION))
+        height = np.sqrt(1 - correlation**2)
+        across = -correlation / height * along
+        across[j] += 1 / height
+
+        def at(angle: float) -> Found:
+            w = np.cos(angle) * along + np.sin(angle) * across
+            return Found(self.score(w), w)
+
+        return _best_angle(at, halvings)
+
+
+def _best_angle(at: Callable[[float], Found], halvings: int) -> Found:
+    """Return the best direction of a half turn: of some angles, then of those nearer and nearer to the best."""
+    step = np.pi / _ANGLES
+    angle, found = max(((k * step, at(k * step)) for k in range(_ANGLES)), key=lambda each: each[1].score)
+    for _ in range(halvings):
+        step *= 0.5
+        beside = [(angle, found), *((other, at(other)) for other in (angle - step, angle + step))]
+        angle, found = max(beside, key=lambda each: each[1].score)
+    return found
+
+
+def _without(weights: Floats, j: int) -> Floats:
+    rest = weights.copy()
+    rest[j] = 0.0
+    return rest
+
+
+def _score_of(candidates: Candidates, rows: MemoryRows, problem: Problem) -> Score:
+    """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
+    if problem.judge is None:
+        objective = problem.objective(rows)
+        return lambda w: objective.evaluate(objective.searched_from(candidates.described(w)[0])).divergence
+    prospect = Standing(rows.codes, rows.weights, problem.gamma).prospect()
+
+    def likelihood(w: Floats) -> float:
+        used = np.flatnonzero(w)
+        return prospect.likelihood(w[used] @ candidates.columns[used])
+
+    return likelihood
+
+
+def handy_units(coordinates: Coordinates, coded: NDArray[np.bool_] | None, direction: Floats, largest: int) -> Floats:
+    """Return units of the features near their standard deviations, shape (d,), for weights up to ``largest``.
+
+    Features that hold whole numbers only have units of at least one, columns that are ``coded`` the unit one. Where the
+    weight in a direction is so small that it would be rounded to zero, the unit is larger.
+    """
+    whole = _holds_whole_numbers(coordinates.sample.X)
+    units = _handy(coordinates.finite_scale)
+    units = np.where(whole, np.maximum(units, 1.0), units)
+    size = np.abs(direction * units)
+    size *= largest / size.max()
+    small = (size > 0) & (size < _ROUNDED_TO_ZERO)
+    units[small] = _handy(units[small] * _ENLARGED / size[small])
+    return units if coded is None else np.where(coded, 1.0, units)
+
+
+def _handy(sizes: Floats) -> Floats:
+    """Return the nearest of 1, 2 and 5 times powers of ten to positive numbers, shape (n,); one where they are zero."""
+    known = np.where(sizes > 0, sizes, 1.0)
+    candidates = np.array([[1.0], [2.0], [5.0], [10.0]]) * 10.0 ** np.floor(np.log10(known))
+    return np.asarray(candidates[np.argmin(np.abs(np.log(candidates / known)), axis=0), np.arange(len(known))])
+
+
+def _holds_whole_numbers(X: Any) -> NDArray[np.bool_]:
+    """Return for each column whether it holds whole numbers only, shape (d,)."""
+    if sparse.issparse(X):
+        fractions = X.copy()
+        fractions.data = (X.data != np.floor(X.data)).astype(np.float64)
+        return np.asarray(fractions.sum(axis=0)).ravel() == 0
+    return np.asarray((np.floor(X) == X).all(axis=0))
+
+
+def whole_weights(real: Floats, largest: int, score: Score) -> NDArray[np.int64]:
+    """Return whole numbers from −largest to largest near real weights, shape (d,), that have the best score.
+
+    ``score`` takes whole weights. Weights that are zero remain so.
+    """
+    known: dict[bytes, float] = {}
+
+    def value(whole: NDArray[np.int64]) -> float:
+        key = whole.tobytes()
+        if key not in known:
+            known[key] = score(whole.astype(np.float64)) if whole.any() else -np.inf
+        return known[key]
+
+    def climbed(whole: NDArray[np.int64]) -> NDArray[np.int64]:
+        while True:
+            better = max(_whole_neighbours(whole, used, largest), key=value)
+            if not value(better) > value(whole) + _BETTER:
+                return whole
+            whole = better
+
+    used, scaled = np.flatnonzero(real).tolist(), real / np.abs(real).max()
+    least = max(1, int(np.ceil(_LEAST_LARGEST * largest)))
+    starts = {tuple(np.rint(scaled * top).astype(int).tolist()) for top in range(largest, least - 1, -1)}
+    best = max((climbed(np.array(start)) for start in sorted(starts)), key=value)
+    return np.asarray(best // np.gcd.reduce(best))
+
+
+def _whole_neighbours(whole: NDArray[np.int64], used: list[int], largest: int) -> Iterator[NDArray[np.int64]]:
+    """Yield weights of which one of the ``used`` differs by one, or two if they are few."""
+    steps = [(j, step) for j in used for step in (-1, 1)]
+    changes = [[each] for each in steps]
+    if len(used) <= _FEW_WEIGHTS:
+        changes += [[first, second] for first, second in combinations(steps, 2) if first[0] != second[0]]
+    for change in changes:
+        other = whole.copy()
+        for j, step in change:
+            other[j] += step
+        if np.abs(other).max() <= largest:
+            yield other

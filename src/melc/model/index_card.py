@@ -1,0 +1,173 @@
+"""The rule of a model as an index card: whole weights, points of levels, and thresholds, for use with a pencil."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from melc.arrays import Floats
+from melc.model.columns import Columns, level_name
+from melc.model.line import Line
+from melc.model.names import by_contribution
+from melc.model.places import date_text
+
+# Thresholds are rounded by no more than this part of the range of scores, nor of the distance of two thresholds.
+_ROUNDING, _ROUNDING_BETWEEN = 0.003, 0.1
+_MOST_DECIMALS = 15
+
+Text = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of scores: its ends as texts (empty: none), the class, and its rows of the training data.
+
+    ``right`` is the weight of the rows of the class, ``total`` that of all rows.
+    """
+
+    low: str
+    high: str
+    label: str
+    right: float
+    total: float
+
+    @property
+    def name(self) -> str:
+        """The interval in words. A score at a threshold belongs to the interval above it."""
+        if self.low and self.high:
+            return f"{self.low} to {self.high}"
+        return f"{self.low} or more" if self.low else f"below {self.high}" if self.high else "any score"
+
+
+@dataclass(frozen=True)
+class IndexCard:
+    """The parts of a card, as texts: the terms of the score, points of levels, notes on values, and the intervals.
+
+    ``points`` has for each category its name and a list of points and the levels that get them, the most first.
+    """
+
+    terms: list[str]
+    points: list[tuple[str, list[tuple[str, list[str]]]]]
+    notes: list[str]
+    intervals: list[Interval]
+
+    @property
+    def formula(self) -> str:
+        """The score as a sum."""
+        return f"score = {' '.join(self.terms)}"
+
+
+def index_card_of(model: Any, names: Sequence[str], label_of: Text = str, level_of: Text = str) -> IndexCard:
+    """Return the card of a fitted model whose only line has whole weights.
+
+    ``names`` are those of the features as they are written; ``label_of`` and ``level_of`` write labels and levels.
+    """
+    line = _line_with_whole_weights(model)
+    weights, columns = _oriented(line, model.columns_), model.columns_
+    features = by_contribution(line)
+    tables = {j: _levels_and_points(columns, j, weights[j] / line.units[j], level_of) for j in features}
+    # The fewest points of a category become zero, so that they need only be added.
+    fewest = {j: min(points for points, _ in table) for j, table in tables.items() if table}
+    terms = [_term(int(weights[j]), _value_name(columns, j, names[j], line.units[j]), j in fewest) for j in features]
+    terms[0] = terms[0].removeprefix("+ ").replace("− ", "−", 1)
+    return IndexCard(
+        terms=terms,
+        points=[(names[j], _grouped([(points - fewest[j], name) for points, name in tables[j]])) for j in fewest],
+        notes=[note for j in features for note in _notes(columns, j, names[j])],
+        intervals=_intervals(model, line, weights, -sum(fewest.values()), label_of),
+    )
+
+
+def _oriented(line: Line, columns: Columns) -> NDArray[np.int64]:
+    """Return the whole weights, shape (d,), with the sign that makes more of the numbers count positive."""
+    weights = line.whole_weights
+    assert weights is not None
+    signs = [int(np.sign(weights[j])) for j in line.features if j not in columns.categories]
+    return -weights if sum(signs) < 0 else weights
+
+
+def _line_with_whole_weights(model: Any) -> Line:
+    n_classes, lines = len(model.classes_), model.lines_
+    if n_classes > 2:
+        raise ValueError(
+            f"A card is for two classes, and the model has {n_classes}: {model.classes_.tolist()[:5]}. Fit one class "
+            "against the others, for example MELC(max_features=5, whole_weights=5).fit(X, y == label)."
+        )
+    if len(lines) > 1 or lines[0].whole_weights is None:
+        raise ValueError(
+            "A card needs a single line with whole-number weights, which this model does not have. Fit "
+            "MELC(max_features=5, whole_weights=5)."
+        )
+    line: Line = lines[0]
+    return line
+
+
+def _levels_and_points(columns: Columns, j: int, weight: float, level_of: Text) -> list[tuple[float, str]]:
+    """Return the points of each level of a category or ranks, and its name; nothing for numbers."""
+    if j in columns.categories:
+        category = columns.categories[j]
+        found = list(zip((weight * category.scores).tolist(), map(level_of, category.names), strict=True))
+        return found if category.others else [*found, (0.0, "any other")]
+    labels = columns.ranks.get(j, ())
+    return [(weight * rank, level_of(level_name(label))) for rank, label in enumerate(labels)]
+
+
+def _grouped(levels: list[tuple[float, str]]) -> list[tuple[str, list[str]]]:
+    """Return the different points as texts, largest first, and the levels that get them."""
+    ordered = sorted(levels, key=lambda each: -each[0])
+    return [(f"{points:.3g}", [name for _, name in group]) for points, group in groupby(ordered, lambda each: each[0])]
+
+
+def _value_name(columns: Columns, j: int, name: str, unit: float) -> str:
+    value = f"days of {name}" if j in columns.dates else name
+    return value if unit == 1 else f"{value}/{_plain_number(unit)}"
+
+
+def _plain_number(value: float) -> str:
+    """Return a number with up to six digits, without an exponent if it is neither very large nor very small."""
+    return f"{value:.0f}" if 1e4 <= value < 1e9 and value == round(value) else f"{value:.6g}"
+
+
+def _term(weight: int, name: str, is_table: bool) -> str:
+    if is_table:
+        return f"+ points of {name}"
+    return f"{'−' if weight < 0 else '+'} {abs(weight)} × {name}"
+
+
+def _notes(columns: Columns, j: int, name: str) -> list[str]:
+    notes = []
+    if j in columns.dates:
+        notes.append(f"days of {name}: since {date_text(0)}")
+    if j in columns.places:
+        place = columns.places[j]
+        shown = date_text(place) if j in columns.dates else _plain_number(place)
+        if j in columns.ranks:
+            shown = level_name(columns.ranks[j][int(place)])
+        notes.append(f"{name} missing: take {shown}")
+    return notes
+
+
+def _intervals(model: Any, line: Line, weights: NDArray[np.int64], offset: float, label_of: Text) -> list[Interval]:
+    j = int(line.features[0])
+    per_place = float(weights[j] / line.units[j] / line.direction[j])  # score = offset + per_place × place on the line
+    thresholds, codes, counts = line.thresholds * per_place + offset, line.codes, line.counts
+    if per_place < 0:
+        thresholds, codes, counts = thresholds[::-1], codes[::-1], counts[::-1]
+    ends = _rounded(thresholds, abs(per_place) * float(np.ptp(line.curves[0].knots)))
+    return [
+        Interval(low, high, label_of(str(model.classes_[code])), float(rows[code]), float(rows.sum()))
+        for low, high, code, rows in zip(["", *ends], [*ends, ""], codes.tolist(), counts, strict=True)
+    ]
+
+
+def _rounded(thresholds: Floats, width: float) -> list[str]:
+    """Return thresholds with as many decimals as it takes to round them little."""
+    most = min([_ROUNDING * width, *(_ROUNDING_BETWEEN * np.diff(thresholds))])
+    for decimals in range(-_MOST_DECIMALS, _MOST_DECIMALS):
+        if np.all(np.abs(np.round(thresholds, decimals) - thresholds) <= most):
+            shown = [f"{value:.{max(decimals, 0)}f}" for value in np.round(thresholds, decimals) + 0.0]
+            return [text.replace("-", "−") for text in shown]
+    return [repr(value) for value in thresholds.tolist()]

@@ -1,0 +1,140 @@
+"""Directions of few features and of whole-number weights."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from melc import MELC
+from melc.data.memory import MemoryRows
+from melc.export import export_text, from_json, to_json
+from melc.fit.coordinates import Coordinates
+from melc.fit.few_features import FewFeatures, whole_weights
+from melc.fit.problem import Problem, Settings
+from melc.fit.selection import Judge
+from naive import best_exchange, best_whole_weights
+from tables_data import mixed_frame
+
+
+def two_classes(n: int = 300, d: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of which three features tell the class, one of them by both of its ends."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.logspace(-2, 3, d)
+    z = X / X.std(axis=0)
+    return X, (np.abs(2 * z[:, 1] - z[:, 4] + 0.7 * z[:, 6] + 0.5 * rng.normal(size=n)) > 1.5).astype(int)
+
+
+def search_of(X: np.ndarray, y: np.ndarray, most: int, selection: str) -> FewFeatures:
+    rows = MemoryRows(X, y.astype(np.int8), None, 1)
+    coordinates = Coordinates(rows)
+    judge = Judge(coordinates, 1.0) if selection == "likelihood" else None
+    return FewFeatures(rows, Problem(Settings(selection=selection), coordinates, None, judge), most)
+
+
+@pytest.mark.parametrize("selection", ["likelihood", "divergence"])
+def test_no_exchange_of_a_feature_is_better(selection: str) -> None:
+    X, y = two_classes()
+    search = search_of(X, y, 3, selection)
+    direction = search.best_direction([MELC(random_state=0).fit(X, y).coef_[0]])
+    assert set(np.flatnonzero(direction)) == {1, 4, 6}
+    found = search.candidates.scaled(direction[search.candidates.chosen])
+    assert best_exchange(search.score, found, search.candidates.columns, y) <= search.score(found) + 1e-8
+
+
+def test_the_limit_holds_and_more_features_than_the_data_have_change_nothing() -> None:
+    X, y = two_classes()
+    for most in (1, 2, 3):
+        assert np.count_nonzero(MELC(max_features=most, random_state=0).fit(X, y).coef_) == most
+    np.testing.assert_array_equal(MELC(random_state=0).fit(X, y).coef_[0] != 0, np.ones(8, dtype=bool))
+    usual, unlimited = (MELC(max_features=most, random_state=0).fit(X, y) for most in (None, 8))
+    np.testing.assert_allclose(unlimited.coef_, usual.coef_, rtol=1e-12)
+
+
+def test_weights_copies_order_and_units_of_the_rows_do_not_matter() -> None:
+    X, y = two_classes(200)
+    model = MELC(max_features=3, whole_weights=5, random_state=0).fit(X, y)
+    order = np.random.default_rng(1).permutation(len(y))
+    assert np.array_equal(
+        MELC(max_features=3, whole_weights=5, random_state=0).fit(X[order], y[order]).coef_, model.coef_
+    )
+    weights = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
+    weighted = MELC(max_features=3, random_state=0).fit(X, y, sample_weight=weights)
+    copies = np.repeat(np.arange(len(y)), weights.astype(int))
+    copied = MELC(max_features=3, random_state=0).fit(X[copies], y[copies])
+    np.testing.assert_allclose(copied.coef_, weighted.coef_, rtol=1e-6)
+    scaled = MELC(max_features=3, whole_weights=5, random_state=0).fit(100 * X, y)
+    np.testing.assert_allclose(scaled.coef_, model.coef_, rtol=1e-9)
+    np.testing.assert_allclose(scaled.lines_[0].units, 100 * model.lines_[0].units)
+
+
+def test_every_class_of_several_has_few_features_with_whole_weights() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 6))
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    model = MELC(max_features=2, whole_weights=3, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    for line in model.lines_:
+        assert len(line.features) <= 2
+        assert np.abs(line.whole_weights).max() <= 3
+        np.testing.assert_allclose(
+            line.direction * line.units / np.abs(line.direction * line.units).max(),
+            line.whole_weights / np.abs(line.whole_weights).max(),
+            atol=1e-12,
+        )
+
+
+def test_whole_weights_are_the_best_of_all() -> None:
+    # Of two weights up to three there are few enough to try them all.
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 2))
+    y = (X @ [2.0, -3.0] + 0.5 * rng.normal(size=400) > 0).astype(int)
+    search = search_of(X, y, 2, "likelihood")
+    found = whole_weights(np.array([1.0, -1.4]), 3, search.score)
+    # A direction and its mirror differ by the grid on which densities are computed.
+    assert search.score(found.astype(float)) == pytest.approx(best_whole_weights(search.score, 2, 3), abs=3e-4)
+
+
+def test_units_are_handy_and_near_the_spread() -> None:
+    X, y = two_classes()
+    X[:, 0] = np.round(100 * X[:, 0])
+    line = MELC(whole_weights=5, random_state=0).fit(X, y).lines_[0]
+    digits = line.units / 10.0 ** np.floor(np.log10(line.units) + 1e-9)
+    assert np.isin(np.round(digits, 9), [1, 2, 5]).all()
+    assert line.units[0] >= 1  # of whole numbers
+    ratios = line.units / X.std(axis=0)
+    assert ratios.min() > 0.6  # it may be larger where the weight is small
+    assert ratios[np.argmax(np.abs(line.direction) * X.std(axis=0))] < 1.6
+
+
+def test_a_category_is_one_feature_with_whole_points() -> None:
+    frame, y = mixed_frame(400)
+    model = MELC(max_features=3, whole_weights=5, random_state=0).fit(frame, y)
+    assert len(model.lines_[0].features) <= 3
+    for category in model.columns_.categories.values():
+        assert np.array_equal(category.scores, np.round(category.scores))
+    binary = pd.DataFrame({"smoker": np.where(np.arange(200) % 3 == 0, "yes", "no")})
+    y = (np.arange(200) % 3 == 0) ^ (np.arange(200) % 10 == 0)
+    model = MELC(whole_weights=5, random_state=0).fit(binary, y)
+    assert sorted(model.columns_.categories[0].scores) == [0, 1]
+
+
+def test_whole_weights_survive_json_and_scalers() -> None:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = two_classes()
+    model = MELC(max_features=3, whole_weights=5, random_state=0).fit(X, y)
+    copy = from_json(to_json(model))
+    np.testing.assert_array_equal(copy.lines_[0].whole_weights, model.lines_[0].whole_weights)
+    text = to_json(model).replace('"units": [', '"units": [1.2345, ', 1)
+    with pytest.raises(ValueError, match="units"):
+        from_json(text)
+    pipeline = make_pipeline(StandardScaler(), MELC(max_features=3, whole_weights=5, random_state=0)).fit(X, y)
+    folded = from_json(to_json(pipeline))
+    np.testing.assert_array_equal(folded.lines_[0].whole_weights, pipeline[-1].lines_[0].whole_weights)
+    assert "score = " in export_text(pipeline, style="card")
+
+
+@pytest.mark.parametrize("given", [{"max_features": 0}, {"whole_weights": 0}, {"whole_weights": 101}])
+def test_impossible_limits_are_refused(given: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        MELC(**given).fit(*two_classes(50))
