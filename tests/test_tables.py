@@ -223,8 +223,8 @@ class TestFrames:
     @pytest.mark.parametrize(
         ("frame", "message"),
         [
-            ({"a": [None, None]}, "'a' has no values; leave it out with --drop 'a'"),
-            ({"a": [1.0, np.inf]}, "'a' contains inf; correct it"),
+            ({"a": [None, None]}, "'a' has no values. Leave it out with --drop a"),
+            ({"a": [1.0, np.inf]}, "'a' contains inf. Correct it, or take it as missing with --na-values inf"),
             ({"a": [str(k) for k in range(1001)]}, "1001 different texts in 1001 rows.*identifier"),
             ({}, "No columns are left"),
         ],
@@ -284,8 +284,16 @@ class TestRoles:
 
     def test_missing_target(self, tmp_path):
         frame = pd.DataFrame({"x": [1.0, 2.0], "y": ["a", None]})
-        with pytest.raises(TableError, match="'y' is missing in 1 of 2 rows"):
+        with (
+            pytest.warns(UserWarning, match="1 row has no value in the target 'y', and is left out"),
+            pytest.raises(TableError, match="'y' has one class only"),
+        ):
             opened(stored(tmp_path / "t", frame), Roles("y"))
+        with (
+            pytest.warns(UserWarning, match="2 rows have"),
+            pytest.raises(TableError, match="'y' has no values; choose"),
+        ):
+            opened(stored(tmp_path / "t", frame.assign(y=[None, None])), Roles("y"))
 
     def test_one_class_against_all_others(self, tmp_path):
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "c"]})
@@ -353,7 +361,7 @@ class TestAssess:
 
     def test_too_few_rows_in_a_class(self):
         rows = training_of(pd.DataFrame({"x": [1.0, 2, 3, 4], "y": ["a", "a", "a", "b"]}), "y")
-        with pytest.raises(ValueError, match="Class b has 1 rows, too few for 3 folds"):
+        with pytest.raises(ValueError, match="class b has 1 row; cross-validation needs at least 3 of every"):
             next(cross_validate(rows, {}, n_folds=3))
 
     def test_weights_count(self):

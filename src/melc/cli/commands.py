@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from melc import __version__
-from melc.cli.console import Reporter, guarded, printable
+from melc.cli.console import Commands, Reporter, guarded, printable
 from melc.cli.files import (
     check_output,
     is_standard_output,
@@ -22,14 +22,15 @@ from melc.cli.files import (
 from melc.cli.fitting import (
     check_no_fitting_options,
     compared_models,
-    cross_validated_accuracy,
     fold_scores,
     n_steps,
     unfitted_model,
+    verdict_on,
 )
 from melc.cli.options import (
     STANDARD_OUTPUT,
     AsJson,
+    ColumnOptions,
     CsvOptions,
     Debug,
     Force,
@@ -43,7 +44,7 @@ from melc.cli.options import (
     TableOptions,
     Target,
 )
-from melc.cli.printing import print_datasets, print_fit, print_score, print_scores
+from melc.cli.printing import print_check, print_datasets, print_fit, print_score, print_scores
 
 
 class RuleFormat(StrEnum):
@@ -56,6 +57,7 @@ class RuleFormat(StrEnum):
 
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -97,7 +99,8 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --lines 8 -o model.json[/bold]
     """
     from melc.fit.progress import compiling_note, counting_runs
-    from melc.tables.model_file import StoredModel, model_text
+    from melc.tables.leaks import deciding_columns, said_of_deciding
+    from melc.tables.model_file import StoredModel, model_text, reading_of
     from melc.tables.summary import fit_summary
     from melc.tables.training import open_training
 
@@ -117,10 +120,35 @@ def fit(
             counting_runs(model, step),
         ):
             rows.fitted(model)
-        accuracy = cross_validated_accuracy(rows, model, fitting.seed, report) if cv else None
-        summary = fit_summary(model, rows.class_counts, accuracy)
-    write_text(output, model_text(StoredModel(model, rows.target)))
+        verdict = verdict_on(rows, model, fitting.seed, report) if cv else None
+        deciding = deciding_columns(rows.X, rows.codes)
+        remarks = [said_of_deciding(deciding)] if deciding else []
+        summary = fit_summary(model, rows.class_counts, verdict, remarks)
+    write_text(output, model_text(StoredModel(model, rows.target, reading_of(rows.source))))
     print_fit(summary, output, as_json, quiet)
+
+
+@app.command()
+@guarded
+def check(
+    *,
+    data: TableFile,
+    columns: ColumnOptions,
+    reading: TableOptions,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Look through a table before a fit: what each column holds, what is wrong with it, and the command to fit with.
+
+    Example: [bold]melc check patients.csv --target outcome[/bold]
+    """
+    from melc.tables.check import check_table
+
+    report = Reporter(quiet)
+    with report.progress(f"reading {data}"), report.warnings_as_notes():
+        found = check_table(table_source(data, reading), columns.roles())
+    print_check(found, as_json)
 
 
 @app.command()
@@ -149,7 +177,7 @@ def predict(
     report = Reporter(quiet)
     fitted = load_model(model)
     check_output(output, force)
-    source = table_source(data, reading)
+    source = table_source(data, reading, fitted)
     with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
         unseen = write_predictions(fitted.model, source, stream, proba=proba, keep=tuple(keep or ()), as_json=as_json)
     report.note_unseen(unseen)
@@ -194,7 +222,7 @@ def explain(
 
         if format != RuleFormat.text:
             raise ValueError(f"Rows are explained as text: leave out --format {format.value} or the table {data!r}.")
-        write_text(output, printable(explained_rows(fitted.model, table_source(data, reading), rows)))
+        write_text(output, printable(explained_rows(fitted.model, table_source(data, reading, fitted), rows)))
     elif format == RuleFormat.onnx:
         from melc.export.onnx_graph import to_onnx
 
@@ -247,7 +275,7 @@ def plot(
     ending = ".png" if is_standard_output(output) else ending_of(output)
     report = Reporter(quiet)
     with report.progress(f"drawing {output}"), report.warnings_as_notes():
-        source = None if data is None else table_source(data, reading)
+        source = None if data is None else table_source(data, reading, fitted)
         picture = draw(fitted, source, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
 
@@ -292,7 +320,7 @@ def report(
     fitted = load_model(model)
     check_output(output, force)
     reporter = Reporter(quiet)
-    source = table_source(data, reading)
+    source = table_source(data, reading, fitted)
     options = {"n_resamples": resamples, "cv": cv, "seed": seed, "n_jobs": jobs, "rows": rows}
     with ExitStack() as stack:
         with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
@@ -337,16 +365,18 @@ def evaluate(
     from melc.tables.training import open_training
 
     report = Reporter(quiet)
-    source = table_source(data, reading)
     if fitted is not None:
         check_no_fitting_options(context)
+        stored = load_model(fitted)
+        source = table_source(data, reading, stored)
         with report.progress(f"scoring {data}"), report.warnings_as_notes():
-            scores = score_file(load_model(fitted), source, columns.target, columns.weights)
+            scores = score_file(stored, source, columns.target, columns.weights)
         report.note_unseen(scores.n_unseen)
         print_score(scores, as_json)
         return
     model = unfitted_model(**asdict(fitting), categorical_features=columns.categorical)
     models = compared_models(model, compare)
+    source = table_source(data, reading)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
             rows = stack.enter_context(open_training(source, columns.roles()))

@@ -7,19 +7,28 @@ import functools
 import inspect
 import os
 import re
+import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
 
 from melc.model.names import QUOTED
 
+# What `melc` was called with.
+_arguments: ContextVar[list[str]] = ContextVar("arguments", default=[])  # noqa: B039
+# Names of the values of options in the help, by type. True and false have none.
+_VALUES: dict[Any, str] = {bool: "", int: "NUMBER", int | None: "NUMBER", float | None: "NUMBER"}
+_VALUES |= {str: "TEXT", str | None: "TEXT", list[str] | None: "NAME", Path: "FILE", Path | None: "FILE"}
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
 # Decimal numbers, in which warnings of the same kind may differ; quoted names are matched first and kept.
@@ -92,7 +101,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 _exit("interrupted", INTERRUPTED)
             if debug or not isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
                 raise
-            _exit(_message(error), BAD_INPUT)
+            _exit(_message(error) + _working_command(error), BAD_INPUT)
 
     options = [option for parameter in parameters for option in _options_in(parameter)]
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
@@ -101,12 +110,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def _options_in(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     """Return the fields of a group of options as parameters, and any other parameter as it is."""
-    if not is_dataclass(parameter.annotation):
-        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-    return [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-        for field in fields(parameter.annotation)
-    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if is_dataclass(parameter.annotation):
+        given = [(field.name, field.default, field.type) for field in fields(parameter.annotation)]
+    else:
+        given = [(parameter.name, parameter.default, parameter.annotation)]
+    for _, _, annotation in given:
+        _name_value(annotation)
+    return [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, default, kind in given]
+
+
+def _name_value(annotation: Any) -> None:
+    """Name the value of an option for the help: a number, text or file, in place of a type of Python."""
+    for info in get_args(annotation)[1:]:
+        if info.metavar is None:
+            info.metavar = _VALUES.get(get_args(annotation)[0])
 
 
 def _follows_interrupt(error: BaseException | None) -> bool:
@@ -117,12 +135,31 @@ def _follows_interrupt(error: BaseException | None) -> bool:
 
 
 def _message(error: BaseException) -> str:
-    """Return the message of an error on one line."""
+    """Return the message of an error: one line, or a line for each of several faults."""
     if isinstance(error, MemoryError):
         return "not enough memory; use fewer rows or columns"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return in_options(" ".join(str(error).split()))
+    return in_options("\n".join(" ".join(line.split()) for line in str(error).splitlines()))
+
+
+def _working_command(error: BaseException) -> str:
+    """Return the command with the options that mend an error, if they are known, as a further line."""
+    remedy = getattr(error, "remedy", ())
+    return f"\nThis command works: {called_with(_arguments.get()[0], remedy)}" if remedy and _arguments.get() else ""
+
+
+def called_with(command: str, more: Sequence[str]) -> str:
+    """Return the command line that was called with another command and more options."""
+    return shlex.join(["melc", command, *_arguments.get()[1:], *more])
+
+
+class Commands(TyperGroup):
+    """The commands of ``melc``, which remember the arguments they were called with."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _arguments.set(list(args))
+        return super().parse_args(ctx, args)
 
 
 def in_options(message: str) -> str:
@@ -173,6 +210,10 @@ class Reporter:
                 f"column {name!r}: {count} values do not occur in the training data; they say nothing about the class"
             )
 
+    def silently(self) -> "Reporter":
+        """Return a reporter that shows progress, but prints no notes."""
+        return _WithoutNotes(self.quiet)
+
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
         """Show a progress bar, which counts up to ``total`` if given; yield the function to call after each step."""
@@ -195,3 +236,8 @@ class Reporter:
         for first, *others in alike.values():
             count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""
             self.note(in_options(" ".join(first.split())) + count)
+
+
+class _WithoutNotes(Reporter):
+    def note(self, text: str) -> None:
+        """Print nothing."""

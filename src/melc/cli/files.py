@@ -13,20 +13,38 @@ import typer
 from melc.cli.options import CsvOptions, TableOptions
 
 
-def table_source(data: str, options: CsvOptions) -> Any:
-    """Return the :class:`melc.tables.Source` that the command-line arguments describe."""
+def table_source(data: str, options: CsvOptions, fitted: Any = None) -> Any:
+    """Return the :class:`melc.tables.Source` that the command-line arguments describe.
+
+    What they do not say is as in the table that the model ``fitted`` has learned from, if given.
+    """
     from melc.tables.source import Source
 
     character = {r"\t": "\t", "tab": "\t"}.get(options.delimiter or "", options.delimiter)
-    for option, given in {"--delimiter": character, "--decimal": options.decimal}.items():
+    marks = {"--delimiter": character, "--decimal": options.decimal, "--thousands": options.thousands}
+    for option, given in marks.items():
         if given is not None and len(given) != 1:
             raise typer.BadParameter(f"{given!r} is not a single character.", param_hint=option)
+    if options.decimal is not None and options.decimal == options.thousands:
+        raise typer.BadParameter(f"{options.decimal!r} is the decimal mark already.", param_hint="--thousands")
+    encoding = options.encoding or "utf-8"
     try:
-        codecs.lookup(options.encoding)
+        codecs.lookup(encoding)
     except LookupError:
-        raise typer.BadParameter(f"{options.encoding!r} is not a known encoding.", param_hint="--encoding") from None
+        raise typer.BadParameter(f"{encoding!r} is not a known encoding.", param_hint="--encoding") from None
     format: Any = options.format.value if isinstance(options, TableOptions) else "auto"
-    return Source(data, format, character, options.encoding, options.decimal, tuple(options.na_values or ()))
+    source = Source(
+        data,
+        format,
+        character,
+        encoding,
+        options.decimal,
+        tuple(options.na_values or ()),
+        thousands=options.thousands,
+        date_format=options.date_format,
+        skip_rows=options.skip_rows or 0,
+    )
+    return source if fitted is None else fitted.reads(source)
 
 
 def load_model(path: Path) -> Any:

@@ -12,9 +12,13 @@ from melc.cli.options import ModelOptions
 
 # Folds of the cross-validation after a fit, and the rows of a large file that it uses, a random sample.
 _FOLDS_AFTER_FIT, _MAX_ROWS_CROSS_VALIDATED = 5, 100_000
+# Rows on which the other kind of model is validated, a random sample of more.
+_MAX_ROWS_COMPARED = 5_000
 
 # Parameters of `melc evaluate` that have no effect on a model that is fitted already.
-_FOR_FITTING = {"cv", "compare", "drop", "positive", "categorical", *(field.name for field in fields(ModelOptions))}
+_FOR_FITTING = {"cv", "compare", "drop", "keep_only", "positive", "categorical"} | {
+    f.name for f in fields(ModelOptions)
+}
 
 # Options that take a word or a number: the words, a description of the numbers, and their test, which NaN must fail.
 _NUMBERS: dict[str, tuple[tuple[str, ...], str, Callable[[float], bool]]] = {
@@ -59,20 +63,23 @@ def check_no_fitting_options(context: typer.Context) -> None:
             )
 
 
-def compared_models(model: Any, compare: bool) -> dict[str, Any]:
-    """Return the models to evaluate, by name: the given one and, to ``compare``, the other kind and common ones."""
+def two_kinds(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the given model by name, and the other kind of model by name."""
     from melc.additive import AdditiveMELC
     from melc.classifier import MELC
-    from melc.tables.assess import competitors
 
     names = {MELC: "MELC", AdditiveMELC: "additive MELC"}
-    models = {names[type(model)]: model}
-    if compare:
-        (other,) = set(names) - {type(model)}
-        shared = {name: getattr(model, name) for name in ("priors", "random_state", "categorical_features")}
-        models[names[other]] = other(**shared)
-        models |= competitors(model.categorical_features or ())
-    return models
+    (other,) = set(names) - {type(model)}
+    shared = {name: getattr(model, name) for name in ("priors", "random_state", "categorical_features")}
+    return {names[type(model)]: model}, {names[other]: other(**shared)}
+
+
+def compared_models(model: Any, compare: bool) -> dict[str, Any]:
+    """Return the models to evaluate, by name: the given one and, to ``compare``, the other kind and common ones."""
+    from melc.tables.assess import competitors
+
+    own, other = two_kinds(model)
+    return own | other | competitors(model.categorical_features or ()) if compare else own
 
 
 def n_steps(model: Any, n_classes: int) -> int:
@@ -120,19 +127,28 @@ def _parsed_priors(given: str) -> str | list[float]:
         ) from None
 
 
-def cross_validated_accuracy(rows: Any, model: Any, seed: int, report: Reporter) -> tuple[float, float, int] | None:
-    """Return (mean, standard deviation, number of folds) of the balanced accuracy; None if a class has one row."""
-    from melc.tables.assess import possible_folds, summarise
+def verdict_on(rows: Any, model: Any, seed: int, report: Reporter) -> Any | None:
+    """Return the :class:`melc.tables.verdict.Verdict` of cross-validation; None if a class has too few rows.
+
+    The other kind of model is validated as well, on at most ``_MAX_ROWS_COMPARED`` rows, to compare the two.
+    """
+    from melc.tables.assess import possible_folds, said_of_few_rows, summarise
+    from melc.tables.verdict import Verdict
 
     n_folds = possible_folds(rows, _FOLDS_AFTER_FIT)
-    if n_folds < 2:
-        report.note("no cross-validation: a class has only one row")
+    if not n_folds:
+        report.note(f"no cross-validation: {said_of_few_rows(rows)}")
         return None
-    summary = summarise(fold_scores(rows, {"MELC": model}, n_folds, seed, report))[0]
-    return summary.means[0], summary.spreads[0], n_folds
+    own, other = two_kinds(model)
+    scores = summarise(fold_scores(rows, own, n_folds, seed, report))[0]
+    some = rows.sample(_MAX_ROWS_COMPARED, seed) if len(rows.codes) > _MAX_ROWS_COMPARED else rows
+    beside = summarise(fold_scores(some, other, n_folds, seed, report.silently(), "to compare with"))[0]
+    return Verdict([str(label) for label in rows.classes], scores, n_folds, beside)
 
 
-def fold_scores(rows: Any, models: dict[str, Any], n_folds: int, seed: int, report: Reporter) -> list[Any]:
+def fold_scores(
+    rows: Any, models: dict[str, Any], n_folds: int, seed: int, report: Reporter, why: str = ""
+) -> list[Any]:
     """Return the scores of every model on every fold of :class:`melc.tables.Training` rows, with a progress bar."""
     from melc.tables.assess import cross_validate
 
@@ -141,7 +157,8 @@ def fold_scores(rows: Any, models: dict[str, Any], n_folds: int, seed: int, repo
         report.note(f"cross-validation uses a random sample of {_MAX_ROWS_CROSS_VALIDATED:,} of the {n_rows:,} rows")
         rows = rows.sample(_MAX_ROWS_CROSS_VALIDATED, seed)
     scores = []
-    with report.progress("cross-validation", n_folds * len(models)) as step, report.warnings_as_notes():
+    doing = f"cross-validation ({why} {', '.join(models)})" if why else "cross-validation"
+    with report.progress(doing, n_folds * len(models)) as step, report.warnings_as_notes():
         for score in cross_validate(rows, models, n_folds=n_folds, seed=seed):
             scores.append(score)
             step()

@@ -3,7 +3,7 @@
 A group of options is a dataclass. A command with a parameter of that type has all options of the group.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,9 @@ class TableFormat(StrEnum):
     libsvm = "libsvm"
 
 
+# Groups of options in the help.
+DATA, COLUMNS, MODEL, SEARCH = "Reading DATA", "Columns", "Model", "Search"
+
 # As an output file: standard output.
 STANDARD_OUTPUT = Path("-")
 
@@ -30,8 +33,17 @@ class SelectionRule(StrEnum):
     divergence = "divergence"
 
 
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
-Target = Annotated[str | None, typer.Option("--target", "-t", help="Column with the classes; not needed for libSVM.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.", rich_help_panel=SEARCH)]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="Column with the classes; not needed for libSVM.",
+        metavar="NAME",
+        rich_help_panel=COLUMNS,
+    ),
+]
 TableFile = Annotated[
     str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")
 ]
@@ -48,14 +60,59 @@ class CsvOptions:
     """How a CSV file is read."""
 
     delimiter: Annotated[
-        str | None, typer.Option(help="Character between the columns of a CSV file; default: found out.")
+        str | None,
+        typer.Option(
+            help="Character between the columns; detected if not given.", metavar="CHARACTER", rich_help_panel=DATA
+        ),
     ] = None
-    encoding: Annotated[str, typer.Option(help="Encoding of a CSV file, such as latin-1 or utf-16.")] = "utf-8"
-    decimal: Annotated[str, typer.Option(help="Decimal point of the numbers in a CSV file.")] = "."
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoding of the text, such as cp1252 or utf-16.",
+            metavar="NAME",
+            show_default="utf-8",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            help="Decimal mark of the numbers; detected if not given.", metavar="CHARACTER", rich_help_panel=DATA
+        ),
+    ] = None
+    thousands: Annotated[
+        str | None,
+        typer.Option(
+            help="Mark between thousands, as in 1,234,567; detected if not given.",
+            metavar="CHARACTER",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    date_format: Annotated[
+        str | None,
+        typer.Option(
+            "--date-format",
+            help="How dates are written, such as %d.%m.%Y; detected if not given.",
+            metavar="FORMAT",
+            rich_help_panel=DATA,
+        ),
+    ] = None
     na_values: Annotated[
         list[str] | None,
         typer.Option(
-            "--na-values", help="Text in a CSV file for a missing value, besides NA and such; may be repeated."
+            "--na-values",
+            help="Text for a missing value, besides NA and such; may be repeated.",
+            metavar="TEXT",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    skip_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--skip-rows",
+            min=0,
+            help="Lines to skip before the line with the names of the columns.",
+            rich_help_panel=DATA,
         ),
     ] = None
 
@@ -65,28 +122,65 @@ class TableOptions(CsvOptions):
     """How a table in any format is read."""
 
     format: Annotated[
-        TableFormat, typer.Option("--format", help="Format of DATA; auto detects it from content and name.")
+        TableFormat,
+        typer.Option("--format", help="Format of DATA; auto detects it from content and name.", rich_help_panel=DATA),
     ] = TableFormat.auto
 
 
 @dataclass(frozen=True)
-class RoleOptions:
-    """What the columns are used for in a fit."""
+class ColumnOptions:
+    """Which columns are used."""
 
     target: Target = None
-    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None
-    weights: Annotated[str | None, typer.Option(help="Column with the sample weights.")] = None
-    positive: Annotated[str | None, typer.Option(help="Class to separate from all other classes together.")] = None
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Column of numbers that are codes, not quantities; may be repeated.")
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns to leave out, such as id,name; may be repeated.", metavar="NAMES", rich_help_panel=COLUMNS
+        ),
+    ] = None
+    keep_only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep-only",
+            help="Columns to use, and no others; may be repeated.",
+            metavar="NAMES",
+            rich_help_panel=COLUMNS,
+        ),
     ] = None
 
     def roles(self) -> Any:
         """Return the :class:`melc.tables.Roles` that the options describe."""
         from melc.tables.roles import Roles
 
-        columns = tuple(self.drop or ()), self.weights, self.positive, tuple(self.categorical or ())
-        return Roles(self.target, *columns)
+        return Roles(self.target, drop=tuple(self.drop or ()), keep_only=tuple(self.keep_only or ()))
+
+
+@dataclass(frozen=True)
+class RoleOptions(ColumnOptions):
+    """What the columns are used for in a fit."""
+
+    weights: Annotated[
+        str | None, typer.Option(help="Column with the sample weights.", metavar="NAME", rich_help_panel=COLUMNS)
+    ] = None
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            help="Class to separate from all other classes together.", metavar="CLASS", rich_help_panel=COLUMNS
+        ),
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of numbers that are codes, not quantities; may be repeated.",
+            metavar="NAME",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+
+    def roles(self) -> Any:
+        """Return the :class:`melc.tables.Roles` that the options describe."""
+        codes = tuple(self.categorical or ())
+        return replace(super().roles(), weights=self.weights, positive=self.positive, categorical=codes)
 
 
 @dataclass(frozen=True)
@@ -96,24 +190,40 @@ class ModelOptions:
     lines: Annotated[
         str | None,
         typer.Option(
-            help="Fit an additive model of at most this many lines for each class, or auto, instead of one line."
+            help="Fit an additive model of at most this many lines for each class, or auto, instead of one line.",
+            rich_help_panel=MODEL,
         ),
     ] = None
     gamma: Annotated[
         str | None,
-        typer.Option(help="Kernel width relative to the usual one, less for more detail; or auto.", show_default="1"),
+        typer.Option(
+            help="Kernel width relative to the usual one, less for more detail; or auto.",
+            show_default="1",
+            rich_help_panel=MODEL,
+        ),
     ] = None
     selection: Annotated[
         SelectionRule | None,
-        typer.Option("--selection", help="What chooses among the directions found.", show_default="likelihood"),
+        typer.Option(
+            "--selection",
+            help="What chooses among the directions found.",
+            show_default="likelihood",
+            rich_help_panel=SEARCH,
+        ),
     ] = None
     bandwidth: Annotated[
         str | None,
-        typer.Option(help="Kernel width before gamma: robust, silverman, pooled or a number.", show_default="robust"),
+        typer.Option(
+            help="Kernel width before gamma: robust, silverman, pooled or a number.",
+            show_default="robust",
+            rich_help_panel=MODEL,
+        ),
     ] = None
     shrinkage: Annotated[
         str | None,
-        typer.Option("--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1."),
+        typer.Option(
+            "--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1.", rich_help_panel=MODEL
+        ),
     ] = None
     method: Annotated[
         str | None,
@@ -121,21 +231,42 @@ class ModelOptions:
             "--method",
             help="How the sums over pairs of rows are computed: moments, exact, discard or bin.",
             show_default="moments",
+            rich_help_panel=SEARCH,
         ),
     ] = None
     n_init: Annotated[
         int | None,
-        typer.Option("--n-init", min=1, max=10**6, help="Number of starts of the search.", show_default="10"),
+        typer.Option(
+            "--n-init",
+            min=1,
+            max=10**6,
+            help="Number of starts of the search.",
+            show_default="10",
+            rich_help_panel=SEARCH,
+        ),
     ] = None
     max_iter: Annotated[
         int | None,
-        typer.Option("--max-iter", min=1, max=10**6, help="Maximum number of iterations of a run.", show_default="200"),
+        typer.Option(
+            "--max-iter",
+            min=1,
+            max=10**6,
+            help="Maximum number of iterations of a run.",
+            show_default="200",
+            rich_help_panel=SEARCH,
+        ),
     ] = None
     tol: Annotated[
-        float | None, typer.Option("--tol", min=0, help="Gradient at which a run has converged.", show_default="1e-05")
+        float | None,
+        typer.Option(
+            "--tol", min=0, help="Gradient at which a run has converged.", show_default="1e-05", rich_help_panel=SEARCH
+        ),
     ] = None
     priors: Annotated[
         str | None,
-        typer.Option(help="empirical, or numbers in the order of the classes; by default all classes count equally."),
+        typer.Option(
+            help="empirical, or numbers in the order of the classes; by default all classes count equally.",
+            rich_help_panel=MODEL,
+        ),
     ] = None
     seed: Seed = 0

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from melc.cli.console import echo
+from melc.cli.console import called_with, echo
 from melc.cli.files import is_standard_output
 
 
@@ -21,6 +21,19 @@ def print_fit(summary: dict[str, Any], output: Path, as_json: bool, quiet: bool)
         shown = is_standard_output(output)
         echo(fit_text(summary), err=shown)
         echo(f"Model written to {'standard output' if shown else output}", err=shown)
+
+
+def print_check(found: Any, as_json: bool) -> None:
+    """Print what the columns of a table hold, and the command that fits a model to it."""
+    if as_json:
+        _print_json(found.as_dict())
+        return
+    echo(found.text())
+    if found.target is None:
+        echo("No column has few enough different values for classes; name the one to predict with --target.")
+        return
+    command = called_with("fit", [*found.remedy, "-o", "model.json"])
+    echo(f"To fit a model:\n  {command}")
 
 
 def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from melc.arrays import Floats
 from melc.tables.csv_files import Kind
 from melc.tables.frames import contents_of, kinds_of, one_piece, rows_for, unknown_levels
 from melc.tables.model_file import StoredModel
-from melc.tables.read import read_blocks, with_numbers
+from melc.tables.read import read_blocks
 from melc.tables.roles import labels_of, weights_of
 from melc.tables.source import Source, TableError, arrow
 
@@ -44,12 +44,10 @@ def predictions(model: Any, source: Source, *, proba: bool = False, keep: Sequen
     The columns named in ``keep`` are returned with them, as they are written in the file.
     """
     contents = contents_of(model)
-    kinds: dict[str, Kind] = {**kinds_of(contents), **dict.fromkeys(keep, "text")}
+    kinds: dict[str, Kind] = {**kinds_of(contents, source), **dict.fromkeys(keep, "text")}
     for block in read_blocks(source, kinds):
         kept = tuple(one_piece(block.column(name)) for name in keep)
-        for name in set(keep) & {name for name, content in contents.items() if content == "number"}:
-            block = with_numbers(block, name, source)
-        frame = rows_for(model, block, contents)
+        frame = rows_for(model, block, contents, source)
         probabilities = model.predict_proba(frame) if proba else None
         yield Predictions(model.predict(frame), probabilities, unknown_levels(model, frame), kept)
 
@@ -163,7 +161,7 @@ def score_file(fitted: StoredModel, source: Source, target: str | None = None, w
     confusion, loss, n_rows = np.zeros((len(classes), len(classes))), 0.0, 0
     unseen: Counter[str] = Counter()
     for block, truth in labelled_blocks(fitted, source, fitted.target_or(target), weights):
-        frame = rows_for(model, block, contents_of(model))
+        frame = rows_for(model, block, contents_of(model), source)
         unseen.update(unknown_levels(model, frame))
         mass = np.ones(len(truth)) if weights is None else weights_of(block.column(weights), weights)
         found = np.searchsorted(classes, model.predict(frame))
@@ -184,7 +182,8 @@ def labelled_blocks(
     A block has the columns of the model and the target and, if given, the column ``weights``.
     """
     kind: Kind = "number" if fitted.classes.dtype.kind in "iu" else "text"
-    kinds = kinds_of(contents_of(fitted.model)) | {target: kind} | ({} if weights is None else {weights: "number"})
+    kinds = kinds_of(contents_of(fitted.model), source) | {target: kind}
+    kinds |= {} if weights is None else {weights: "number"}
     for block in read_blocks(source, kinds):
         yield block, _codes_in(fitted.classes, block.column(target), target)
 

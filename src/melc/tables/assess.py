@@ -13,7 +13,7 @@ from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, matthews_corrcoef, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, matthews_corrcoef, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -26,16 +26,23 @@ from melc.tables.training import Training
 MEASURES = ("balanced accuracy", "MCC", "AUC")
 # Texts of a column that have a feature of their own in other classifiers; the rarest of more have one together.
 _MOST_TEXTS = 100
+# Rows of every class that cross-validation needs.
+_FEWEST_ROWS = 3
 
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Scores of one model on one fold, in the order of :data:`MEASURES`, and the time of its fit in seconds."""
+    """Scores of one model on one fold, in the order of :data:`MEASURES`, and the time of its fit in seconds.
+
+    ``confusion`` has a row for each true class and a column for each predicted one, with the weights of the rows.
+    """
 
     model: str
     fold: int
     values: tuple[float, float, float]
     seconds: float
+    confusion: Floats
+    n_lines: int
 
 
 def competitors(categorical: Collection[str] = ()) -> dict[str, Any]:
@@ -77,20 +84,33 @@ def _as_numbers(X: Any) -> Any:
 
 
 def possible_folds(training: Training, wanted: int) -> int:
-    """Return the number of folds: ``wanted``, but at most the number of rows of the smallest class."""
-    return min(wanted, *training.class_counts.values())
+    """Return the number of folds: ``wanted``, but at most the rows of the smallest class; 0 if it has fewer than three.
+
+    The rows outside of a fold, to which models are fitted, must have two of every class.
+    """
+    fewest = min(training.class_counts.values())
+    return 0 if fewest < _FEWEST_ROWS else min(wanted, fewest)
+
+
+def said_of_few_rows(training: Training) -> str:
+    """Return why there are too few rows to cross-validate."""
+    smallest = min(training.class_counts, key=training.class_counts.__getitem__)
+    count = training.class_counts[smallest]
+    rows = "row" if count == 1 else "rows"
+    return f"class {smallest} has {count} {rows}; cross-validation needs at least {_FEWEST_ROWS} of every class"
 
 
 def cross_validate(
     training: Training, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
 ) -> Iterator[FoldScores]:
     """Yield the scores of every model on every fold of a stratified cross-validation."""
-    n_possible = possible_folds(training, n_folds)
-    if n_possible < n_folds:
-        smallest = min(training.class_counts, key=training.class_counts.__getitem__)
+    if not possible_folds(training, n_folds):
+        raise ValueError(f"No cross-validation: {said_of_few_rows(training)}.")
+    smallest = min(training.class_counts, key=training.class_counts.__getitem__)
+    count = training.class_counts[smallest]
+    if count < n_folds or count == _FEWEST_ROWS > n_folds:  # of three rows in two folds, one is left to fit to
         raise ValueError(
-            f"Class {smallest} has {n_possible} rows, too few for {n_folds} folds; "
-            f"use fewer folds (--cv {max(2, n_possible)}) or more rows."
+            f"Class {smallest} has {count} rows, too few for {n_folds} folds; use --cv {count} or more rows."
         )
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for fold, parts in enumerate(splitter.split(training.codes, training.codes)):
@@ -99,7 +119,12 @@ def cross_validate(
             fitted, start = clone(model), time.perf_counter()
             _fit(fitted, train.X, train.labels, train.weights)
             seconds = time.perf_counter() - start
-            yield FoldScores(name, fold, _scores(fitted, test.X, test.labels, test.weights), seconds)
+            predicted = fitted.predict(test.X)
+            confusion = confusion_matrix(
+                test.labels, predicted, labels=training.classes, sample_weight=test.weights
+            ).astype(float)
+            n_lines = len(getattr(fitted, "lines_", ()))
+            yield FoldScores(name, fold, _scores(fitted, predicted, test), seconds, confusion, n_lines)
 
 
 def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
@@ -114,13 +139,12 @@ def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
         model.fit(X, y)
 
 
-def _scores(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> tuple[float, float, float]:
+def _scores(model: Any, predicted: NDArray[Any], rows: Training) -> tuple[float, float, float]:
     """Return the scores of a fitted model, in the order of :data:`MEASURES`."""
-    predicted = model.predict(X)
     return (
-        float(balanced_accuracy_score(y, predicted, sample_weight=weights)),
-        float(matthews_corrcoef(y, predicted, sample_weight=weights)),
-        _auc(model, X, y, weights),
+        float(balanced_accuracy_score(rows.labels, predicted, sample_weight=rows.weights)),
+        float(matthews_corrcoef(rows.labels, predicted, sample_weight=rows.weights)),
+        _auc(model, rows.X, rows.labels, rows.weights),
     )
 
 
@@ -134,12 +158,17 @@ def _auc(model: Any, X: Any, truth: NDArray[Any], weights: Floats | None) -> flo
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and standard deviation of each measure over the folds, and the mean time of a fit in seconds."""
+    """Mean and standard deviation of each measure over the folds, and what else is known of them.
+
+    That is the mean time of a fit in seconds, the confusion of all folds together, and the mean number of lines.
+    """
 
     model: str
     means: tuple[float, ...]
     spreads: tuple[float, ...]
     seconds: float
+    confusion: Floats
+    n_lines: float
 
 
 def summarise(scores: list[FoldScores]) -> list[Summary]:
@@ -149,5 +178,7 @@ def summarise(scores: list[FoldScores]) -> list[Summary]:
         folds = [score for score in scores if score.model == name]
         values = np.array([fold.values for fold in folds])
         means, spreads = values.mean(axis=0).tolist(), values.std(axis=0).tolist()
-        summaries.append(Summary(name, tuple(means), tuple(spreads), float(np.mean([fold.seconds for fold in folds]))))
+        seconds, confusion = float(np.mean([fold.seconds for fold in folds])), sum(fold.confusion for fold in folds)
+        n_lines = float(np.mean([fold.n_lines for fold in folds]))
+        summaries.append(Summary(name, tuple(means), tuple(spreads), seconds, np.asarray(confusion), n_lines))
     return summaries

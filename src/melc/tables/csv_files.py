@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from melc.tables.source import HEADER_BYTES, Format, Source, TableError, arrow, first_bytes
+from melc.tables.source import HEADER_BYTES, Format, Source, TableError, arrow, first_bytes, wrong_encoding
 
 Kind = Literal["number", "text"]
 
@@ -37,13 +37,14 @@ class Layout:
 
 
 def layout_of(stream: Any, source: Source, format: Format) -> Layout:
-    """Return the layout of a CSV file, from its beginning. Columns without a name are named, and a warning says so."""
+    """Return the layout of a CSV file, from its beginning. Columns without a name are named."""
     text = _beginning(stream, source.encoding)
+    text = "".join(text.splitlines(keepends=True)[source.skip_rows :])
     if "\0" in text:
         raise TableError("the file contains binary data; expected text in columns.")
     delimiter = source.delimiter or ("\t" if format == "tsv" else _guessed_delimiter(text))
     n_lines, names = _first_line(text, delimiter)
-    layout = _named(names, n_lines, delimiter)
+    layout = _named(names, n_lines + source.skip_rows, delimiter)
     check_names(layout.names)
     return layout
 
@@ -55,10 +56,7 @@ def _beginning(stream: Any, encoding: str) -> str:
     try:
         text = decoder.decode(head, final=len(head) < HEADER_BYTES)
     except UnicodeDecodeError as error:
-        raise TableError(
-            f"byte {error.start} is not valid {encoding.upper()}; name the encoding of the file with --encoding, for "
-            "example --encoding latin-1."
-        ) from None
+        raise wrong_encoding(f"byte {error.start} is not valid {encoding.upper()}", head) from None
     return text[: text.rfind("\n") + 1] or text
 
 
@@ -102,14 +100,18 @@ def _named(names: list[str], n_lines: int, delimiter: str) -> Layout:
     if not any(name.strip() for name in names):
         raise TableError("the first line is empty; it must contain the names of the columns.")
     made_up = {k: f"column {k + 1}" for k, name in enumerate(names) if not name.strip()}
-    if made_up:
-        first, more = next(iter(made_up.values())), len(made_up) - 1
+    return Layout([made_up.get(k, name) for k, name in enumerate(names)], n_lines, delimiter, tuple(made_up.values()))
+
+
+def note_nameless(layout: Layout) -> None:
+    """Warn of columns without a name."""
+    if layout.nameless:
+        first, more = layout.nameless[0], len(layout.nameless) - 1
         warnings.warn(
             f"{first} has no name and is called {first!r}{f', and so are {more} more' * (more > 0)}; if it only counts "
             f"the rows, leave it out with --drop {first!r}",
             stacklevel=2,
         )
-    return Layout([made_up.get(k, name) for k, name in enumerate(names)], n_lines, delimiter, tuple(made_up.values()))
 
 
 def check_names(names: list[str]) -> None:
@@ -130,6 +132,7 @@ def read_csv(stream: Any, source: Source, format: Format) -> Any:
     """
     pa = arrow()
     layout = layout_of(stream, source, format)
+    note_nameless(layout)
     content = stream.read()
     table = pa.csv.read_csv(io.BytesIO(content), **_options(source, layout, {}, None))
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_null)
@@ -165,6 +168,7 @@ def csv_blocks(
     pa = arrow()
     layout = layout_of(stream, source, format)
     if kinds is None:
+        note_nameless(layout)
         kinds = dict.fromkeys([name for name in layout.names if name not in drop], "text")
     check_present(layout.names, kinds)
     types = {name: pa.float64() if kind == "number" else pa.string() for name, kind in kinds.items()}
@@ -177,16 +181,17 @@ def csv_blocks(
 def _options(source: Source, layout: Layout, types: dict[str, Any], include: list[str] | None) -> dict[str, Any]:
     pa = arrow()
     made_up = {"column_names": layout.names, "skip_rows_after_names": layout.n_lines} if layout.nameless else {}
+    skipped = {} if layout.nameless else {"skip_rows": source.skip_rows}
     missing = [*pa.csv.ConvertOptions().null_values, *source.na_values]
     return {
-        "read_options": pa.csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=source.encoding, **made_up),
+        "read_options": pa.csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=source.encoding, **made_up, **skipped),
         "parse_options": pa.csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
         "convert_options": pa.csv.ConvertOptions(
             column_types=types,
             include_columns=include,
             strings_can_be_null=True,
             null_values=missing,
-            decimal_point=source.decimal,
+            decimal_point=source.decimal or ".",
         ),
     }
 

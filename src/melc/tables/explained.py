@@ -14,7 +14,7 @@ from melc.tables.source import Source
 def explained_rows(model: Any, source: Source, n: int, most: int = 10) -> str:
     """Return, as text, the parts of the features in the first n rows of a file, and the nearest change of each."""
     contents = contents_of(model)
-    frame = rows_for(model, first_rows(source, kinds_of(contents), n), contents)
+    frame = rows_for(model, first_rows(source, kinds_of(contents, source), n), contents, source)
     parts, change = explain(model, frame), nearest_change(model, frame)
     return "\n\n".join(
         f"row {i + 1}: {parts.summary(i, most=most)}\nnearest change: {change.summary(i, most=most)}"

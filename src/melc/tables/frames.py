@@ -10,7 +10,8 @@ from melc.arrays import Floats
 from melc.data.frames import Label
 from melc.model.names import feature_names_of
 from melc.tables.csv_files import Kind
-from melc.tables.source import TableError, arrow, writing_temporary_file
+from melc.tables.notation import dates_in, numbers_in
+from melc.tables.source import Source, TableError, arrow, writing_temporary_file
 
 # What a column of a file holds. Texts are categories.
 Content = Literal["number", "date", "truth", "text"]
@@ -18,9 +19,12 @@ Content = Literal["number", "date", "truth", "text"]
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
-def kinds_of(contents: Mapping[str, Content]) -> dict[str, Kind]:
-    """Return whether each column is read as numbers or text."""
-    return {name: "number" if content == "number" else "text" for name, content in contents.items()}
+def kinds_of(contents: Mapping[str, Content], source: Source) -> dict[str, Kind]:
+    """Return whether each column is read as numbers or text; so are numbers that are not written as usual."""
+    written = contents if source.thousands else source.numbers
+    return {
+        name: "number" if content == "number" and name not in written else "text" for name, content in contents.items()
+    }
 
 
 def contents_of(model: Any) -> dict[str, Content]:
@@ -44,9 +48,9 @@ def _content_of_levels(levels: Iterable[Label | None]) -> Content:
     return "number" if kinds and kinds <= {int, float} else "text"
 
 
-def rows_for(model: Any, block: Any, contents: Mapping[str, Content]) -> Any:
+def rows_for(model: Any, block: Any, contents: Mapping[str, Content], source: Source) -> Any:
     """Return the rows of a block, read as ``contents_of(model)`` says, as a frame that the model takes."""
-    return named_for(model, frame_of([typed(block, contents)]))
+    return named_for(model, frame_of([typed(block, contents, source)]))
 
 
 def named_for(model: Any, frame: Any) -> Any:
@@ -71,18 +75,24 @@ def frame_of(tables: list[Any]) -> Any:
     return whole.to_pandas(split_blocks=True, self_destruct=True)
 
 
-def typed(block: Any, contents: Mapping[str, Content]) -> Any:
+def typed(block: Any, contents: Mapping[str, Content], source: Source) -> Any:
     """Return the named columns of a block of doubles and strings as a ``pyarrow.Table`` of their types."""
-    return arrow().table({name: _typed(one_piece(block.column(name)), name, c) for name, c in contents.items()})
+    return arrow().table({name: _typed(one_piece(block.column(name)), name, c, source) for name, c in contents.items()})
 
 
-def _typed(values: Any, name: str, content: Content) -> Any:
+def _typed(values: Any, name: str, content: Content, source: Source) -> Any:
     if content == "number":
-        refuse_infinity(values, name)
-        return values
+        return numbers_of(values, name, source)
     if content == "date":
-        return _dates(values, name)
+        return _dates(values, name, source.dates.get(name) or source.date_format)
     return _truths(values, name) if content == "truth" else values.dictionary_encode()
+
+
+def numbers_of(values: Any, name: str, source: Source) -> Any:
+    """Return a column of numbers, or of texts as they are written in a file, as doubles; infinity is refused."""
+    numbers = values if arrow().types.is_floating(values.type) else numbers_in(values, source.notation(name), name)
+    refuse_infinity(numbers, name)
+    return numbers
 
 
 def one_piece(values: Any) -> Any:
@@ -90,18 +100,21 @@ def one_piece(values: Any) -> Any:
     return values.combine_chunks() if hasattr(values, "combine_chunks") else values
 
 
-def _matrix_of(block: Any, names: Iterable[str]) -> Floats:
+def _matrix_of(block: Any, names: Iterable[str], source: Source) -> Floats:
     """Return columns of numbers as a matrix, shape (n_rows, n_columns), NaN where they are missing."""
-    return np.column_stack([refuse_infinity(block.column(name), name) for name in names])
+    columns = [numbers_of(one_piece(block.column(name)), name, source) for name in names]
+    return np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
 
 
-def refuse_infinity(values: Any, name: str) -> Floats:
-    """Return a column of numbers as an array of shape (n_rows,); raise ``TableError`` if one is infinite."""
-    numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+def refuse_infinity(values: Any, name: str) -> None:
+    """Raise ``TableError`` if a number of a column is infinite."""
+    numbers = values.to_numpy(zero_copy_only=False)
     if np.isinf(numbers).any():
         found = numbers[np.isinf(numbers)][0]
-        raise TableError(f"The column {name!r} contains {found}; correct it, or remove it if it stands for no number.")
-    return numbers
+        raise TableError(
+            f"The column {name!r} contains {found}. Correct it, or take it as missing with --na-values {found}.",
+            ["--na-values", str(found)],
+        )
 
 
 def is_truth(text: str) -> bool:
@@ -133,25 +146,33 @@ def moments_of(texts: Any) -> Any:
     return None
 
 
-def _dates(texts: Any, name: str) -> Any:
-    moments = moments_of(texts)
+def _dates(texts: Any, name: str, format: str | None) -> Any:
+    moments = None if format is None else dates_in(texts, format)
+    moments = moments_of(texts) if moments is None else moments
     if moments is None:
         known = texts.drop_null().to_pylist()
-        wrong = next(text for text in known if moments_of(arrow().array([text])) is None)
-        raise TableError(f"The column {name!r} contains {wrong!r}; dates must be written as 2024-12-31.")
+        wrong = next(text for text in known if _date(text, format) is None)
+        form = "2024-12-31" if format is None else f"{format}, or as 2024-12-31"
+        raise TableError(f"The column {name!r} contains {wrong!r}; dates must be written as {form}.")
     return moments
+
+
+def _date(text: str, format: str | None) -> Any | None:
+    """Return a date, or None if it cannot be read."""
+    one = arrow().array([text])
+    return moments_of(one) if format is None else dates_in(one, format)
 
 
 class FrameRows:
     """Collects the features of blocks of rows as a frame in memory."""
 
-    def __init__(self, contents: Mapping[str, Content]) -> None:
-        self._contents = contents
+    def __init__(self, contents: Mapping[str, Content], source: Source) -> None:
+        self._contents, self._source = contents, source
         self._tables: list[Any] = []
 
     def add(self, block: Any) -> None:
         """Add the rows of a block."""
-        self._tables.append(typed(block, self._contents))
+        self._tables.append(typed(block, self._contents, self._source))
 
     def frame(self) -> Any:
         """Return all rows."""
@@ -161,14 +182,14 @@ class FrameRows:
 class MappedRows:
     """Writes the features of blocks of rows, all numbers, to a file in a folder, and maps it as a frame."""
 
-    def __init__(self, names: list[str], folder: Path) -> None:
-        self._names, self._path = names, folder / "rows"
+    def __init__(self, names: list[str], folder: Path, source: Source) -> None:
+        self._names, self._path, self._source = names, folder / "rows", source
         self._path.touch()
 
     def add(self, block: Any) -> None:
         """Add the rows of a block."""
         with writing_temporary_file(), open(self._path, "ab") as stream:
-            stream.write(_matrix_of(block, self._names).data)
+            stream.write(_matrix_of(block, self._names, self._source).data)
 
     def frame(self) -> Any:
         """Return all rows."""

@@ -63,7 +63,7 @@ def _rows(fitted: StoredModel, source: Source | None) -> tuple[Any, Any]:
         raise TableError(f"{source.name}: the file has a header but no rows.")
     if n_rows > table.num_rows:
         warnings.warn(f"the picture shows a random sample of {_MOST_ROWS:,} of the {n_rows:,} rows", stacklevel=2)
-    return rows_for(fitted.model, table, contents_of(fitted.model)), y
+    return rows_for(fitted.model, table, contents_of(fitted.model), source), y
 
 
 def _blocks(fitted: StoredModel, source: Source) -> Iterator[tuple[Any, Any]]:
@@ -72,7 +72,7 @@ def _blocks(fitted: StoredModel, source: Source) -> Iterator[tuple[Any, Any]]:
         for block, codes in labelled_blocks(fitted, source, fitted.target):
             yield block, fitted.classes[codes]
     else:
-        for block in read_blocks(source, kinds_of(contents_of(fitted.model))):
+        for block in read_blocks(source, kinds_of(contents_of(fitted.model), source)):
             yield block, None
 
 

@@ -133,19 +133,6 @@ def plain_columns(block: Any) -> dict[str, Any]:
     return {name: _plain_column(block.column(name), name) for name in block.schema.names}
 
 
-def with_numbers(block: Any, name: str, source: Source) -> Any:
-    """Return a block with a column of texts, as written in the file, turned into numbers."""
-    pa = arrow()
-    texts = pa.compute.utf8_trim_whitespace(block.column(name))
-    if source.decimal != ".":
-        texts = pa.compute.replace_substring(texts, source.decimal, ".")
-    try:
-        numbers = texts.cast(pa.float64())
-    except pa.ArrowInvalid as error:
-        raise TableError(f"{source.name}: the column {name!r} must contain numbers: {error}") from None
-    return block.set_column(block.schema.get_field_index(name), name, numbers)
-
-
 # Parquet
 
 

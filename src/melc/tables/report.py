@@ -41,7 +41,7 @@ def open_rows(fitted: StoredModel, source: Source, target: str | None = None) ->
     codes = []
     with tempfile.TemporaryDirectory(prefix="melc-") as folder:
         are_numbers = set(contents.values()) == {"number"}
-        rows = MappedRows(list(contents), Path(folder)) if are_numbers else FrameRows(contents)
+        rows = MappedRows(list(contents), Path(folder), source) if are_numbers else FrameRows(contents, source)
         for block, block_codes in labelled_blocks(fitted, source, fitted.target_or(target)):
             codes.append(block_codes)
             rows.add(block)

@@ -1,5 +1,6 @@
 """What the columns of a table are used for in a fit: the target, weights, and features."""
 
+import difflib
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ class Roles:
     """What the columns of a table are used for. Columns that are not named here are features.
 
     ``positive`` is the class to separate from all others together. ``categorical`` are columns of numbers that are
-    codes.
+    codes. If ``keep_only`` names columns, all others are left out.
 
     Examples
     --------
@@ -30,17 +31,35 @@ class Roles:
     weights: str | None = None
     positive: str | None = None
     categorical: tuple[str, ...] = ()
+    keep_only: tuple[str, ...] = ()
 
 
-def check_roles(names: list[str], roles: Roles) -> str:
-    """Return the name of the target column; raise ``TableError`` if a column is missing."""
+def check_roles(names: list[str], roles: Roles) -> tuple[str, set[str]]:
+    """Return the name of the target column and those to leave out; raise ``TableError`` if a column is missing."""
     target = LIBSVM_TARGET if roles.target is None and LIBSVM_TARGET in names else roles.target
     if target is None:
-        raise TableError("No target column was given; name the column with the classes with --target.")
-    for name in (target, roles.weights, *roles.drop, *roles.categorical):
+        raise TableError(
+            f"No target column was given; name the column with the classes with --target. The columns are "
+            f"{_listing(names)}."
+        )
+    drop, keep_only = _parted(names, roles.drop), _parted(names, roles.keep_only)
+    for name in (target, roles.weights, *drop, *roles.categorical, *keep_only):
         if name is not None and name not in names:
-            raise TableError(f"There is no column {name!r}; the columns are {_listing(names)}.")
-    return target
+            raise TableError(f"There is no column {name!r}; {_similar(name, names)}the columns are {_listing(names)}.")
+    others = set(names) - set(keep_only) if keep_only else set()
+    return target, (others | set(drop)) - {target, roles.weights}
+
+
+def _parted(names: list[str], given: tuple[str, ...]) -> list[str]:
+    """Return names of columns, of which several may be given with commas between them."""
+    return [part for text in given for part in ([text] if text in names else text.split(","))]
+
+
+def _similar(name: str, names: list[str]) -> str:
+    """Return a question whether a name that is written much like a wrong one is meant, or nothing."""
+    folded = {other.casefold().strip(): other for other in names}
+    close = difflib.get_close_matches(name.casefold().strip(), folded, 1, 0.75)
+    return f"do you mean {folded[close[0]]!r}? Otherwise, " if close else ""
 
 
 def _listing(names: list[str], most: int = 8) -> str:

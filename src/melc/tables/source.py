@@ -1,6 +1,7 @@
 """Open the file of a table: plain or compressed, or standard input; and recognise its format."""
 
 import bz2
+import codecs
 import csv
 import errno
 import gzip
@@ -12,9 +13,9 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +37,7 @@ _READING_ERRORS = (
 
 
 class TableError(ValueError):
-    """A table cannot be read or used. The message is one line that says what to do.
+    """A table cannot be read or used. The message says what to do, and ``remedy`` in options of the command line.
 
     Examples
     --------
@@ -52,14 +53,39 @@ class TableError(ValueError):
     t.csv: the file has a header but no rows.
     """
 
+    def __init__(self, message: str, remedy: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.remedy = tuple(remedy)
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How numbers are written: the decimal mark, and the mark between thousands, if there is one.
+
+    Examples
+    --------
+    >>> str(Notation(",", "."))
+    'decimal commas and thousands points'
+    """
+
+    decimal: str = "."
+    thousands: str | None = None
+
+    def __str__(self) -> str:
+        names = {".": "points", ",": "commas", "'": "apostrophes", " ": "spaces"}
+        decimal = f"decimal {names.get(self.decimal, self.decimal)}"
+        return decimal + (f" and thousands {names.get(self.thousands, self.thousands)}" if self.thousands else "")
+
 
 @dataclass(frozen=True)
 class Source:
     """Path and format of a table. The path "-" means standard input; the format "auto" means that it is detected.
 
-    The other fields are for CSV files: the ``delimiter`` between columns, detected if None; the ``encoding`` of the
-    text; the ``decimal`` point; and texts besides the usual ones, such as "NA", that stand for missing values.
-    ``shown`` is the name in messages, if it is not the path.
+    The other fields are for CSV files: the ``delimiter`` between columns; the ``encoding`` of the text; the ``decimal``
+    mark and that between ``thousands``; texts besides the usual ones, such as "NA", that stand for missing values; the
+    ``date_format``, as in ``strptime``; and the number of lines to skip before the names of the columns. What is None
+    is found out. ``shown`` is the name in messages, if it is not the path. ``numbers`` and ``dates`` tell of columns
+    that are not written as usual; a fit finds them, and a model file keeps them.
 
     Examples
     --------
@@ -72,14 +98,27 @@ class Source:
     format: Format = "auto"
     delimiter: str | None = None
     encoding: str = "utf-8"
-    decimal: str = "."
+    decimal: str | None = None
     na_values: tuple[str, ...] = ()
     shown: str | None = None
+    thousands: str | None = None
+    date_format: str | None = None
+    skip_rows: int = 0
+    numbers: Mapping[str, Notation] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Name of the source in messages."""
         return self.shown or ("standard input" if self.path == "-" else self.path)
+
+    def notation(self, name: str) -> Notation:
+        """Return how the numbers of a column are written."""
+        return self.numbers.get(name) or Notation(self.decimal or ".", self.thousands)
+
+
+# What is known of rows that are in no file.
+NO_FILE = Source("")
 
 
 def arrow() -> Any:
@@ -101,7 +140,7 @@ def errors_of(source: Source) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        raise TableError(f"{source.name}: {error}") from None
+        raise TableError(f"{source.name}: {error}", error.remedy) from None
     except (*_READING_ERRORS, pa.ArrowException) as error:
         raise _as_table_error(source, error) from None
 
@@ -110,8 +149,15 @@ def _as_table_error(source: Source, error: Exception) -> Exception:
     if isinstance(error, OSError) and error.errno:  # from the operating system: no such file, no permission
         return error
     line = " ".join(str(error).split())[:300]
-    hint = "; name the encoding of the file with --encoding, for example --encoding latin-1" if "UTF8" in line else ""
-    return TableError(f"{source.name} cannot be read: {line}{hint}")
+    if "UTF8" in line:
+        return wrong_encoding(f"{source.name}: the file is not valid UTF-8", b"")
+    return TableError(f"{source.name} cannot be read: {line}")
+
+
+def wrong_encoding(what: str, head: bytes) -> TableError:
+    """Return the error for a text that is not in the encoding assumed, with one to try."""
+    other = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
+    return TableError(f"{what}; name the encoding of the file, for example --encoding {other}.", ["--encoding", other])
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from melc.export.text import numbers_apart
 from melc.model.line import Line
 from melc.model.names import by_contribution, column_width, contributions_of, feature_names_of, found_for
 from melc.model.places import missing_code, name_in_sum, scale_along
+from melc.tables.verdict import Verdict, few_rows_remarks
 
 # Lines in the text, and features of each and of the model.
 _MOST_LINES, _MOST_FEATURES = 10, 8
@@ -20,26 +21,38 @@ _WIDTH = 100
 _SOLID_SPACE = "\u00a0"
 
 
-def fit_summary(model: Any, class_counts: dict[Any, int], accuracy: tuple[float, float, int] | None) -> dict[str, Any]:
+def fit_summary(
+    model: Any, class_counts: dict[Any, int], verdict: Verdict | None, remarks: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a summary: rows, classes, accuracy, lines and features, the most important first, minor lines last.
 
-    ``class_counts`` are the rows of each class. ``accuracy`` is the mean, standard deviation and number of folds of the
-    balanced accuracy, or None.
+    ``class_counts`` are the rows of each class, ``verdict`` the result of cross-validation, and ``remarks`` what else
+    is to be said of the model.
     """
     names = feature_names_of(model)
-    scores = None if accuracy is None else dict(zip(("mean", "spread", "folds"), accuracy, strict=True))
     lines = sorted(range(len(model.lines_)), key=lambda k: (model.lines_[k].minor, -model.lines_[k].importance))
     strongest = np.argsort(-model.importances_, kind="stable")[:_MOST_FEATURES]
+    told = [_line(model, k, names) for k in lines]
     return {
         "rows": sum(class_counts.values()),
         "features": int(model.n_features_in_),
         "classes": {str(label): count for label, count in class_counts.items()},
-        "balanced_accuracy": scores,
+        **_held_out(verdict),
+        "remarks": [*remarks, *([] if verdict is None else verdict.remarks(len(told))), *few_rows_remarks(told)],
         **_search(model),
         "intercepts": model.intercepts_.tolist(),
-        "lines": [_line(model, k, names) for k in lines],
+        "lines": told,
         "strongest_features": [{"feature": names[j], "importance": float(model.importances_[j])} for j in strongest],
     }
+
+
+def _held_out(verdict: Verdict | None) -> dict[str, Any]:
+    """Return the scores on held-out rows, and in words what they mean."""
+    if verdict is None:
+        return {"balanced_accuracy": None, "held_out": None}
+    mean, spread = verdict.scores.means[0], verdict.scores.spreads[0]
+    held_out = verdict.as_dict() | {"in_words": verdict.sentence(), "table": verdict.matrix()}
+    return {"balanced_accuracy": {"mean": mean, "spread": spread, "folds": verdict.n_folds}, "held_out": held_out}
 
 
 def _search(model: Any) -> dict[str, Any]:
@@ -97,13 +110,14 @@ def _shown(model: Any, line: Line, names: list[str]) -> list[str]:
 def fit_text(summary: dict[str, Any]) -> str:
     """Return the summary as text. Importances are in units of the log-odds."""
     classes = ", ".join(f"{label} ({count})" for label, count in summary["classes"].items())
-    parts = [f"{summary['rows']} rows, {summary['features']} features; classes: {classes}"]
-    if "divergence" in summary:
-        divergences = ", ".join(f"{value:.4g}" for value in summary["divergence"])
-        parts.append(f"divergence D = {divergences}; gamma = {summary['gamma']:.4g}")
+    features = f"{summary['features']} feature{'s' * (summary['features'] != 1)}"
+    parts = [f"{summary['rows']} rows, {features}; classes: {classes}"]
     if summary["balanced_accuracy"]:
-        score = summary["balanced_accuracy"]
-        parts.append(f"balanced accuracy {score['mean']:.3f} ± {score['spread']:.3f} ({score['folds']}-fold)")
+        score, held_out = summary["balanced_accuracy"], summary["held_out"]
+        accuracy = f"balanced accuracy {score['mean']:.3f} ± {score['spread']:.3f}"
+        parts += [f"{accuracy} in {score['folds']}-fold cross-validation", aligned(held_out["table"])]
+        parts.append(textwrap.fill(held_out["in_words"], _WIDTH))
+    parts += [textwrap.fill(f"! {remark}", _WIDTH, subsequent_indent="  ") for remark in summary["remarks"]]
     main = [line for line in summary["lines"] if not line["minor"]]
     parts += [_text_of_line(line) for line in main[:_MOST_LINES]]
     if len(main) > _MOST_LINES:
@@ -111,8 +125,12 @@ def fit_text(summary: dict[str, Any]) -> str:
     n_minor = len(summary["lines"]) - len(main)
     if n_minor:
         parts.append(f"and {n_minor} minor line{'s'[: n_minor > 1]}, each of one feature")
-    features = [(each["feature"], f"{each['importance']:.3g}") for each in summary["strongest_features"]]
-    return "\n".join([*parts, "strongest features:", aligned([("feature", "importance"), *features])])
+    strongest = [(each["feature"], f"{each['importance']:.3g}") for each in summary["strongest_features"]]
+    parts += ["strongest features:", aligned([("feature", "importance"), *strongest])]
+    if "divergence" in summary:
+        divergences = ", ".join(f"{value:.4g}" for value in summary["divergence"])
+        parts.append(f"divergence D = {divergences}; gamma = {summary['gamma']:.4g}")
+    return "\n".join(parts)
 
 
 def _text_of_line(line: dict[str, Any]) -> str:

@@ -23,11 +23,12 @@ from melc.arrays import Floats
 from melc.base import LineClassifier
 from melc.fit.validation import log_prior_ratios
 from melc.model.names import QUOTED
-from melc.tables.frames import Content, FrameRows, MappedRows, kinds_of
-from melc.tables.read import column_names, parquet_file, plain_columns, read_blocks, read_table, written_blocks
+from melc.tables.csv_files import Kind
+from melc.tables.frames import FrameRows, MappedRows, kinds_of
+from melc.tables.inspection import contents_to_fit, described, surveys_of_file, surveys_of_table
+from melc.tables.read import column_names, parquet_file, read_blocks, read_table
 from melc.tables.roles import Roles, against_rest, check_roles, labels_of, weights_of
-from melc.tables.source import Source, TableError, as_plain_file, errors_of, opened
-from melc.tables.survey import Survey
+from melc.tables.source import NO_FILE, Source, TableError, arrow, as_plain_file, errors_of, opened
 
 # Files up to this size, or Parquet files with up to this many bytes of numbers, are read into memory.
 MAX_BYTES_IN_MEMORY = 256 * 2**20
@@ -43,8 +44,9 @@ _CLASS = re.compile(rf"{QUOTED}|\b([Cc]lass) (\d+)\b")
 class Training:
     """Rows to learn from: a frame of features, the numbers of their classes, and their weights.
 
-    ``codes``, shape (n_rows,), are the places of the labels in ``classes``. ``target`` is the column of the labels. If
-    the table ``is_large``, the labels of all rows take too much memory, and the frame may be in a mapped file.
+    ``codes``, shape (n_rows,), are the places of the labels in ``classes``. ``target`` is the column of the labels, and
+    ``source`` the file, with how its numbers and dates are written. If the table ``is_large``, the labels of all rows
+    take too much memory, and the frame may be in a mapped file.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Training:
     codes: NDArray[Any]
     weights: Floats | None
     target: str
+    source: Source = NO_FILE
     is_large: bool = False
 
     @property
@@ -141,10 +144,10 @@ def open_training(source: Source, roles: Roles, max_bytes: int = MAX_BYTES_IN_ME
     (['red', nan], ['well', 'ill'])
     """
     with tempfile.TemporaryDirectory(prefix="melc-") as name, as_plain_file(source, Path(name)) as plain:
-        yield _in_memory(plain, roles) if _size(plain) <= max_bytes else _large(plain, roles, Path(name))
+        yield _in_memory(plain, roles) if size_of(plain) <= max_bytes else _large(plain, roles, Path(name))
 
 
-def _size(source: Source) -> int:
+def size_of(source: Source) -> int:
     """Return the size of a table in memory, roughly: that of its file, or of the values of a Parquet file as numbers.
 
     That of a libSVM file is zero, because these are always read into memory.
@@ -158,53 +161,42 @@ def _size(source: Source) -> int:
 
 def _in_memory(source: Source, roles: Roles) -> Training:
     table = read_table(source)
-    target = check_roles(table.column_names, roles)
-    others = (target, roles.weights, *roles.drop)
-    surveys = {name: Survey(name) for name in table.column_names if name not in others}
-    for name, survey in surveys.items():
-        survey.add(table.column(name))
-    rows = FrameRows(_contents(surveys))
-    return _Labels(target, roles).read([table], rows).training(rows.frame())
+    target, drop = check_roles(table.column_names, roles)
+    features = surveys_of_table(table, source, {target, roles.weights or target, *drop})
+    source = described(source, features)
+    contents = contents_to_fit(features)
+    # Arrow has taken points between thousands for decimal points.
+    written = {name: kind for name, kind in kinds_of(contents, source).items() if features[name].is_unusual}
+    rows = FrameRows(contents, source)
+    return _Labels(target, roles, source).read([_with_texts(table, source, written)], rows).training(rows.frame())
+
+
+def _with_texts(table: Any, source: Source, kinds: Mapping[str, Kind]) -> Any:
+    """Return a table with the columns that are to be read as texts, and were read as numbers, as texts."""
+    numbers = [n for n, kind in kinds.items() if kind == "text" and arrow().types.is_floating(table.column(n).type)]
+    if not numbers:
+        return table
+    texts = arrow().concat_tables(read_blocks(source, dict.fromkeys(numbers, "text")))
+    for name in numbers:
+        table = table.set_column(table.column_names.index(name), name, texts.column(name))
+    return table
 
 
 def _large(source: Source, roles: Roles, folder: Path) -> Training:
-    target = check_roles(column_names(source), roles)
-    surveys = _surveys(source, roles)
+    target, drop = check_roles(column_names(source), roles)
+    surveys = surveys_of_file(source, drop)
     others = [name for name in (target, roles.weights) if name is not None]
-    contents = _contents({name: survey for name, survey in surveys.items() if name not in others})
+    features = {name: survey for name, survey in surveys.items() if name not in others}
+    source = described(source, features)
+    contents = contents_to_fit(features)
     plain = not any(surveys[name].n_missing or name in roles.categorical for name in contents)
     are_numbers = plain and set(contents.values()) == {"number"}
     if not are_numbers:
         _refuse_too_large(surveys[target].n_rows, len(contents))
-    kinds = kinds_of(contents) | {name: surveys[name].kind for name in others}
-    rows = MappedRows(list(contents), folder) if are_numbers else FrameRows(contents)
-    labels = _Labels(target, roles).read(read_blocks(source, kinds), rows)
+    kinds = kinds_of(contents, source) | {name: surveys[name].kind for name in others}
+    rows = MappedRows(list(contents), folder, source) if are_numbers else FrameRows(contents, source)
+    labels = _Labels(target, roles, source).read(read_blocks(source, kinds), rows)
     return replace(labels.training(rows.frame()), is_large=True)
-
-
-def _surveys(source: Source, roles: Roles) -> dict[str, Survey]:
-    """Read a file once, and return what its columns hold, except for those to drop."""
-    surveys: dict[str, Survey] = {}
-    for block, written in written_blocks(source, roles.drop):
-        if not surveys:
-            surveys = {name: Survey(name, written=written, decimal=source.decimal) for name in block.schema.names}
-        for name, values in plain_columns(block).items():
-            surveys[name].add(values)
-    if not surveys or not next(iter(surveys.values())).n_rows:
-        raise TableError(f"{source.name}: the file has a header but no rows.")
-    return surveys
-
-
-def _contents(features: Mapping[str, Survey]) -> dict[str, Content]:
-    """Return what the features hold; refuse columns from which nothing can be learned, or that are misread."""
-    if not features:
-        raise TableError("No columns are left to use as features; leave out fewer with --drop.")
-    for survey in features.values():
-        if survey.n_missing == survey.n_rows:
-            raise TableError(f"The column {survey.name!r} has no values; leave it out with --drop {survey.name!r}.")
-        if survey.content == "text":
-            survey.refuse_misread_texts()
-    return {name: survey.content for name, survey in features.items()}
 
 
 def _refuse_too_large(n_rows: int, n_columns: int) -> None:
@@ -236,14 +228,19 @@ class _Labels:
     not, would keep the memory of these from being reused.
     """
 
-    def __init__(self, target: str, roles: Roles) -> None:
-        self._target, self._roles = target, roles
+    def __init__(self, target: str, roles: Roles, source: Source) -> None:
+        self._target, self._roles, self._source = target, roles, source
+        self._n_without = 0  # rows whose class is missing
         self._numbers: dict[Any, int] = {}  # of the classes, in the order in which they occur
         self._codes, self._weights = bytearray(), bytearray()
 
     def read(self, blocks: Iterable[Any], rows: FrameRows | MappedRows) -> "_Labels":
-        """Add all blocks, and their features to ``rows``."""
+        """Add all blocks, and their features to ``rows``; but not the rows whose class is missing."""
         for block in blocks:
+            n_missing = block.column(self._target).null_count
+            if n_missing:
+                self._n_without += n_missing
+                block = block.filter(arrow().compute.is_valid(block.column(self._target)))
             rows.add(block)
             self._codes += self._codes_in(block.column(self._target)).data
             if self._roles.weights is not None:
@@ -263,6 +260,13 @@ class _Labels:
 
     def training(self, X: Any) -> Training:
         """Return the rows with these features."""
+        if self._n_without:
+            rows, are = ("row has", "is") if self._n_without == 1 else ("rows have", "are")
+            warnings.warn(
+                f"{self._n_without} {rows} no value in the target {self._target!r}, and {are} left out", stacklevel=2
+            )
+        if not self._numbers:
+            raise TableError(f"The target {self._target!r} has no values; choose another column with --target.")
         labels = against_rest(np.array(list(self._numbers)), self._roles.positive)
         classes, places = np.unique(labels, return_inverse=True)
         if len(classes) == 1:
@@ -270,4 +274,4 @@ class _Labels:
             raise TableError(f"The target {self._target!r} has one class only: {only!r}; two or more are needed.")
         codes = places.astype(np.int8 if len(classes) < 128 else np.int16)[np.frombuffer(self._codes, dtype=np.int16)]
         weights = None if self._roles.weights is None else np.frombuffer(self._weights)
-        return Training(X, classes, codes, weights, self._target)
+        return Training(X, classes, codes, weights, self._target, self._source)

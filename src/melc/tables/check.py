@@ -1,0 +1,120 @@
+"""A survey of a table before a fit: what every column holds, what is wrong with it, and the options to fit with."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from melc.tables.inspection import described, merged_remedy, surveys_of_file, surveys_of_table
+from melc.tables.leaks import deciding_columns, said_of_deciding
+from melc.tables.read import LIBSVM_TARGET, read_table
+from melc.tables.roles import Roles, check_roles
+from melc.tables.source import Source
+from melc.tables.summary import aligned
+from melc.tables.survey import Fault, Survey
+from melc.tables.training import MAX_BYTES_IN_MEMORY, size_of
+
+# A target has at most so many classes, if it is not named.
+_MOST_CLASSES = 20
+# Columns about which there is nothing to say that are shown.
+_MOST_SHOWN = 40
+_LONGEST_EXAMPLE = 30
+
+
+@dataclass(frozen=True)
+class Check:
+    """The rows and columns of a table, the column of the classes, and what is wrong with the others.
+
+    ``remarks`` has a sentence for some columns. ``remedy`` are options of ``melc fit`` with which a fit works.
+    """
+
+    n_rows: int
+    surveys: dict[str, Survey]
+    target: str | None
+    remarks: dict[str, str]
+    remedy: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the survey as plain data."""
+        columns = [self._column(survey) for survey in self.surveys.values()]
+        return {"rows": self.n_rows, "target": self.target, "columns": columns, "options": self.remedy}
+
+    def _column(self, survey: Survey) -> dict[str, Any]:
+        return {
+            "name": survey.name,
+            "holds": _holds(survey),
+            "missing": survey.n_missing,
+            "different": survey.n_different,
+            "example": survey.example_shown,
+            "remark": self.remarks.get(survey.name),
+        }
+
+    def text(self) -> str:
+        """Return a table with a row for each column, and the remarks; of very many, those without are left out."""
+        plain = [name for name in self.surveys if name not in self.remarks][_MOST_SHOWN:]
+        shown = [self._column(survey) for name, survey in self.surveys.items() if name not in plain]
+        rows = [("column", "holds", "missing", "different", "values")]
+        for column in shown:
+            example = column["example"][:_LONGEST_EXAMPLE]
+            different = "many" if column["different"] is None else str(column["different"])
+            rows.append((column["name"], column["holds"], str(column["missing"]), different, example))
+        more = [f"  and {len(plain)} more columns about which there is nothing to remark"] if plain else []
+        remarks = [f"- {text}" for text in self.remarks.values()]
+        return "\n".join([f"{self.n_rows} rows, {len(self.surveys)} columns", aligned(rows), *more, *remarks])
+
+
+def check_table(source: Source, roles: Roles) -> Check:
+    """Return what the columns of a file hold, and what is wrong with them."""
+    table = read_table(source) if size_of(source) <= MAX_BYTES_IN_MEMORY else None
+    surveys = surveys_of_file(source) if table is None else surveys_of_table(table, source)
+    target = roles.target or _likely_target(surveys)
+    if target is not None:
+        check_roles(list(surveys), Roles(target, roles.drop, roles.weights, keep_only=roles.keep_only))
+    described(source, {name: survey for name, survey in surveys.items() if name != target})
+    faults = {name: fault for name, survey in surveys.items() if name != target and (fault := _fault(survey))}
+    if table is not None and target is not None:
+        others = [name for name in surveys if name not in faults and name != target]
+        faults |= {name: _copy(name) for name in _deciding(table.select([*others, target]), target)}
+    remarks = {name: fault.text for name, fault in faults.items()}
+    if target is not None:
+        chosen = "is" if roles.target else "is taken for"
+        remarks[target] = f"The column {target!r} {chosen} the target; --target names another one."
+    n_rows = next(iter(surveys.values())).n_rows
+    named = [] if target in (None, roles.target, LIBSVM_TARGET) else ["--target", str(target)]
+    return Check(n_rows, surveys, target, remarks, [*named, *merged_remedy(list(faults.values()), surveys)])
+
+
+def _likely_target(surveys: dict[str, Survey]) -> str | None:
+    """Return the last column with few different values, which is most often that of the classes."""
+    if LIBSVM_TARGET in surveys:
+        return LIBSVM_TARGET
+    few = [name for name, survey in surveys.items() if 2 <= (survey.n_different or 0) <= _MOST_CLASSES]
+    return few[-1] if few else None
+
+
+def _fault(survey: Survey) -> Fault | None:
+    """Return why a column does not belong in a model, or None."""
+    drop = ("--drop", survey.name)
+    fault = survey.fault()
+    if fault is None and survey.counts_rows and survey.low < survey.high:
+        return Fault(survey.name, f"The column {survey.name!r} counts the rows. Leave it out.", drop)
+    if fault is None and survey.n_different == 1 and not survey.n_missing:
+        return Fault(survey.name, f"The column {survey.name!r} is the same in all rows. Leave it out.", drop)
+    return fault
+
+
+def _copy(name: str) -> Fault:
+    return Fault(name, said_of_deciding([name]), ("--drop", name))
+
+
+def _deciding(table: Any, target: str) -> list[str]:
+    """Return the columns that alone tell the class of every row."""
+    import pandas as pd
+
+    frame = table.to_pandas()
+    frame = frame[frame[target].notna()]
+    return deciding_columns(frame.drop(columns=target), pd.factorize(frame[target])[0])
+
+
+def _holds(survey: Survey) -> str:
+    """Return what a column holds in words."""
+    words = {"number": "numbers", "date": "dates", "truth": "true/false", "text": "texts"}
+    return "nothing" if not survey.n_values else words[survey.content]

@@ -1,0 +1,99 @@
+"""Numbers and dates as people write them: decimal commas, thousands, percent and currency signs, days before months."""
+
+import re
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+from melc.tables.source import Notation, TableError, arrow
+
+# Ways to write numbers, in the order in which they are preferred. A space stands for all kinds of spaces.
+NOTATIONS = tuple(
+    Notation(*marks) for marks in ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+)
+
+_SPACES = r"\s\x{00a0}\x{202f}\x{2009}"
+_UNIT = r"[$€£¥₹₽%‰]|EUR|USD|GBP|CHF|JPY"
+_EXPONENT = r"(?:[eE][-+]?\d+)?"
+# A date, and perhaps a time, with how the parts of such a date may be ordered.
+_DAYS = (
+    (r"\d{4}([-/.])\d{1,2}[-/.]\d{1,2}", ("%Y{0}%m{0}%d",)),
+    (r"\d{1,2}(\.)\d{1,2}\.\d{4}", ("%d{0}%m{0}%Y",)),
+    (r"\d{1,2}([-/])\d{1,2}[-/]\d{4}", ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y")),
+    (r"\d{1,2}(\.)\d{1,2}\.\d{2}", ("%d{0}%m{0}%y",)),
+)
+_TIMES = ((r"", ""), (r" \d{1,2}:\d{2}", " %H:%M"), (r" \d{1,2}:\d{2}:\d{2}", " %H:%M:%S"))
+
+
+def plain_number(decimal: str = ".") -> str:
+    """Return a pattern of the numbers that Arrow reads: digits, a decimal point and an exponent."""
+    mark = re.escape(decimal)
+    return rf"^\s*[-+]?(?:\d+(?:{mark}\d*)?|{mark}\d+){_EXPONENT}\s*$"
+
+
+def written_number(notation: Notation) -> str:
+    """Return a pattern of the numbers in a notation, which may have a percent or currency sign."""
+    mark = re.escape(notation.decimal)
+    between = rf"[{_SPACES}]" if notation.thousands == " " else re.escape(notation.thousands or "")
+    grouped = rf"|[1-9]\d{{0,2}}(?:{between}\d{{3}})+(?:{mark}\d+)?" if notation.thousands else ""
+    number = rf"(?:\d+(?:{mark}\d*)?|{mark}\d+){_EXPONENT}{grouped}"
+    gap, sign = rf"[{_SPACES}]*", r"[-+−]?"
+    return rf"^{gap}{sign}{gap}(?:(?:{_UNIT}){gap})?{sign}(?:{number}){gap}(?:{_UNIT})?{gap}$"
+
+
+def units_in(texts: Any) -> set[str]:
+    """Return the percent and currency signs of texts that are numbers, and "" if there are numbers without."""
+    pc = arrow().compute
+    signs = pc.replace_substring_regex(texts, rf"[-+−\d.,'{_SPACES}]|[eE][-+]?\d+", "")
+    return set(pc.unique(signs).to_pylist())
+
+
+def numbers_in(texts: Any, notation: Notation, name: str) -> Any:
+    """Return the numbers in the texts of a column as an Arrow array of doubles; raise ``TableError`` if one is none."""
+    pa, pc = arrow(), arrow().compute
+    fits = pc.match_substring_regex(texts, written_number(notation))
+    if pc.any(pc.invert(fits)).as_py():
+        wrong = texts.filter(pc.invert(fits))[0].as_py()
+        raise TableError(
+            f"The column {name!r} contains {wrong[:40]!r}; expected a number with {notation}. If numbers of this file "
+            "are written in another way, say so with --decimal and --thousands; if it stands for a missing value, with "
+            "--na-values."
+        )
+    bare = pc.replace_substring_regex(texts, rf"[{_SPACES}]|{_UNIT}", "")
+    if notation.thousands:
+        bare = pc.replace_substring(bare, notation.thousands, "")
+    for written, read in ((notation.decimal, "."), ("−", "-")):
+        bare = pc.replace_substring(bare, written, read)
+    return bare.cast(pa.float64())
+
+
+def date_formats(text: str) -> list[str]:
+    """Return the formats that a text may be a date in.
+
+    Examples
+    --------
+    >>> date_formats("05.10.2020"), date_formats("5/10/2020"), date_formats("17")
+    (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'], [])
+    """
+    found = []
+    for (day, orders), (time, clock) in product(_DAYS, _TIMES):
+        match = re.fullmatch(day + time, text.strip())
+        found += [order.format(match[1]) + clock for order in orders] if match else []
+    return found
+
+
+def fitting_formats(texts: Any, formats: Iterable[str]) -> list[str]:
+    """Return those of the formats that all texts are dates in."""
+    return [format for format in formats if dates_in(texts, format) is not None]
+
+
+def dates_in(texts: Any, format: str) -> Any | None:
+    """Return dates in a format of ``strptime`` as an Arrow array of timestamps; None if one cannot be read."""
+    pa, pc = arrow(), arrow().compute
+    trimmed = pc.utf8_trim_whitespace(texts)
+    moments = pc.strptime(trimmed, format=format, unit="s", error_is_null=True)
+    if moments.null_count > texts.null_count:
+        return None
+    # "%Y" also takes the year 20, and "%y" stops after two digits of more.
+    years = pc.year(moments.drop_null())
+    return moments.cast(pa.timestamp("us")) if not len(years) or pc.min(years).as_py() >= 1000 else None
