@@ -84,6 +84,10 @@ def _fitted_to_table(kind, n_classes):
     return AdditiveMELC(random_state=0, max_lines=1).fit(frame, y), frame, y
 
 
+def silent(_):
+    """Say nothing of what is being done."""
+
+
 # Options of a page without intervals, and with as few folds as there can be.
 QUICK = {"n_resamples": 0, "cv": 2}
 
@@ -126,7 +130,7 @@ def random_rows(X, n=1000, seed=1):
 def little_boosting(monkeypatch):
     """Gradient boosting takes most of the time of a small report."""
     few = functools.partial(HistGradientBoostingClassifier, max_iter=2)
-    monkeypatch.setattr("melc.report.scores.HistGradientBoostingClassifier", few)
+    monkeypatch.setattr("melc.report.heldout.HistGradientBoostingClassifier", few)
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,13 @@ import pytest
 
 from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
-from melc.explain import nearest_change
+from melc.explain import explain, nearest_change
 from melc.export import from_json
+from melc.fit.table import coded_rows
 from melc.report import report_html, show_report
+from melc.report.heldout import held_out
 from melc.report.storage import visible
+from melc.report.subject import log_odds_at, subject_of
 from report_cases import (  # noqa: F401
     ATTACKS,
     QUICK,
@@ -26,6 +29,7 @@ from report_cases import (  # noqa: F401
     open_page,
     quick_page,
     random_rows,
+    silent,
 )
 from tables_data import awkward_rows, mixed_frame
 
@@ -49,11 +53,29 @@ ASK = """(rows) => {
 }"""
 
 
+# The parts of the features in the log-odds of coded rows, in the order of the columns.
+PARTS = """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
+  const { answers } = resolved(stored.data, stored.arrays.map(arrayFrom));
+  return rows.map((row) => { const x = row.map((value) => value ?? NaN);
+    return partsOf(answers, x, codeOf(oddsAt(answers, projectionsOf(answers, x)))); }); }"""
+
+
+def as_frame_of_codes(model, frame):
+    """Return rows of a table as a model codes them, None where they are missing."""
+    return [[None if np.isnan(value) else value for value in row] for row in coded_rows(model, frame).tolist()]
+
+
 def asked(page, frame):
     """Return the classes and probabilities that the form gives for the rows of a data frame."""
     columns = {name: [as_entered(value) for value in frame[name]] for name in frame}
     answers = page.evaluate(ASK, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     return np.array([label for label, _ in answers]), np.array([proba for _, proba in answers])
+
+
+def as_frequent(model, y, proba):
+    """Return probabilities of a model, which has equal priors, for classes that are as frequent as in y."""
+    shares = proba * np.mean(np.asarray(y)[:, None] == model.classes_, axis=0)
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def as_entered(value):
@@ -68,12 +90,13 @@ def as_entered(value):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("additive", "max_lines"), [(False, None), (True, 4), (True, 1)])
 def test_the_form_answers_as_predict_does(open_page, additive, max_lines, n_classes):  # noqa: F811
-    model, X, _ = fitted(additive, n_classes, max_lines)
+    model, X, y = fitted(additive, n_classes, max_lines)
     page = open_page(quick_page(additive, n_classes, max_lines))
     rows = pd.DataFrame(random_rows(X), columns=X.columns)
     labels, proba = asked(page, rows)
     assert labels.tolist() == model.predict(rows).tolist()
-    np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(proba, as_frequent(model, y, model.predict_proba(rows)), rtol=1e-9, atol=1e-12)
+    assert "as in these data" in page.locator(".answer .aside").first.text_content()
     assert len(set(labels)) == n_classes
     assert page.complaints == []
     assert len(page.requests) == 1
@@ -91,8 +114,16 @@ def test_the_form_answers_as_predict_does_for_tables(open_page, kind, n_classes)
     entered["code"] = [None if pd.isna(code) else str(int(code)) for code in rows["code"]]
     labels, proba = asked(page, entered[list(X)])
     assert labels.tolist() == model.predict(rows[list(X)]).tolist()
-    np.testing.assert_allclose(proba, model.predict_proba(rows[list(X)]), rtol=1e-9, atol=1e-12)
+    expected = as_frequent(model, y, model.predict_proba(rows[list(X)]))
+    np.testing.assert_allclose(proba, expected, rtol=1e-9, atol=1e-12)
     assert len(set(labels)) == n_classes
+    parts = page.evaluate(PARTS, as_frame_of_codes(model, rows[list(X)].iloc[:40]))
+    explained = explain(model, rows[list(X)].iloc[:40])
+    shown = np.array([explained.log_odds_parts[i, explained.column_of(i)] for i in range(40)])
+    np.testing.assert_allclose([each["parts"] for each in parts], shown, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        [each["base"] for each in parts], [explained.base[explained.column_of(i)] for i in range(40)], atol=1e-9
+    )
     assert page.complaints == []
 
 
@@ -141,9 +172,42 @@ def test_levels_missing_values_and_points_are_drawn(open_page, n_classes):  # no
     assert page.complaints == []
 
 
-def test_changes_of_class_leave_levels_and_missing_values_as_they_are(open_page):  # noqa: F811
+@pytest.mark.parametrize(("kind", "n_classes"), [("MELC", 2), ("columns", 2), ("pairs", 3)])
+def test_changes_of_class_are_feasible(open_page, kind, n_classes):  # noqa: F811
+    model, X, y = fitted_to_table(kind, n_classes)
+    X = X.assign(income=X["income"].round(-1))
+    page = open_page(report_html(model, X, y, **QUICK))
+    rows, fixed = X.iloc[:30], "job"
+    codes = as_frame_of_codes(model, rows)
+    found = nearest_changes(page, codes, fixed)
+    assert sum(each is not None for each in found) > 20
+    names, columns = list(X), model.columns_
+    fields = {field.name: field for field in subject_of(model, X, y, max_rows=1000, seed=0).fields}
+    for before, each in zip(codes, found, strict=True):
+        if each is None:
+            continue
+        after = np.array(each["row"], dtype=float)
+        odds = log_odds_at(model, after[None])[0]
+        code = int(odds[0] > 0) if n_classes == 2 else int(np.argmax(odds))
+        assert code == each["code"]
+        for j, name in enumerate(names):
+            if before[j] is None or after[j] == before[j]:
+                assert (before[j] is None) == np.isnan(after[j])
+                continue
+            assert name != fixed
+            if j in columns.categories or j in columns.ranks or fields[name].whole:
+                assert after[j] == round(after[j])
+            if fields[name].kind in ("number", "date"):
+                low, high = min(fields[name].low, before[j]), max(fields[name].high, before[j])
+                assert low <= after[j] <= high
+    assert page.complaints == []
+
+
+def test_one_feature_alone_lists_levels_and_missing_numbers_stay_missing(open_page):  # noqa: F811
     model, X, y = fitted_to_table("columns", 2)
     page = open_page(report_html(model, X, y, rows=20, **QUICK))
+    page.locator(".rows select").select_option(index=5)
+    page.locator(".change p").first.wait_for()
     page.get_by_text("One feature alone").click()
     rows = page.locator(".change details tbody tr")
     rows.first.wait_for()
@@ -156,18 +220,15 @@ def test_changes_of_class_leave_levels_and_missing_values_as_they_are(open_page)
     row = pd.DataFrame([typical]).astype({"age": float, "income": float, "code": int, "day": "datetime64[s]"})
     row["ok"] = row["ok"] == "True"
     row["size"] = pd.Categorical(row["size"], ["small", "medium", "large"], ordered=True)
-    changed = {name: [] for name in X}
-    for cells in (each.locator("th, td").all_text_contents() for each in rows.all()):
-        changed[cells[0]].append(cells[1].removeprefix("to "))
-        if cells[0] in ("size", "job"):
-            level = {"(missing)": None, '""': "", "日本\\nx": "日本\nx"}.get(
-                changed[cells[0]][-1], changed[cells[0]][-1]
-            )
+    n_levels = 0
+    for name, change, label in (each.locator("th, td").all_text_contents() for each in rows.all()):
+        if name in ("size", "job"):
+            text = change.removeprefix("to ")
             other = row.copy()
-            other[cells[0]] = pd.Series([level], dtype=X[cells[0]].dtype)
-            assert model.predict(other).tolist() == [cells[2]]
-    assert sum(map(len, changed.values())) > 1
-    assert changed["day"] == [] or changed["day"][0][:2] == "20"
+            other[name] = pd.Series([{'""': "", "日本\\nx": "日本\nx"}.get(text, text)], dtype=X[name].dtype)
+            assert model.predict(other[list(X)]).tolist() == [label]
+            n_levels += 1
+    assert n_levels > 0
     page.locator(".rows select").select_option(index=3)
     assert page.locator(".answer .class").count() == 1
     page.locator(".field", has_text="age").locator("input[type=number]").fill("")
@@ -189,7 +250,7 @@ def axis_counts(page):
     """Return the thresholds and the matrix that a page shows on its first axis."""
     return page.evaluate(
         """() => { const { axis } = document.querySelector(".axis-panel");
-        const number = (cell) => Number(cell.textContent.replaceAll("\\u202f", ""));
+        const number = (cell) => Number(cell.textContent.replaceAll(",", ""));
         const cells = [...document.querySelector(".axis-panel").querySelectorAll("tbody tr")].map((row) =>
           [...row.querySelectorAll("td")].slice(0, -2).map(number));
         return { thresholds: axis.chosen.map((i) => axis.edges[i]), codes: axis.shownCodes, cells }; }"""
@@ -201,17 +262,16 @@ def counted_by_numpy(z, side, thresholds, codes):
     return [[int(np.sum((side == a) & (predicted == b))) for b in sides] for a in sides]
 
 
-@pytest.mark.parametrize("additive", [False, True])
-def test_the_matrix_follows_thresholds_that_are_dragged_or_moved_by_keys(open_page, additive):  # noqa: F811
-    model, X, y = fitted_with_several_lines() if additive else fitted()
-    z = model.decision_function(X) if additive else model.transform(X)[:, 0]
-    side = (y == model.classes_[1]).astype(int)
-    page = open_page(report_html(model, X, y, **QUICK))
+def test_the_matrix_follows_thresholds_that_are_dragged_or_moved_by_keys(open_page):  # noqa: F811
+    model, X, y = fitted()
+    z, side = model.transform(X)[:, 0], (y == model.classes_[1]).astype(int)
+    page = open_page(quick_page())
     seen = [axis_counts(page)]
     assert seen[0]["cells"] == [
         [int(np.sum((y == a) & (model.predict(X) == b))) for b in model.classes_] for a in model.classes_
     ]
-    box = page.locator(".threshold circle").first.bounding_box()
+    page.locator("#line .threshold").first.scroll_into_view_if_needed()
+    box = page.locator("#line .threshold circle").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] - 60, box["y"] + 20, steps=5)
@@ -219,20 +279,75 @@ def test_the_matrix_follows_thresholds_that_are_dragged_or_moved_by_keys(open_pa
     page.mouse.up()
     page.mouse.move(10, 10)
     for key in ("ArrowRight", "PageUp", "ArrowUp", "Shift+ArrowLeft", "End", "Home"):
-        page.locator(".threshold").last.press(key)
+        page.locator("#line .threshold").last.press(key)
         seen.append(axis_counts(page))
     for state in seen:
         assert state["cells"] == counted_by_numpy(z, side, state["thresholds"], state["codes"])
     assert len({json.dumps(state["thresholds"]) for state in seen}) == len(seen)
-    page.get_by_role("button", name="Back to the model").click()
+    page.locator("#line").get_by_role("button", name="Back to the model").click()
     assert axis_counts(page) == seen[0]
     assert page.complaints == []
+
+
+def held_out_counts(page):
+    """Return the matrix of held-out rows that a page shows."""
+    number = "(cell) => Number(cell.textContent.replaceAll(',', ''))"
+    return page.evaluate(
+        f"""() => [...document.querySelectorAll("#decisions .figures tbody tr")].map((row) =>
+        [...row.querySelectorAll("td")].slice(0, -2).map({number}))"""
+    )
+
+
+def slide(page, index, value):
+    """Move a slider of the policy: the share (0, as log-odds) or the cost (1, as the logarithm to base 2)."""
+    page.locator(".policy input").nth(index).evaluate(
+        "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_and_costs_govern_counts_and_answers(open_page, n_classes):  # noqa: F811
+    model, X, y = fitted_with_several_lines() if n_classes == 2 else fitted(True, 3)
+    page = open_page(report_html(model, X, y, **QUICK))
+    about = subject_of(model, X, y, max_rows=10_000, seed=0)
+    found = held_out(about, 2, 0, silent)
+    n, last = n_classes, n_classes - 1
+    first = [[int(np.sum((found.codes == a) & (found.own.codes == b))) for b in range(n)] for a in range(n)]
+    assert held_out_counts(page) == first
+    page.locator("#decisions .threshold").press("Shift+ArrowRight")
+    assert held_out_counts(page)[last][last] <= first[last][last]
+    assert sum(each[last] for each in held_out_counts(page)) < sum(each[last] for each in first)
+    page.locator("#decisions").get_by_role("button", name="Back to the model").click()
+    assert held_out_counts(page) == first
+    rows = pd.DataFrame(random_rows(X, 200), columns=X.columns)
+    slide(page, 0, 0.5)
+    share = 1 / (1 + np.exp(-0.5))
+    mix = np.bincount(found.codes) / len(found.codes)
+    shares = np.where(np.arange(n) == last, share, mix * (1 - share) / (1 - mix[last]))
+    labels, proba = asked(page, rows)
+    expected = model.predict_proba(rows) * shares
+    np.testing.assert_allclose(proba, expected / expected.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-12)
+    slide(page, 1, 2)  # an error costs as much as four others, so that these are the most probable classes but for cost
+    costs = (1 / n) / mix
+    costs = np.where(np.arange(n) == last, 4 * costs[:last].mean(), costs)
+    labels, _ = asked(page, rows)
+    assert labels.tolist() == model.classes_[np.argmax(model.predict_proba(rows) * shares * costs, axis=1)].tolist()
+    assert page.complaints == []
+
+
+def test_errors_are_shown_for_groups_of_a_column(open_page):  # noqa: F811
+    page = open_page(quick_page())
+    page.locator(".groups select").select_option(label="by age")
+    shown = page.locator(".groups table:visible")
+    assert shown.count() == 1
+    assert shown.locator("tbody tr").count() == 4
 
 
 def test_a_threshold_is_dragged_by_touch(open_page):  # noqa: F811
     page = open_page(quick_page(), has_touch=True, viewport={"width": 375, "height": 700})
     before = axis_counts(page)
-    box = page.locator(".threshold circle").first.bounding_box()
+    page.locator("#line .threshold").first.scroll_into_view_if_needed()
+    box = page.locator("#line .threshold circle").first.bounding_box()
     start = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
     session = page.context.new_cdp_session(page)
     for kind, x in (("touchStart", start["x"]), ("touchMove", start["x"] - 30), ("touchEnd", None)):
@@ -246,11 +361,12 @@ def test_the_prior_moves_the_thresholds_to_those_of_a_fit_with_it(open_page, own
     X, y = bands()
     model = MELC(n_init=3, random_state=0, priors=[1 - own, own]).fit(X, y)
     page = open_page(report_html(model, X, y, **QUICK))
-    slider = page.locator(".prior input")
-    value = round(float(np.log(prior / (1 - prior))) / 0.05) * 0.05
-    slider.evaluate("(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value)
-    shown = 1 / (1 + np.exp(-value))
-    again = MELC(n_init=3, random_state=0, priors=[1 - shown, shown]).fit(X, y)
+    # Decisions of a model with these priors: errors on both classes cost the same in proportion to them.
+    mix = float(np.mean(y == "outer"))
+    value = round(float(np.log2((prior / (1 - prior)) / (mix / (1 - mix)))) / 0.05) * 0.05
+    slide(page, 1, value)
+    odds = 2**value * mix / (1 - mix)
+    again = MELC(n_init=3, random_state=0, priors=[1 / (1 + odds), odds / (1 + odds)]).fit(X, y)
     state = axis_counts(page)
     assert len(state["thresholds"]) == len(again.thresholds_)
     width = np.ptp(model.transform(X)) / 200
@@ -259,26 +375,20 @@ def test_the_prior_moves_the_thresholds_to_those_of_a_fit_with_it(open_page, own
     assert state["cells"] == counted_by_numpy(z, side, state["thresholds"], state["codes"])
 
 
-def test_the_prior_of_an_additive_model_moves_its_odds(open_page):  # noqa: F811
-    page = open_page(report_html(*fitted_with_several_lines(), **QUICK))
-    page.locator(".prior input").evaluate("(node) => { node.value = 1; node.dispatchEvent(new Event('input')); }")
-    assert axis_counts(page)["thresholds"] == pytest.approx([-1], abs=0.2)
-
-
 def test_the_only_line_of_several_classes_has_a_threshold_between_each_two(open_page):  # noqa: F811
     model, X, y = one_line_of(4)
     page = open_page(report_html(model, X, y, **QUICK))
     state, side = axis_counts(page), np.searchsorted(model.classes_, y)
     assert state["codes"] == [0, 1, 2, 3]
     assert state["cells"] == (20 * np.eye(4, dtype=int)).tolist()
-    page.locator(".threshold").nth(1).press("PageUp")
+    page.locator("#line .threshold").nth(1).press("PageUp")
     state = axis_counts(page)
     assert state["cells"] == counted_by_numpy(X[:, 0], side, state["thresholds"], state["codes"])
     assert state["cells"][2][1] > 0
-    page.locator(".prior select").select_option(label="class 01")
+    page.locator(".policy select").select_option(label="class 01")
     assert axis_counts(page)["cells"] == (20 * np.eye(4, dtype=int)).tolist()
-    page.locator(".prior input").evaluate("(node) => { node.value = 0; node.dispatchEvent(new Event('input')); }")
-    state, added = axis_counts(page), np.log(3)  # of the log-odds of a prior of one half, less those of one quarter
+    slide(page, 0, 0)
+    state, added = axis_counts(page), np.log(3)  # of the log-odds of a share of one half, less those of one quarter
     odds = model.decision_function(np.array(state["thresholds"])[:, None]) + added * np.eye(4)[1]
     for k, (below, above) in enumerate(itertools.pairwise(state["codes"])):
         assert odds[k, below] == pytest.approx(odds[k, above], abs=0.1)
@@ -311,35 +421,48 @@ def test_curves_of_all_classes_are_drawn_and_minor_lines_folded(open_page, n_cla
     assert page.complaints == []
 
 
-def nearest_changes(page, rows):
-    """Return the nearest changes of class that a page finds for rows of features."""
+def nearest_changes(page, rows, fixed=None, bounded=True):
+    """Return the nearest changes of class that a page finds for coded rows, within the range of the data or not."""
     return page.evaluate(
-        """(rows) => { const stored = JSON.parse(document.getElementById("data").textContent);
+        """([rows, fixed, bounded]) => { const stored = JSON.parse(document.getElementById("data").textContent);
         const { answers, fields } = resolved(stored.data, stored.arrays.map(arrayFrom));
-        const spreads = []; fields.forEach((field) => { spreads[field.feature] = field.spread; });
-        return rows.map((row) => nearestChange(answers, row, spreads)); }""",
-        rows.tolist(),
+        const odds = (x) => oddsAt(answers, projectionsOf(answers, x)), decide = (x) => codeOf(odds(x));
+        const free = fields.map((field) => (bounded ? field : { ...field, low: -1e9, high: 1e9 }));
+        return rows.map((row) => {
+          const x = row.map((value) => value ?? NaN), values = fields.map(({ feature }) => x[feature]);
+          const allowed = allowedOf(free, values, fields.map(({ name }) => name !== fixed), x.length);
+          const found = nearestChange(answers, x, allowed, decide, (own) => (each) => leadOver(odds(each), own));
+          return found && { ...found, row: found.row.map((value) => (Number.isNaN(value) ? null : value)) };
+        }); }""",
+        [rows, fixed, bounded],
     )
 
 
 @pytest.mark.parametrize("kind", ["MELC", "AdditiveMELC", "of four classes"])
-def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind):  # noqa: F811
+@pytest.mark.parametrize("bounded", [False, True])
+def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind, bounded):  # noqa: F811
     model, X, y = one_line_of(4) if kind == "of four classes" else fitted(kind == "AdditiveMELC", max_lines=1)
     assert len(model.lines_) == 1
     page = open_page(report_html(model, X, y, **QUICK))
     rows = random_rows(pd.DataFrame(X), 50)[1::5]
-    found = nearest_changes(page, rows)
-    exact = nearest_change(model, rows if kind == "of four classes" else pd.DataFrame(rows, columns=X.columns))
-    np.testing.assert_allclose([each["distance"] for each in found], exact.distance, rtol=1e-6)
-    np.testing.assert_allclose([each["row"] for each in found], exact.rows, rtol=1e-6, atol=1e-9)
-    assert exact.labels.tolist() == [model.classes_[each["code"]] for each in found]
+    fields = subject_of(model, X, y, max_rows=10_000, seed=0).fields
+    frame = rows if kind == "of four classes" else pd.DataFrame(rows, columns=X.columns)
+    bounds = {field.name: (field.low, field.high) for field in fields} if bounded else None
+    exact = nearest_change(model, frame, bounds=bounds)
+    found = nearest_changes(page, rows.tolist(), bounded=bounded)
+    assert [each is not None for each in found] == exact.found.tolist()
+    found, kept = [each for each in found if each], exact.found
+    np.testing.assert_allclose([each["distance"] for each in found], exact.distance[kept], rtol=1e-6)
+    np.testing.assert_allclose([each["row"] for each in found], exact.rows[kept], rtol=1e-6, atol=1e-6)
+    assert exact.labels[kept].tolist() == [model.classes_[each["code"]] for each in found]
 
 
 @pytest.mark.parametrize("additive", [False, True])
 def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  # noqa: F811
     model, X, _ = fitted(additive, 3)
     page = open_page(quick_page(additive, 3))
-    found = nearest_changes(page, X.to_numpy()[:40])
+    found = nearest_changes(page, X.to_numpy()[:40].tolist())
+    assert all(found)
     changed = pd.DataFrame([each["row"] for each in found], columns=X.columns)
     assert model.predict(changed).tolist() == [model.classes_[each["code"]] for each in found]
     assert np.all(model.predict(changed) != model.predict(X[:40]))
@@ -393,7 +516,7 @@ def test_very_long_names_of_many_features_and_classes_leave_less_on_the_page(ope
     X = pd.DataFrame(rng.normal(size=(400, 60)), columns=[f"{'né<&>' * 60}{j}" for j in range(60)])
     y = np.array([f"{'<class> é' * 600}{k}" for k in range(12)])[rng.integers(0, 12, 400)]
     text = report_html(MELC(n_init=1, random_state=0, shrinkage="auto").fit(X, y), X, y, **QUICK)
-    assert len(text.encode()) <= 300_000
+    assert len(text.encode()) <= 1_000_000
     page = open_page(text)
     assert page.locator("section").count() >= 6
     assert page.complaints == []
@@ -438,10 +561,35 @@ def test_the_keyboard_reaches_every_control_and_names_it(open_page):  # noqa: F8
 
 def test_a_printed_page_shows_all_classes(open_page):  # noqa: F811
     page = open_page(quick_page(n_classes=3))
-    assert page.locator(".axis-panel:visible").count() == 1
+    assert page.locator("#weights figure:visible").count() == 1
     page.emulate_media(media="print")
-    assert page.locator(".axis-panel:visible").count() == 3
+    assert page.locator("#weights figure:visible").count() == 3
     assert page.pdf()[:4] == b"%PDF"
+
+
+def test_a_model_at_chance_has_a_banner_and_formulas_are_whole(open_page):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a feature with quite a long name=yes", "b", "c"])
+    y = rng.integers(0, 2, 200)
+    model = AdditiveMELC(random_state=0, max_lines=2).fit(X, y)
+    page = open_page(report_html(model, X, y, **QUICK))
+    assert "no better than chance" in page.locator(".banner").text_content()
+    for line, text in zip(
+        page.evaluate(LINES), page.locator("#curves figcaption bdi").all_text_contents(), strict=True
+    ):
+        assert "…" not in text
+        assert text == line.replace("- ", "− ").replace("-0", "−0")
+    limits = {
+        tuple(each.all_text_contents())
+        for each in [
+            figure.locator("svg > .axis").first.locator("text") for figure in page.locator("#curves figure").all()
+        ]
+    }
+    assert len(limits) == 1  # all pictures have one scale
+    assert page.evaluate("[...document.querySelectorAll('.weight rect')].every((bar) => !bar.getAttribute('class'))")
+
+
+LINES = """() => JSON.parse(document.getElementById("data").textContent).data.lines.map(({ terms }) => terms)"""
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(open_page):  # noqa: F811

@@ -11,12 +11,14 @@ from melc import MELC, AdditiveMELC
 from melc.report import report_html
 from melc.report.card import card_of, rows_hash
 from melc.report.contents import answers_of
-from melc.report.counts import axes_of, counted, on_axes
+from melc.report.counts import counted
+from melc.report.decisions import decisions_of, groups_of
 from melc.report.features import line_pictures
 from melc.report.fields import MOST_CHOICES
+from melc.report.heldout import held_out
 from melc.report.scores import scores_of
 from melc.report.subject import subject_of
-from report_cases import QUICK, fitted_to_table, little_boosting  # noqa: F401
+from report_cases import QUICK, fitted_to_table, little_boosting, silent  # noqa: F401
 from tables_data import JOBS, SIZES, awkward_rows, mixed_frame
 
 COLUMNS = ["age", "income", "job", "size", "ok", "day", "code"]
@@ -51,7 +53,7 @@ def test_the_form_has_lists_of_levels_and_ranks_dates_and_numbers():
     about = subject()
     fields = {field.name: field for field in about.fields}
     kinds = dict.fromkeys(["age", "income"], "number") | dict.fromkeys(["job", "size", "ok", "code"], "choice")
-    kinds["day"] = "date"
+    kinds |= {"day": "date", "size": "rank"}
     assert {name: field.kind for name, field in fields.items()} == kinds
     shown = {name: [label for label, _ in field.choices] for name, field in fields.items()}
     assert set(shown["job"]) == {*JOBS, '""', "(missing)", "日本\\nx"} - {"", "日本\nx"}
@@ -81,20 +83,24 @@ def test_rows_with_levels_that_are_not_listed_cannot_be_chosen():
     assert {row[place] for row in data["rows"]} <= offered
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["MELC", "columns", "level", "number"])
-def test_the_counts_are_those_of_the_decisions(kind, n_classes):
-    model, X, y = fitted_to_table(kind, n_classes)
+def test_the_counts_are_those_of_the_decisions():
+    model, X, y = fitted_to_table("MELC", 2)
     about = subject_of(model, X, y, max_rows=1000, seed=0)
-    places = on_axes(about.model, about.coded)
-    assert np.isfinite(places).all()
-    for axis, out in zip(axes_of(about.model, about.class_counts), counted(about), strict=True):
-        assert np.array(out["counts"]).sum() == len(y)
-        assert (axis.line is None) == (kind in ("columns", "level", "number") or n_classes == 3)
-    if n_classes == 2:
-        (axis,) = axes_of(about.model, about.class_counts)
-        codes = np.array(axis.codes)[np.searchsorted(axis.thresholds, places[:, 0], side="right")]
-        assert (model.classes_[codes] == model.predict(X)).all()
+    line = counted(about)
+    z = model.transform(X)[:, 0]
+    codes = np.array(line["codes"])[np.searchsorted(line["thresholds"], z, side="right")]
+    assert (model.classes_[codes] == model.predict(X)).all()
+    assert np.sum(line["counts"]) == len(y)
+
+
+def test_errors_are_counted_for_levels_ranks_and_missing_values():
+    about = subject()
+    found = held_out(about, 2, 0, silent)
+    groups = {each["name"]: {name: totals for name, totals, _ in each["rows"]} for each in groups_of(about, found)}
+    assert sum(groups["job"]["farmer"]) == (about.X["job"] == "farmer").sum()
+    assert list(groups["size"])[:3] == SIZES
+    assert sum(groups["age"]["(missing)"]) == about.X["age"].isna().sum()
+    assert np.sum(decisions_of(about, found)["axes"][0]["cells"][3::4]) == len(about.codes)
 
 
 def test_what_columns_without_a_field_add_is_that_of_typical_values(monkeypatch):
@@ -168,7 +174,7 @@ def test_polars_frames_and_arrays_with_missing_values():
     model = MELC(n_init=1, random_state=0).fit(frame, y)
     pandas, polars = (subject_of(model, X, y, max_rows=1000, seed=0) for X in (frame, pl.from_pandas(frame)))
     assert rows_hash(pandas) == rows_hash(polars)
-    found = [scores_of(each, 2, 0, lambda _: None)["models"][0]["folds"] for each in (pandas, polars)]
+    found = [scores_of(each, held_out(each, 2, 0, silent))["models"][0]["folds"] for each in (pandas, polars)]
     assert found[0] == found[1]
     X = frame[["age", "income"]].to_numpy()
     data = data_of(report_html(AdditiveMELC(random_state=0).fit(X, y), X, y, **QUICK))

@@ -200,11 +200,23 @@ def bootstrap(
     n = checked_number(n, FEWEST_RESAMPLES)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1, such as 0.9.")
-    refit = refit_of(model, X, y, sample_weight)
+    return intervals_of(refit_of(model, X, y, sample_weight), n, confidence, random_state, n_jobs, verbose)
+
+
+def intervals_of(
+    refit: Refit,
+    n: int,
+    confidence: float,
+    random_state: Any,
+    n_jobs: int | None,
+    verbose: int = 0,
+    accuracy: Interval | None = None,
+) -> Bootstrap:
+    """Return the intervals of a model that can be fitted again; the accuracy on new rows may be known already."""
     lines = Lines.of(refit.model, refit.data.X, refit.data.weights)
     outcomes = list(computed(_outcome, (refit, lines), n, random_state, n_jobs, verbose, "bootstrap"))
-    accuracy = accuracy_of(refit, confidence, random_state, n_jobs)
-    return _Collected(refit, lines, outcomes, confidence).result(accuracy)
+    known = accuracy_of(refit, confidence, random_state, n_jobs) if accuracy is None else accuracy
+    return _Collected(refit, lines, outcomes, confidence).result(known)
 
 
 @dataclass(frozen=True)

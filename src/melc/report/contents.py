@@ -1,4 +1,4 @@
-"""The contents of a page as data: what every page has, and as much of the rest as there is room for."""
+"""The contents of a page as data. Each part has a limit of its own, so that pages stay small."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -8,20 +8,25 @@ import numpy as np
 from scipy import sparse
 
 from melc.arrays import Floats
-from melc.model.line import Line, log_odds_of
+from melc.base import projections
+from melc.model.curve import Curve
+from melc.model.line import Line, decides_alone, log_odds_of
 from melc.report.card import card_of
 from melc.report.counts import counted, is_one_line
+from melc.report.decisions import decisions_of, groups_of
 from melc.report.features import feature_weights, line_pictures
 from melc.report.fields import Field, by_importance, can_be_entered, features_in
+from melc.report.heldout import held_out
 from melc.report.scores import scores_of
-from melc.report.stability import bootstrap_of, n_resamples_for, stability_of
+from melc.report.stability import accuracy_on_new_rows, bootstrap_of, n_resamples_for, stability_of
 from melc.report.storage import escaped, has_direction_marks, page_json, visible, with_arrays
 from melc.report.subject import Subject
+from melc.report.verdict import verdict_of
 
-# Lines of the rule as text, and the longest of them.
-_MOST_LINES_OF_TEXT, _LONGEST_LINE = 240, 200
-# Characters of the rule on a page with little room, and bytes for the reasons why parts are left out.
-_SHORT_RULE, _FOR_REASONS = 4000, 2000
+# Characters of the rule as text, and of the SQL query and the JSON document, which are left out if they are longer.
+_LONGEST_RULE, _LONGEST_EXPORT = 12_000, 100_000
+# Bytes of the numbers with which the form answers; it is left out if they take more.
+_LARGEST_FORM = 500_000
 # Classes with a name on the page; with more there is no form.
 _MOST_CLASSES_ON_PAGE = 100
 # Larger whole numbers are rounded by browsers.
@@ -30,82 +35,71 @@ _LARGEST_INTEGER = 2**53
 
 def contents_of(
     subject: Subject,
-    most_bytes: int,
     step: Callable[[str], None],
     *,
     n_resamples: int | None,
-    cv: int,
+    cv: int | None,
     seed: int,
     n_jobs: int | None,
     rows: int,
 ) -> dict[str, Any]:
-    """Return the data of the page, which take at most ``most_bytes`` as JSON."""
+    """Return the data of the page."""
     step("counting rows")
-    axes = counted(subject)
+    line = counted(subject) if is_one_line(subject.model) else None
     step("model card")
     card = card_of(subject)
+    found = held_out(subject, cv, seed, step)
+    accuracy = accuracy_on_new_rows(found)
     n = n_resamples_for(subject, n_resamples)
     step(f"{n} resamples")
-    resamples = bootstrap_of(subject, n, seed, n_jobs)
-    axes = [axis | {"intervals": _threshold_intervals(resamples) if axis["on_line"] else []} for axis in axes]
-    weights, rule = feature_weights(subject, resamples), _shortened(str(subject.export.to_text(digits=5)))
-    stability, scores = stability_of(subject, resamples), scores_of(subject, cv, seed, step)
+    resamples = bootstrap_of(subject, n, accuracy, seed, n_jobs)
     step("writing the page")
-    data: dict[str, Any] = {
+    groups = groups_of(subject, found)
+    return {
         "kind": type(subject.model).__name__,
-        "alone": is_one_line(subject.model),
         "n_lines": len(subject.model.lines_),
         "classes": _class_names(subject),
         "n_rows": subject.n_rows,
         "n_features": int(subject.model.n_features_in_),
         "n_sample": len(subject.sample),
-        "axes": axes[:1],
-        "weights": weights | {"figures": weights["figures"][:1]},
-        "lines": [],
-        "stability": stability,
+        "weighted": subject.weights is not None,
+        "verdict": verdict_of(subject, found, accuracy, resamples, groups),
+        "decisions": decisions_of(subject, found),
+        "groups": groups,
+        "line": None if line is None else line | {"intervals": _threshold_intervals(resamples)},
+        "weights": feature_weights(subject, resamples),
+        "lines": line_pictures(subject, resamples),
+        "scores": scores_of(subject, found),
+        "stability": stability_of(subject, resamples),
         "card": card,
-        "rule": rule if len(rule) <= _SHORT_RULE else f"{rule[:_SHORT_RULE]}…",
-        "scores": scores | {"curves": []},
-        "left_out": [],
+        "rule": whole_lines(str(subject.export.to_text(digits=5))),
+        **_form(subject, rows),
+        **_exported("document", _document, subject.export),
+        **_exported("sql", _sql, subject.export),
     }
-    # Very long names could make some of these too large.
-    further: dict[str, dict[str, Any]] = {
-        "log-odds of further classes": {"axes": axes},
-        "weights of further lines": {"weights": weights},
-        "lines with their curves": {"lines": line_pictures(subject, resamples)},
-        "ROC and precision-recall curves": {"scores": scores},
-        "most of the rule": {"rule": rule},
-    }
-    return _with_what_fits(data, further, subject, most_bytes - _FOR_REASONS, rows)
 
 
-def _with_what_fits(
-    data: dict[str, Any], further: dict[str, dict[str, Any]], subject: Subject, most_bytes: int, rows: int
-) -> dict[str, Any]:
-    """Return the data with further parts, a form, the JSON document, the SQL query and example rows.
+def _form(subject: Subject, rows: int) -> dict[str, Any]:
+    """Return the fields of the form with what it needs to answer, and example rows; nothing if that is too much."""
+    nothing: dict[str, Any] = {"fields": [], "answers": None, "rows": []}
+    if len(subject.labels) > _MOST_CLASSES_ON_PAGE:
+        return nothing
+    answers = answers_of(subject)
+    if len(page_json(answers)) > _LARGEST_FORM:
+        return nothing
+    return {"fields": _fields_out(subject), "answers": answers, "rows": _example_rows(subject, rows)}
 
-    They are added in this order, each if there is room for it after those before.
-    """
-    data |= {"fields": [], "rows": [], "answers": None}
 
-    def added(part: dict[str, Any]) -> bool:
-        fits = len(page_json(data | part)) <= most_bytes
-        data.update(part if fits else {})
-        return fits
-
-    data["left_out"] = [name for name, part in further.items() if not added(part)]
-    if len(subject.labels) <= _MOST_CLASSES_ON_PAGE:
-        added({"fields": _fields_out(subject), "answers": answers_of(subject)})
-    for name, made in {"document": _document, "sql": _sql}.items():
-        data |= {name: None, f"{name}_why": ""}
-        try:
-            if not added({name: made(subject.export)}):
-                data[f"{name}_why"] = f"There is no room for it on this page. {_ELSEWHERE[name]}"
-        except ValueError as error:
-            data[f"{name}_why"] = str(error)
-    if rows and data["answers"]:
-        added({"rows": _example_rows(subject, rows)})
-    return data
+def _exported(name: str, made: Callable[[Any], Any], exported: Any) -> dict[str, Any]:
+    """Return the model in another format, or why it is not on the page."""
+    try:
+        text = made(exported)
+        if len(page_json(text)) <= _LONGEST_EXPORT:
+            return {name: text, f"{name}_why": ""}
+        why = f"It is too long for this page. {_ELSEWHERE[name]}"
+    except ValueError as error:
+        why = str(error)
+    return {name: None, f"{name}_why": why}
 
 
 def _class_names(subject: Subject) -> list[str]:
@@ -157,25 +151,30 @@ def answers_of(subject: Subject) -> dict[str, Any]:
     The form gives the coded values of its columns, NaN where they are missing. ``columns`` says how these become
     quantities: by the scores of levels, and the place of a missing number. Columns without a field stay at typical
     values: what they add to the projection on a line is its ``rest``. A line that ``reads`` a column has its coded
-    value as the projection.
+    value as the projection. ``mean``, ``centre`` and ``there`` are the quantities, projections and values of
+    curves at the mean of the training rows, with which :func:`melc.explain.explain` compares a row.
     """
     model, features = subject.model, features_in(subject.fields)
     columns, place = model.columns_, {int(j): i for i, j in enumerate(features)}
     typical = columns.quantities(subject.typical[None], model.feature_mean_)[0]
     others = np.setdiff1d(np.arange(model.n_features_in_), features)
     rest = model.directions_[:, others] @ typical[others]
+    scores = {j: category.scores for j, category in columns.categories.items()}
     return {
         "features": features.tolist(),
         "columns": [
-            {"scores": columns.categories[j].scores, "place": 0.0}
-            if j in columns.categories
-            else {"scores": None, "place": float(columns.places.get(j, model.feature_mean_[j]))}
+            {
+                "scores": scores.get(j),
+                "place": float(columns.places.get(j, model.feature_mean_[j])),
+                "mean": float(model.feature_mean_[j]),
+            }
             for j in features.tolist()
         ],
         "lines": [
             {
                 "weights": _form_weights(line, features),
                 "rest": float(subject.typical[line.features[0]] if line.reads_codes else constant),
+                "centre": float(line.direction @ model.feature_mean_),
                 "reads": place.get(int(line.features[0])) if line.reads_codes else None,
                 "thresholds": np.empty(0) if line.levels else line.thresholds,
                 "codes": [] if line.levels else line.codes.tolist(),
@@ -187,12 +186,23 @@ def answers_of(subject: Subject) -> dict[str, Any]:
                 "constant": each.constant,
                 "curves": [
                     {"knots": curve.knots, "log_odds": curve.log_odds, "missing": curve.missing}
-                    for curve in each.curves
+                    | {"there": _there(model, k, code, curve)}
+                    for k, curve in enumerate(each.curves)
                 ],
             }
-            for each in log_odds_of(model)
+            for code, each in enumerate(log_odds_of(model))
         ],
     }
+
+
+def _there(model: Any, k: int, code: int, curve: Curve) -> float:
+    """Return what a curve adds at the mean of the training rows; the levels of a category add nothing on average."""
+    line = model.lines_[k]
+    if line.levels:
+        return float(line.offsets[code]) if decides_alone(model) else 0.0
+    mean = model.feature_mean_.copy()
+    mean[list(model.columns_.categories)] = np.nan
+    return float(curve.at(projections(model, mean[None])[:, k])[0])
 
 
 def _form_weights(line: Line, features: Any) -> Floats:
@@ -220,8 +230,14 @@ def _example_rows(subject: Subject, n: int) -> list[list[float | None]]:
     return [[None if np.isnan(value) else value for value in row] for row in kept]
 
 
-def _shortened(text: str) -> str:
-    """Return a text with its first lines, none of them very long."""
-    lines = [escaped(line[:_LONGEST_LINE]) + "…" * (len(line) > _LONGEST_LINE) for line in text.splitlines()]
-    more = len(lines) - _MOST_LINES_OF_TEXT
-    return "\n".join(lines[:_MOST_LINES_OF_TEXT] + ([f"… and {more} more lines"] if more > 0 else []))
+def whole_lines(text: str) -> str:
+    """Return a text with its first lines, each of them whole: a formula that is cut would say something else."""
+    lines: list[str] = []
+    length = 0
+    for line in text.splitlines():
+        length += len(line) + 1
+        if length > _LONGEST_RULE and lines:
+            break
+        lines.append(escaped(line))
+    more = len(text.splitlines()) - len(lines)
+    return "\n".join(lines + ([f"… and {more:,} more lines; melc.export.export_text(model) has all"] if more else []))

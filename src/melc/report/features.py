@@ -100,6 +100,7 @@ def _line_picture(subject: Subject, k: int, share: float | None) -> dict[str, An
     line: Line = subject.model.lines_[k]
     shown = sorted(np.argsort(-subject.class_counts, kind="stable")[:_MOST_CURVES].tolist())
     return {
+        "number": k,
         "title": f"{subject.line_name(k)}:",
         "terms": _terms(subject, line),
         "importance": float(line.importance),
@@ -147,6 +148,7 @@ def _levels(line: Line, shown: list[int]) -> dict[str, Any]:
     banded = len(line.errors) > 0 and len(numbers) <= _MOST_BANDS
     return {
         "levels": {
+            "numbers": chosen.tolist(),
             "names": [visible(level_text(line.levels[k])) for k in chosen],
             "counts": totals[chosen].tolist(),
             "values": [line.decisive[k].log_odds[chosen].tolist() for k in numbers],

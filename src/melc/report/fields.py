@@ -24,8 +24,9 @@ class Field:
     """A field of the form for a column: a number, a date (in days since 1970-01-01), or one of some choices.
 
     ``typical`` is the coded value at first (:mod:`melc.model.columns`). ``choices`` are names with coded values, None
-    for a value that is missing or unknown. Numbers and dates are missing if they are left empty. ``spread`` is the
-    standard deviation of a number or date, which may change; levels have none.
+    for a value that is missing or unknown. Numbers and dates are missing if they are left empty. ``low`` and ``high``
+    are the bounds of a number or date, and ``whole`` says whether it changes in whole steps. ``spread`` is the standard
+    deviation; another level of a category counts as one.
     """
 
     name: str
@@ -34,7 +35,8 @@ class Field:
     typical: float
     low: float = 0.0
     high: float = 0.0
-    spread: float = 0.0
+    spread: float = 1.0
+    whole: bool = False
     choices: tuple[tuple[str, float | None], ...] = ()
     n_hidden: int = 0
 
@@ -69,7 +71,8 @@ def _field(model: Any, name: str, j: int, values: Floats) -> Field:
         return _level_field(name, j, values, columns.categories[j])
     if j in columns.ranks:
         labels = [(visible(level_text(level_name(level))), float(k)) for k, level in enumerate(columns.ranks[j])]
-        return Field(name, "choice", j, _typical(values, True, 0.0), choices=(*labels, (_MISSING, None)))
+        shown = (*labels, (_MISSING, None))
+        return Field(name, "rank", j, _typical(values, True, 0.0), spread=_spread(model, j), choices=shown)
     return _number_field(model, name, j, values, j in columns.dates)
 
 
@@ -93,11 +96,16 @@ def _number_field(model: Any, name: str, j: int, values: Floats, is_date: bool) 
     known = values[~np.isnan(values)] if np.isnan(values).any() else values
     known = known if len(known) else model.feature_mean_[[j]]
     low, middle, high = (float(value) for value in np.quantile(known, [0.01, 0.5, 0.99], method="nearest"))
-    spread = float(model.feature_spread_[j])
     if is_date:
-        return Field(name, "date", j, middle, low, high, spread)
+        return Field(name, "date", j, middle, low, high, _spread(model, j), whole=True)
+    if np.array_equal(known, np.rint(known)):
+        return Field(name, "number", j, middle, low, high, _spread(model, j), whole=True)
     low, middle, high = (float(f"{value:.4g}") for value in (low, middle, high))
-    return Field(name, "number", j, middle, low, high, spread)
+    return Field(name, "number", j, middle, low, high, _spread(model, j))
+
+
+def _spread(model: Any, j: int) -> float:
+    return float(model.feature_spread_[j])
 
 
 def features_in(fields: Sequence[Field]) -> NDArray[np.int64]:
@@ -112,4 +120,4 @@ def by_importance(model: Any, fields: Sequence[Field]) -> list[Field]:
 
 def can_be_entered(field: Field, value: float) -> bool:
     """Return whether the form has a coded value: all but those of levels that are not listed."""
-    return field.kind != "choice" or (None if np.isnan(value) else value) in [code for _, code in field.choices]
+    return not field.choices or (None if np.isnan(value) else value) in [code for _, code in field.choices]

@@ -18,8 +18,17 @@ from melc.report.contents import contents_of
 from melc.report.storage import page_json, visible
 from melc.report.subject import Subject, subject_of
 
-MOST_PAGE_BYTES = 300_000
-_SCRIPTS = ("model.js", "draw.js", "lines.js", "whatif.js", "sections.js", "page.js")
+_SCRIPTS = (
+    "model.js",
+    "change.js",
+    "draw.js",
+    "policy.js",
+    "decisions.js",
+    "lines.js",
+    "sections.js",
+    "whatif.js",
+    "page.js",
+)
 
 
 def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **options: Any) -> Path:
@@ -130,14 +139,15 @@ def report_html(
     *,
     title: str | None = None,
     n_resamples: int | None = None,
-    cv: int = 5,
+    cv: int | None = None,
     max_rows: int = 10_000,
     rows: int = 0,
+    sample_weight: Any = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> str:
-    """Return a page about a fitted model as HTML text of at most 300,000 bytes.
+    """Return a page about a fitted model as HTML text, mostly of 100 to 300 kB.
 
     The page has counts of rows in bins, but no row of the data unless ``rows`` asks for some. Some knots of the curves
     of a ``MELC`` are projections of training rows, as in its JSON file.
@@ -149,14 +159,16 @@ def report_html(
     title : str, default=None
         Title of the page.
     n_resamples : int, default=None
-        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out. By default 100, or with
+        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out. By default 40, or with
         more than 500 features, where each fit takes long, none.
-    cv : int, default=5
-        Folds of the cross-validation.
+    cv : int, default=None
+        Folds of the cross-validation. By default 5, or with more than 500 features 2.
     max_rows : int, default=10_000
         Cross-validation and resamples use a random sample of so many rows if there are more. Everything else uses all.
     rows : int, default=0
         Number of rows of the data to put on the page, to choose from in the form.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows: best those of the fit. Fits, counts and scores use them.
     random_state : int, default=0
         Seed of samples, folds and resamples.
     n_jobs : int, default=None
@@ -179,8 +191,8 @@ def report_html(
     >>> "versicolor" in report_html(model, X, y, title="Is it versicolor?", n_resamples=0, cv=2)
     True
     """
-    check_options(n_resamples or 0, cv, max_rows, rows)
-    subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state)
+    check_options(n_resamples or 0, 2 if cv is None else cv, max_rows, rows)
+    subject = subject_of(model, X, y, max_rows=max_rows, seed=random_state, sample_weight=sample_weight)
     step = print if verbose > 0 else _silent
     options = {"n_resamples": n_resamples, "cv": cv, "seed": random_state, "n_jobs": n_jobs, "rows": rows}
     return page_of(subject, title or f"{type(subject.model).__name__} report", step, **options)
@@ -189,17 +201,14 @@ def report_html(
 def page_of(subject: Subject, title: str, step: Callable[[str], None], **options: Any) -> str:
     """Return the page about a subject; ``step`` is told what is being done."""
     style, script = _asset("style.css"), "\n".join(_asset(name) for name in _SCRIPTS)
-    template = Template(_asset("page.html"))
-    fixed = {
-        "title": html.escape(visible(title)),
-        "style": style,
-        "script": script,
-        "style_hash": _hash(style),
-        "script_hash": _hash(script),
-    }
-    bare = len(template.substitute(fixed, data="").encode())
-    data = contents_of(subject, MOST_PAGE_BYTES - bare, step, **options)
-    return template.substitute(fixed, data=page_json(data))
+    return Template(_asset("page.html")).substitute(
+        title=html.escape(visible(title)),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=page_json(contents_of(subject, step, **options)),
+    )
 
 
 def _asset(name: str) -> str:

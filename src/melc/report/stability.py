@@ -8,13 +8,17 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from melc.fit.solvers import BY_LIKELIHOOD, Result
-from melc.inference import bootstrap
+from melc.inference.bootstrap import intervals_of
+from melc.inference.intervals import Interval, accuracy_interval
+from melc.inference.resampling import refit_of
 from melc.model.places import scale_along
 from melc.report.counts import classes_with_most_rows
-from melc.report.subject import Subject
+from melc.report.heldout import MANY_FEATURES, HeldOut
+from melc.report.subject import Subject, weights_of_fit
 
-# Resamples, unless the user says how many; none with more features than this.
-_USUAL_RESAMPLES, _MOST_FEATURES_RESAMPLED = 100, 500
+# Resamples, unless the user says how many, and the confidence of intervals.
+_USUAL_RESAMPLES = 40
+CONFIDENCE = 0.9
 # Directions with at least this cosine are said to be the same.
 _SAME_DIRECTION = 0.98
 # Rows of the table of thresholds.
@@ -25,17 +29,27 @@ def n_resamples_for(subject: Subject, wanted: int | None) -> int:
     """Return how many resamples to draw: as many as are wanted, or a number that does not take long."""
     if wanted is not None:
         return wanted
-    return _USUAL_RESAMPLES if subject.coded.shape[1] <= _MOST_FEATURES_RESAMPLED else 0
+    return _USUAL_RESAMPLES if subject.coded.shape[1] <= MANY_FEATURES else 0
 
 
-def bootstrap_of(subject: Subject, n: int, seed: int, n_jobs: int | None) -> Any:
+def accuracy_on_new_rows(found: HeldOut) -> Interval | None:
+    """Return the held-out balanced accuracy of the model with its interval; None if there are no predictions."""
+    if found.reason:
+        return None
+    totals, squares = (np.bincount(found.codes, each) for each in (found.weights, found.weights**2))
+    right = np.bincount(found.codes, found.weights * (found.own.codes == found.codes))
+    return accuracy_interval(right / totals, totals**2 / squares, CONFIDENCE)
+
+
+def bootstrap_of(subject: Subject, n: int, accuracy: Interval | None, seed: int, n_jobs: int | None) -> Any:
     """Return the bootstrap of the model on the sample of rows, or None if no resamples are wanted."""
     if n == 0:
         return None
     X, y = subject.sampled()
+    weights = None if subject.weights is None else subject.weights[subject.sample]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the warnings of the fit itself have been given
-        return bootstrap(subject.estimator, X, y, n=n, random_state=seed, n_jobs=n_jobs)
+        return intervals_of(refit_of(subject.estimator, X, y, weights), n, CONFIDENCE, seed, n_jobs, 0, accuracy)
 
 
 def of_sample(subject: Subject) -> str:
@@ -50,8 +64,8 @@ def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     text = [_about_starts(start) for start in starts]
     found: dict[str, Any] = {"text": text, "starts": starts, "table": None}
     if resamples is None:
-        many = subject.coded.shape[1] > _MOST_FEATURES_RESAMPLED
-        asked = f" With more than {_MOST_FEATURES_RESAMPLED} features they take long, and are drawn only if asked for."
+        many = subject.coded.shape[1] > MANY_FEATURES
+        asked = f" With more than {MANY_FEATURES} features they take long, and are drawn only if asked for."
         return found | {"text": [*text, f"No resamples were drawn.{asked if many else ''}"]}
     text += _about_resamples(subject, resamples)
     return found | {"table": _thresholds(subject, resamples)}
@@ -91,7 +105,8 @@ def _refitted(subject: Subject) -> Any:
     X, y = subject.sampled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return clone(subject.estimator).fit(X, y)
+        weights = {} if subject.weights is None else weights_of_fit(subject.estimator, subject.weights[subject.sample])
+        return clone(subject.estimator).fit(X, y, **weights)
 
 
 def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
@@ -105,23 +120,20 @@ def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
 
 def _about_starts(start: dict[str, Any]) -> str:
     title = f"{start['title']}: " if start["title"] else ""
-    again = " of a new fit, since the file of a model does not have its starts," if start["refitted"] else ""
-    chosen = "The direction chosen is a linear one, which predicts the classes better. " if start["linear"] else ""
+    again = ", in a new fit, since the file of a model does not keep them" if start["refitted"] else ""
+    linear = " A linear classifier gave this direction; it predicts the classes better." if start["linear"] else ""
+    n, same = len(start["divergences"]), start["n_same"]
     return (
-        f"{title}{chosen}{start['n_same']} of {len(start['divergences'])} starts{again} led to the direction chosen, "
-        f"of divergence {start['chosen']:.4g}."
+        f"{title}The search for the best direction began from {n} different directions{again}. "
+        f"{same} of them ended in the direction of the model, whose divergence is {start['chosen']:.4g}.{linear}"
     )
 
 
 def _about_resamples(subject: Subject, resamples: Any) -> list[str]:
-    share, accuracy = f"{resamples.confidence:.0%}", resamples.accuracy
-    text = [
-        f"{resamples.n} resamples{of_sample(subject)}: the balanced accuracy on new rows is estimated as "
-        f"{accuracy.estimate:.3f} ({share} interval {accuracy.low:.3f} to {accuracy.high:.3f})."
-    ]
+    drawn = f"The model was fitted anew to {resamples.n} resamples{of_sample(subject)}, drawn with replacement."
     if subject.is_of_directions:
-        return [*text, f"{resamples.same_optimum:.0%} of the resamples lead to the same optimum."]
-    return [*text, "Above the curve of each line stands in how many resamples a line of the same features was found."]
+        return [f"{drawn} {resamples.same_optimum:.0%} of these models have nearly the same direction."]
+    return [f"{drawn} Above the curve of each line stands how many of these models have a line of the same features."]
 
 
 def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
+from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
+from melc._sklearn import check_weights
 from melc.arrays import Floats
 from melc.base import projections
 from melc.data.dask.collections import is_lazy
@@ -19,6 +22,7 @@ from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
 from melc.fit.table import coded_rows
+from melc.fit.validation import log_prior_ratios
 from melc.model.line import decides_alone, log_odds_of
 from melc.model.names import feature_names_of, found_for, line_name
 from melc.model.units import fitted_model, nameless, without_search
@@ -26,6 +30,8 @@ from melc.report.fields import Field, form_fields, typical_values
 from melc.report.storage import visible
 
 _BLOCK_ELEMENTS = 1 << 22
+# The share of a class without rows.
+_LEAST_SHARE = 1e-12
 # Rows from which typical values and ranges are taken.
 _ROWS_FOR_RANGES = 10_000
 
@@ -38,6 +44,7 @@ class Subject:
     names of columns. ``model`` is the fitted model of the raw columns, and ``coded`` are all rows as it reads them
     (:mod:`melc.model.columns`), of shape (n_rows, n_columns). ``codes``, of shape (n_rows,), are the places of the
     rows' classes in ``model.classes_``. ``sample`` are the indices of the rows on which models are refitted.
+    ``weights``, of shape (n_rows,), are those of the rows, None if all count the same.
     ``typical``, of shape (n_columns,), are typical coded values. ``fields`` says how a row is entered in the form.
     ``export`` writes the model, and ``about`` are further rows of the model card.
     """
@@ -49,6 +56,7 @@ class Subject:
     codes: NDArray[Any]
     names: list[str]
     sample: NDArray[np.int64]
+    weights: Floats | None
     typical: Floats
     fields: list[Field]
     export: "Export"
@@ -68,13 +76,31 @@ class Subject:
         return np.bincount(self.codes, minlength=len(self.model.classes_))
 
     @property
+    def mix(self) -> Floats:
+        """The shares of the classes in the rows, by their weights."""
+        totals = np.bincount(self.codes, self.weights, minlength=len(self.labels))
+        return np.asarray(totals / totals.sum())
+
+    @property
     def priors(self) -> Floats:
         """The priors of the classes; those of the rows of the report, if they are to be as the rows are."""
-        given = self.model.priors
-        if given is None:
-            return np.full(len(self.labels), 1 / len(self.labels))
-        shares = np.asarray(self.class_counts if isinstance(given, str) else given, dtype=np.float64)
-        return shares / shares.sum()
+        ratios = log_prior_ratios(self.model.priors, self.model.classes_, np.maximum(self.mix, _LEAST_SHARE))
+        return np.asarray(softmax([0.0, *ratios] if len(ratios) == 1 else ratios))
+
+    @property
+    def class_weights(self) -> Floats:
+        """The weight of a row of each class with which the classes count as the priors of the model say."""
+        return self.priors / np.maximum(self.mix, _LEAST_SHARE)
+
+    @property
+    def sample_weights(self) -> Floats:
+        """How much each row of the sample counts, shape (n_sample,); one on average."""
+        return self.counting(self.sample)
+
+    def counting(self, rows: NDArray[np.int64] | slice) -> Floats:
+        """Return how much some rows count, shape (n,); one on average."""
+        weights = np.ones(self.n_rows) if self.weights is None else self.weights / self.weights.mean()
+        return np.asarray(weights[rows], dtype=np.float64)
 
     def line_name(self, k: int) -> str:
         """Return the number of a line, from 1, and the class that it was found for, if it was found for one."""
@@ -148,11 +174,12 @@ def subject_of(
     max_rows: int,
     seed: int,
     codes: NDArray[Any] | None = None,
+    sample_weight: Any = None,
     about: dict[str, str] | None = None,
 ) -> Subject:
     """Return the subject of a report, after checking that the rows fit the model.
 
-    ``codes`` can be given in place of y. ``about`` are further rows of the model card.
+    ``codes`` can be given in place of y. Rows of weight zero are left out. ``about`` are further rows of the card.
     """
     if is_lazy(X, y):
         raise ValueError(
@@ -165,6 +192,10 @@ def subject_of(
     rows = rows.tocsr() if sparse.issparse(rows) else rows
     if codes is None:
         codes = _codes_of(model.classes_, column_or_1d(y, warn=True), rows.shape[0])
+    weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+    if weights is not None:
+        kept = np.flatnonzero(weights)
+        X, rows, codes, weights = rows_of(X, kept), rows[kept], codes[kept], weights[kept]
     if len(np.unique(codes)) < 2:
         only = model.classes_[codes[:1]].tolist()[0]
         raise ValueError(f"All rows are of class {only!r}; a report needs rows of two classes or more.")
@@ -174,7 +205,7 @@ def subject_of(
     shown = _dense(rows[some])
     typical, form = typical_values(model, shown), form_fields(model, names, shown)
     kept, taken = _to_fit_on(estimator, model, X, rows)
-    known = (rows, codes, names, sample, typical, form, Export(model, names), about or {})
+    known = (rows, codes, names, sample, weights, typical, form, Export(model, names), about or {})
     return Subject(kept, nameless(model), taken, *known)
 
 
@@ -219,3 +250,8 @@ def _rows_to_fit_on(codes: NDArray[Any], max_rows: int, n_features: int, rng: np
 
 def _dense(rows: Any) -> Floats:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+
+
+def weights_of_fit(model: Any, weights: Floats) -> dict[str, Floats]:
+    """Return the weights of rows as an argument of ``fit``: a pipeline passes them to its last step."""
+    return {f"{model.steps[-1][0]}__sample_weight" if isinstance(model, Pipeline) else "sample_weight": weights}

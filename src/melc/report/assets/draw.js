@@ -44,8 +44,10 @@ function short(value, digits = 4) {
   return (/e[+-]\d$/.test(plain) && Math.abs(value) < 1e6 && Math.abs(value) >= 1 ? String(Math.round(value)) : plain).replace("-", "−");
 }
 
-const whole = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
-const percent = (value) => (Number.isFinite(value) ? (100 * value).toFixed(1) + " %" : "–");
+const whole = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+const percent = (value) => (Number.isFinite(value) ? (100 * value).toFixed(1) + "%" : "–");
+/** A text from Python with the minus signs of this page before numbers; dates and names keep their hyphens. */
+const withSigns = (text) => text.replace(/(^|[\s(])-(?=[ ]?[\d.])/g, "$1−");
 
 /** A linear scale from numbers to places. */
 function scale(low, high, from, to) {
@@ -136,4 +138,41 @@ const sideStyle = (code) => (code === null ? "others" : `side${code % N_COLOURS}
 function key(sides, names) {
   return element("p", { class: "key" }, sides.map((code, i) =>
     element("span", {}, element("i", { class: `swatch ${sideStyle(code)}` }), named(names[i]))));
+}
+
+/** The density of a class, given by its number: a line and the area below it. */
+function densityPath(xs, ys, ground, code, i) {
+  const line = pathOf(xs, ys);
+  return svg("g", { class: `density ${sideStyle(code)} dash${i % 2}` },
+    svg("path", { class: "area", d: `${line}L${xs[xs.length - 1]} ${ground}L${xs[0]} ${ground}Z` }),
+    svg("path", { class: "edge", d: line }));
+}
+
+/** Let a node of a drawing be dragged to a place, or moved by steps with the keys. */
+function slidable(node, drawing, wide, to, by) {
+  node.addEventListener("pointerdown", (event) => {
+    event.preventDefault();
+    node.focus({ preventScroll: true });
+    node.setPointerCapture(event.pointerId);
+    node.classList.add("dragged");
+  });
+  node.addEventListener("pointermove", (event) => {
+    if (!node.hasPointerCapture(event.pointerId)) return;
+    const box = drawing.getBoundingClientRect();
+    to((event.clientX - box.left) / box.width * wide);
+  });
+  for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, () => node.classList.remove("dragged"));
+  node.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -1e6, End: 1e6 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    by(step * (event.shiftKey ? 10 : 1));
+  });
+}
+
+function setSlider(node, edges, value, text) {
+  node.setAttribute("aria-valuemin", edges[0]);
+  node.setAttribute("aria-valuemax", edges[edges.length - 1]);
+  node.setAttribute("aria-valuenow", value);
+  node.setAttribute("aria-valuetext", text);
 }

@@ -1,5 +1,5 @@
 "use strict";
-// An axis with the densities of its sides, which are classes, thresholds that can be moved, and the counts that follow.
+// The only line of a model: the densities of the classes, thresholds that can be moved, and the counts that follow.
 
 const WIDE = roomFor(760), HIGH = 270, LEFT = 14, RIGHT = 14, FOOT = 62, HEAD = 12;
 
@@ -32,16 +32,6 @@ function confusionOf(axis) {
   });
 }
 
-const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-
-function measuresOf(matrix) {
-  const right = matrix.map((row, side) => row[side]);
-  const recall = matrix.map((row, side) => right[side] / sum(row));
-  const precision = matrix.map((_, side) => right[side] / sum(matrix.map((row) => row[side])));
-  const known = recall.filter(Number.isFinite);  // without sides that have no rows
-  return { recall, precision, balanced: sum(known) / known.length, accuracy: sum(right) / sum(matrix.map(sum)) };
-}
-
 /** The side of the highest log-odds at an edge, and how far they are above the next. */
 function leaderAt(axis, i, added) {
   const odds = axis.log_odds.map((values, side) => (values ? values[i] : 0) + added[side]);
@@ -49,10 +39,10 @@ function leaderAt(axis, i, added) {
   return { best, lead: odds[best] - Math.max(...odds.filter((_, side) => side !== best)) };
 }
 
-/** Move the thresholds to where they would be with another prior of a side: it is added to the log-odds. */
-function setPrior(axis, side, prior) {
-  if (Math.abs(prior - axis.priors[side]) < 1e-9) return resetAxis(axis);
-  const added = axis.priors.map((own, k) => (k === side ? logit(prior) - logit(own) : 0));
+/** Move the thresholds to where they are if a number is added to the log-odds of a side. */
+function shiftAxis(axis, side, number) {
+  if (number === 0) return resetAxis(axis);
+  const added = axis.sides.map((_, k) => (k === side ? number : 0));
   const leaders = Array.from(axis.edges, (_, i) => leaderAt(axis, i, added));
   const places = [], codes = [leaders[0].best];
   for (let i = 1; i < leaders.length; i++) {
@@ -63,8 +53,6 @@ function setPrior(axis, side, prior) {
   joinEmpty(axis, places, codes);
   Object.assign(axis, { chosen: places, shownCodes: codes });
 }
-
-const logit = (p) => Math.log(p / (1 - p));
 
 /** Join intervals without rows of their own side with their neighbours. Two different neighbours share them. */
 function joinEmpty(axis, places, codes) {
@@ -83,11 +71,6 @@ function resetAxis(axis) {
   axis.shownCodes = axis.codes.slice();
 }
 
-function closestEdge(edges, t) {
-  const i = Math.min(notBelow(edges, t), edges.length - 1);
-  return i > 0 && t - edges[i - 1] < edges[i] - t ? i - 1 : i;
-}
-
 /** Move one threshold to an edge, but not past its neighbours. */
 function moveThreshold(axis, index, place) {
   const low = index ? axis.chosen[index - 1] + 1 : 0;
@@ -97,38 +80,29 @@ function moveThreshold(axis, index, place) {
 
 // -------------------------------------------------------------------------------------------------------- the picture
 
-/** The section of one axis: picture, prior, matrix and measures. `sides` are the names of its classes. */
-function axisSection(data, sides, label, title) {
+/** The section of the line: picture, matrix and measures. `sides` are the names of its classes. */
+function lineSection(data, sides, policy) {
   const axis = axisFrom(data);
   const x = scale(axis.edges[0], axis.edges[axis.edges.length - 1], LEFT, WIDE - RIGHT);
   const y = scale(0, 1050, HIGH - FOOT, HEAD);
   const bands = svg("g"), handles = svg("g"), figures = element("div", { class: "figures" });
-  const drawing = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "line", role: "group", "aria-label": title },
-    bands, axis.heights.map((values, side) => densityPath(axis, values, x, y, side)),
+  const xs = Array.from(axis.edges, x);
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "line", role: "group", "aria-label": "The line" },
+    bands, axis.heights.map((values, side) => densityPath(xs, values.map(y), y(0), axis.sides[side], side)),
     axis.intervals.map(([low, high]) => intervalBar(low, high, x)),
-    horizontalAxis(x, HIGH - FOOT + 22, label, 6, axis.scale), handles);
+    horizontalAxis(x, HIGH - FOOT + 22, "projection z", 6, axis.scale), handles);
   const update = (rebuild = true) => {
     bands.replaceChildren(...bandsOf(axis, x, sides));
     if (rebuild) handles.replaceChildren(...axis.chosen.map((_, i) => handle(axis, i, x, drawing, sides, update)));
     else [...handles.children].forEach((node, i) => placeHandle(node, axis, i, x, sides));
     figures.replaceChildren(...figuresOf(axis, sides));
   };
+  policy.onchange(() => { shiftAxis(axis, Math.max(axis.sides.indexOf(policy.code), 0), policy.added()); update(); });
   update();
-  const prior = priorControl(axis, sides, update);
   const section = element("div", { class: "axis-panel" }, key(axis.sides, sides), drawing,
-    element("div", { class: "controls" }, prior,
-      element("button", { type: "button", onclick: () => { resetAxis(axis); prior.reset(); update(); } },
-        "Back to the model")),
-    figures);
+    element("div", { class: "controls" }, element("button", { type: "button", onclick: policy.reset }, "Back to the model")), figures);
   section.axis = axis;
   return section;
-}
-
-function densityPath(axis, values, x, y, side) {
-  const xs = Array.from(axis.edges, x), line = pathOf(xs, values.map(y));
-  return svg("g", { class: `density ${sideStyle(axis.sides[side])} dash${side % 2}` },
-    svg("path", { class: "area", d: `${line}L${xs[xs.length - 1]} ${y(0)}L${xs[0]} ${y(0)}Z` }),
-    svg("path", { class: "edge", d: line }));
 }
 
 function bandsOf(axis, x, sides) {
@@ -152,24 +126,7 @@ function handle(axis, index, x, drawing, sides, update) {
     svg("rect", { class: "grip", x: -16, width: 32, y: 0, height: HIGH - FOOT + 20 }),
     svg("line", { y1: HEAD, y2: HIGH - FOOT + 20 }), svg("circle", { cy: HEAD + 2, r: 8 }));
   const move = (place) => { moveThreshold(axis, index, place); update(false); };
-  node.addEventListener("pointerdown", (event) => {
-    event.preventDefault();
-    node.focus({ preventScroll: true });
-    node.setPointerCapture(event.pointerId);
-    node.classList.add("dragged");
-  });
-  node.addEventListener("pointermove", (event) => {
-    if (!node.hasPointerCapture(event.pointerId)) return;
-    const box = drawing.getBoundingClientRect();
-    move(closestEdge(axis.edges, x.back((event.clientX - box.left) / box.width * WIDE)));
-  });
-  for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, () => node.classList.remove("dragged"));
-  node.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -1e6, End: 1e6 }[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    move(axis.chosen[index] + step * (event.shiftKey ? 10 : 1));
-  });
+  slidable(node, drawing, WIDE, (at) => move(closestEdge(axis.edges, x.back(at))), (step) => move(axis.chosen[index] + step));
   placeHandle(node, axis, index, x, sides);
   return node;
 }
@@ -177,46 +134,20 @@ function handle(axis, index, x, drawing, sides, update) {
 function placeHandle(node, axis, index, x, sides) {
   const value = axis.edges[axis.chosen[index]];
   node.setAttribute("transform", `translate(${x(value)} 0)`);
-  node.setAttribute("aria-valuemin", axis.edges[0]);
-  node.setAttribute("aria-valuemax", axis.edges[axis.edges.length - 1]);
-  node.setAttribute("aria-valuenow", value);
-  node.setAttribute("aria-valuetext", `${thresholdText(axis, value)}: ${sides[axis.shownCodes[index]]} below, ${sides[axis.shownCodes[index + 1]]} above`);
+  setSlider(node, axis.edges, value, `${thresholdText(axis, value)}: ${sides[axis.shownCodes[index]]} below, ${sides[axis.shownCodes[index + 1]]} above`);
   node.setAttribute("aria-label", `Threshold ${index + 1}`);
 }
 
 /** A threshold as text: of dates as a date. */
 const thresholdText = ({ scale: { kind, sign } }, value) => (kind === "date" ? dateOf(sign * value) : short(value));
 
-function priorControl(axis, sides, update) {
-  let side = sides.length - 1;
-  const shown = element("output", {});
-  const slider = element("input", { type: "range", min: -5, max: 5, step: 0.05,
-    oninput: () => {
-      const p = logistic(Number(slider.value));
-      shown.textContent = percent(p);
-      setPrior(axis, side, p);
-      update();
-    } });
-  const reset = () => { slider.value = logit(axis.priors[side]); shown.textContent = percent(axis.priors[side]); };
-  const choose = element("select", { onchange: () => { side = Number(choose.value); resetAxis(axis); reset(); update(); } },
-    sides.map((name, k) => element("option", { value: k, selected: k === side }, shortened(name, 40))));
-  const label = element("label", {}, "Prior of ", sides.length > 2 ? "the class" : named(sides[1]), " ", slider);
-  const control = element("div", { class: "prior" }, sides.length > 2 ? choose : null, label, " ", shown);
-  control.reset = reset;
-  reset();
-  return control;
-}
-
 function figuresOf(axis, sides) {
-  const matrix = confusionOf(axis), { recall, precision, balanced, accuracy } = measuresOf(matrix);
-  const rows = sides.map((side, i) => [named(side), ...matrix[i].map(whole), percent(recall[i]), percent(precision[i])]);
+  const matrix = confusionOf(axis), measures = measuresOf(matrix);
   const values = axis.chosen.map((i) => thresholdText(axis, axis.edges[i]));
   return [
-    table(["true class", ...sides.map((side) => element("span", {}, "as ", named(side))), "recall", "precision"], rows),
+    matrixTable(matrix, sides, measures),
     element("dl", { class: "tiles" },
-      tile("balanced accuracy", percent(balanced)), tile("accuracy", percent(accuracy)),
+      tile("balanced accuracy", percent(measures.balanced)), tile("accuracy", percent(measures.accuracy)),
       tile(axis.chosen.length === 1 ? "threshold" : "thresholds", values.join(", ") || "none")),
   ];
 }
-
-const tile = (name, value) => element("div", {}, element("dt", {}, name), element("dd", {}, value));

@@ -78,12 +78,6 @@ function oddsAt(model, projections) {
 const codeOf = (odds) => (odds.length === 1 ? Number(odds[0] > 0) : odds.indexOf(Math.max(...odds)));
 const classAt = (model, projections) => codeOf(oddsAt(model, projections));
 
-/** What the model says at given projections: log-odds, probabilities and the code of the class. */
-function answerAt(model, projections) {
-  const odds = oddsAt(model, projections);
-  return { projections, odds, code: codeOf(odds), probabilities: probabilitiesOf(odds) };
-}
-
 const logistic = (x) => x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x));
 
 function probabilitiesOf(odds) {
@@ -93,85 +87,25 @@ function probabilitiesOf(odds) {
   return each.map((p) => p / total);
 }
 
-// ------------------------------------------------------------------------------------------ the nearest change of class
-
-const FARTHEST = 8;  // in standard deviations
-const STEPS = 80;
-const MOST_SINGLES = 12;  // features that are tried alone
-
-/** The smallest step along a direction of the features (per standardised unit) that changes the class; null if none. */
-function changeAlong(model, projections, direction) {
-  const own = classAt(model, projections);
-  const slopes = model.lines.map(({ weights }) => direction.reduce((sum, d, j) => sum + d * weights[j], 0));
-  if (slopes.every((slope) => slope === 0)) return null;
-  const at = (t) => classAt(model, projections.map((z, k) => z + t * slopes[k]));
-  for (let i = 1; i <= STEPS; i++) {
-    const end = FARTHEST * (i / STEPS) ** 2;  // small steps first
-    if (at(end) === own) continue;
-    let low = FARTHEST * ((i - 1) / STEPS) ** 2, high = end;
-    for (let n = 0; n < 50; n++) {
-      const middle = (low + high) / 2;
-      if (at(middle) === own) low = middle;
-      else high = middle;
+/** The parts of the columns of the form in the log-odds of the second of two classes, or of one of more: integrated
+ * gradients from the mean of the training rows, as melc/explain/parts.py computes them. `base` are the log-odds of the
+ * mean, and `others` is the part of all columns without a field. */
+function partsOf(model, x, code) {
+  const { constant, curves } = model.log_odds[model.log_odds.length === 1 ? 0 : code];
+  const z = projectionsOf(model, x), deviations = x.map((value, j) => quantityOf(model.columns[j], value) - model.columns[j].mean);
+  const found = { base: constant, parts: x.map(() => 0), others: 0 };
+  curves.forEach((curve, k) => {
+    const { weights, reads, centre } = model.lines[k], gain = curveAt(curve, z[k]) - curve.there;
+    found.base += curve.there;
+    if (reads !== null) {
+      found.parts[reads] += gain;
+      return;
     }
-    return { distance: high, code: at(high) };
-  }
-  return null;
-}
-
-/** Directions of standardised length one that are steepest for a line, if only the features with a spread may change. */
-function steepest(line, spreads) {
-  const raw = spreads.map((s, j) => s * s * line.weights[j]);
-  const length = Math.sqrt(spreads.reduce((sum, s, j) => sum + (s * line.weights[j]) ** 2, 0));
-  return length > 0 ? raw.map((value) => value / length) : null;
-}
-
-/**
- * The smallest standardised change of the features with a spread that changes the class.
- *
- * Exact for one line: the class depends on its projection only. With several lines, the smallest along the steepest
- * directions of all lines and along each feature alone.
- */
-function nearestChange(model, x, spreads) {
-  const projections = projectionsOf(model, x);
-  const own = classAt(model, projections);
-  let best = null;
-  const consider = (direction, found) => {
-    if (found && (!best || found.distance < best.distance)) best = { ...found, direction };
-  };
-  const exact = model.lines.length === 1;
-  for (const line of model.lines) {
-    const up = steepest(line, spreads);
-    if (!up) continue;
-    for (const direction of [up, up.map((d) => -d)]) {
-      consider(direction, exact ? changeOnLine(line, projections[0], direction) : changeAlong(model, projections, direction));
-    }
-  }
-  if (!exact) for (const direction of singles(model, spreads)) consider(direction, changeAlong(model, projections, direction));
-  return best && settled(model, x, best, own);
-}
-
-/** Steps up and down of the features that move a projection most, one at a time. */
-function singles(model, spreads) {
-  const pulls = spreads.map((s, j) => Math.max(...model.lines.map(({ weights }) => Math.abs(s * weights[j]))));
-  const strongest = pulls.map((_, j) => j).filter((j) => pulls[j] > 0).sort((a, b) => pulls[b] - pulls[a]).slice(0, MOST_SINGLES);
-  return strongest.flatMap((j) => [1, -1].map((sign) => spreads.map((_, i) => (i === j ? sign * spreads[j] : 0))));
-}
-
-/** The distance to the nearest threshold in a direction: there the class changes. */
-function changeOnLine(line, z, direction) {
-  const slope = direction.reduce((sum, d, j) => sum + d * line.weights[j], 0);
-  const distances = Array.from(line.thresholds, (t) => (t - z) / slope).filter((distance) => distance >= 0);
-  return distances.length ? { distance: Math.min(...distances) } : null;
-}
-
-/** The changed row: a little beyond the boundary, so that the class has changed in spite of rounding. */
-function settled(model, x, { distance, direction }, own) {
-  for (let over = 1e-12; over < 0.1; over *= 10) {
-    const step = distance * (1 + over) + over * 1e-3;
-    const row = x.map((value, j) => value + step * direction[j]);
-    const code = classAt(model, projectionsOf(model, row));
-    if (code !== own) return { row, code, distance: step };
-  }
-  return null;
+    const each = deviations.map((deviation, j) => weights[j] * deviation), step = z[k] - centre;
+    const apart = Math.abs(step) > 1e-11 * each.reduce((sum, part) => sum + Math.abs(part), 0);
+    const slope = apart ? gain / step : 0;
+    each.forEach((part, j) => { found.parts[j] += slope * part; });
+    found.others += gain - slope * each.reduce((sum, part) => sum + part, 0);
+  });
+  return found;
 }

@@ -14,7 +14,7 @@ function weightsFigure({ title, rows, hidden, unit }) {
     const y = 24 * i + 6;
     return svg("g", { class: "weight" }, svg("title", {}, `${row.name}: ${short(row.value)}`),
       svg("text", { x: left - 10, y: y + 13, "text-anchor": "end" }, shortened(row.name, Math.floor((left - 10) / 7.5))),
-      svg("rect", { class: row.value < 0 ? "side0" : "side1", x: Math.min(x(0), x(row.value)), y: y + 2, width: Math.abs(x(row.value) - x(0)), height: 14 }),
+      svg("rect", { x: Math.min(x(0), x(row.value)), y: y + 2, width: Math.abs(x(row.value) - x(0)), height: 14 }),
       row.low === null || row.high === null ? null : svg("path", { class: "whisker", d: `M${x(row.low)} ${y + 5}v8m0 -4H${x(row.high)}m0 -4v8` }));
   });
   return element("figure", {}, title ? element("figcaption", {}, title) : null,
@@ -43,19 +43,21 @@ const ERRORS = 1.96;  // half the width of a band around a curve, in standard er
 const MOST_BEYOND = 0.15;  // how far bands may reach beyond all curves, as a part of their height
 
 /** A line with its heading: curves, or the levels of a category; and the points of categories in a sum. */
-function curveFigure(line, classes) {
+function curveFigure(line, classes, limits) {
   const share = line.share === null ? "" : `, in ${percent(line.share)} of the resamples`;
   return element("figure", { class: "curve" },
-    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, line.terms),
+    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, withSigns(line.terms)),
       element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${share}`)),
-    line.levels ? levelsPicture(line, classes) : curvesPicture(line, classes),
-    line.points.map(pointsNode));
+    linePicture(line, classes, limits), line.points.map(pointsNode));
 }
 
+/** The curves of a line, or its levels; `z` is the place of a row, if one is to be marked. */
+const linePicture = (line, classes, limits, z) => (line.levels ? levelsPicture : curvesPicture)(line, classes, limits, z);
+
 /** The curves of a line above the densities of the classes, and the classes that it speaks for below. */
-function curvesPicture(line, classes) {
+function curvesPicture(line, classes, limits, z) {
   const { densities, curves, range: [low, high], missing } = line, end = missing ? 304 : 350;
-  const x = scale(low, high, 44, end), y = scale(...curveLimits(curves, missing ?? []), 134, 14), ground = scale(0, 1000, 190, 142);
+  const x = scale(low, high, 44, end), y = scale(...limits, 134, 14), ground = scale(0, 1000, 190, 142);
   const places = densities[0].map((_, i) => low + i / (densities[0].length - 1) * (high - low));
   const two = classes.length === 2;
   return picture(360, 240, `Curve${two ? "" : "s"} of ${line.title}`,
@@ -69,8 +71,13 @@ function curvesPicture(line, classes) {
       two ? null : svg("title", {}, classes[line.classes[i]]), curvePaths(curve, x, y))),
     line.codes.map((code, i) => leadingBand(line, code, i, x, classes)),
     missing ? missingMarks(line, y, classes) : null,
+    z === undefined || Number.isNaN(z) ? null : rowMark(curves, Math.min(Math.max(z, low), high), x, y),
     verticalAxis(44, y, null, 6), horizontalAxis(x, 198, line.scale.kind === "sum" ? "z" : null, 5, line.scale));
 }
+
+/** The place of a row on the curves of a line. */
+const rowMark = (curves, z, x, y) => svg("g", { class: "mark" }, svg("line", { x1: x(z), x2: x(z), y1: 14, y2: 198 }),
+  curves.map((curve) => svg("circle", { cx: x(z), cy: y(curveAt(curve, z)), r: 4.5 })));
 
 /** What a missing value adds, right of the curves. */
 function missingMarks(line, y, classes) {
@@ -83,17 +90,17 @@ function missingMarks(line, y, classes) {
 }
 
 /** The levels of a category, one below the other: what they add, and their shares in the classes at the right. */
-function levelsPicture({ levels, classes: shown, title }, classes) {
+function levelsPicture({ levels, classes: shown, title }, classes, limits, level) {
   const { names, counts, values, errors, shares, codes } = levels, two = classes.length === 2, row = 17;
-  const high = row * names.length + 8, ends = values.flatMap((each, k) => each.flatMap((value, i) => [-1, 1].map((sign) => value + sign * ERRORS * (errors ? errors[k][i] : 0))));
-  const x = scale(Math.min(0, ...ends), Math.max(0, ...ends), 130, 284), across = scale(0, 1000, 0, 52);
+  const high = row * names.length + 8, marked = levels.numbers.indexOf(level);
+  const x = scale(...limits, 130, 284), across = scale(0, 1000, 0, 52), inside = (value) => x(Math.min(Math.max(value, x.low), x.high));
   const group = values.length;
   const mark = (k, i) => {
     const value = values[k][i], middle = row * i + 4 + (two ? row / 2 : row * (k + 0.5) / group), half = ERRORS * (errors ? errors[k][i] : 0);
     return svg("g", { class: sideStyle(two ? codes[i] : shown[k]) },
       two ? svg("rect", { class: "level", x: Math.min(x(0), x(value)), width: Math.abs(x(value) - x(0)), y: row * i + 6, height: row - 4 })
         : svg("circle", { class: "point", cx: x(value), cy: middle, r: Math.min(3.5, row / group / 1.6) }),
-      errors ? svg("path", { class: two ? "whisker" : "curve-line", d: `M${x(value - half)} ${middle}H${x(value + half)}` }) : null,
+      errors ? svg("path", { class: two ? "whisker" : "curve-line", d: `M${inside(value - half)} ${middle}H${inside(value + half)}` }) : null,
       svg("title", {}, `${names[i]}: ${short(value, 3)}${two ? "" : ` for ${classes[shown[k]]}`}${errors ? ` ± ${short(half, 2)}` : ""}, ${whole(counts[i])} rows`));
   };
   const shareBars = (i) => shares.map((each, k) => svg("rect", { class: `share ${sideStyle(shown[k])}`, x: 300, width: across(each[i]), y: row * i + 5 + k * (row - 3) / shares.length, height: (row - 3) / shares.length },
@@ -104,6 +111,7 @@ function levelsPicture({ levels, classes: shown, title }, classes) {
       svg("g", { class: `band ${sideStyle(codes[i])}` }, svg("title", {}, `speaks for ${classes[codes[i]]}`), svg("rect", { x: 118, width: 6, y: row * i + 4, height: row - 1 })),
       values.map((_, k) => mark(k, i)), shareBars(i))),
     svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 2, y2: high }),
+    marked < 0 ? null : svg("rect", { class: "chosen", x: 2, width: 356, y: row * marked + 3, height: row }),
     horizontalAxis(x, high + 4, null, 4), svg("text", { x: 300, y: high + 20 }, "shares")),
   levels.n_hidden ? note(`${whole(levels.n_hidden)} rarer levels with ${whole(levels.n_hidden_rows)} rows are not shown.`) : null];
 }
@@ -115,13 +123,19 @@ function pointsNode({ name, rows, n_hidden: hidden }) {
     hidden ? note(`${whole(hidden)} levels with points between these are not listed.`) : null);
 }
 
-/** The ends of the scale of curves: all of them, zero, and their bands as far as there is room. */
-function curveLimits(curves, further) {
-  const all = [...further, ...curves.flatMap(({ log_odds: values }) => Array.from(values))], low = Math.min(-0.1, ...all), high = Math.max(0.1, ...all);
-  const ends = (sign) => curves.flatMap(({ log_odds: values, errors }) => Array.from(values, (v, i) => v + sign * ERRORS * (errors ? errors[i] : 0)));
+/** The ends of the scale that all lines share: their curves and levels, zero, and bands as far as there is room. */
+function sharedLimits(lines) {
+  const curves = lines.flatMap((line) => (line.levels
+    ? line.levels.values.map((values, k) => ({ values, errors: line.levels.errors?.[k] }))
+    : line.curves.map(({ log_odds: values, errors }) => ({ values: Array.from(values), errors }))));
+  const missing = lines.flatMap((line) => line.missing ?? []);
+  const ends = (sign) => curves.flatMap(({ values, errors }) => values.map((v, i) => v + sign * ERRORS * (errors ? errors[i] : 0)));
+  const all = [...missing, ...curves.flatMap(({ values }) => values)], low = least(all, -0.1), high = -least(all.map((v) => -v), -0.1);
   const beyond = MOST_BEYOND * (high - low);
-  return [Math.max(Math.min(low, ...ends(-1)), low - beyond), Math.min(Math.max(high, ...ends(1)), high + beyond)];
+  return [Math.max(least(ends(-1), low), low - beyond), Math.min(-least(ends(1).map((v) => -v), -high), high + beyond)];
 }
+
+const least = (numbers, start) => numbers.reduce((a, b) => Math.min(a, b), start);
 
 /** A curve, and the band around it if its standard errors are known, cut off at the ends of the scales. */
 function curvePaths(curve, x, y) {
@@ -153,7 +167,10 @@ function scoresSection(scores, classes) {
   const spread = (values) => Math.sqrt(mean(values.map((v) => (v - mean(values)) ** 2)));
   const rows = scores.models.map(({ name, folds }, i) => [
     element("span", {}, element("i", { class: `swatch ${MODEL_CLASSES[i]}` }), name),
-    ...scores.measures.map((_, m) => { const values = folds.map((fold) => fold[m]); return `${mean(values).toFixed(3)} ± ${spread(values).toFixed(3)}`; })]);
+    ...scores.measures.map((measure, m) => {
+      const values = folds.map((fold) => fold[m]), shown = measure.endsWith("accuracy") ? percent : (value) => value.toFixed(3);
+      return `${shown(mean(values))} ± ${shown(spread(values))}`;
+    })]);
   const groups = [...new Set(scores.curves.map((curve) => curve.class_index))];
   const names = scores.models.map((model) => model.name);
   return [
@@ -162,15 +179,14 @@ function scoresSection(scores, classes) {
     element("div", { class: "row" },
       foldsFigure(scores, names), calibrationFigure(scores.calibration)),
     several(groups.map((k) => [`Curves of ${classes[k]}`, curvesFigure(scores.curves.filter((c) => c.class_index === k), names, classes[k])])),
-    scores.confusion.n_classes > 2 ? confusionTable(scores.confusion, classes) : null,
   ];
 }
 
-function foldsFigure({ models, n_folds }, names) {
+function foldsFigure({ models }, names) {
   const all = models.flatMap((model) => model.folds.map((fold) => fold[0]));
   const pad = 0.1 * (Math.max(...all) - Math.min(...all)) || 0.02;
   const x = scale(Math.max(0, Math.min(...all) - pad), Math.min(1, Math.max(...all) + pad), 20, 340);
-  return element("figure", {}, element("figcaption", {}, `Balanced accuracy on each of the ${n_folds} folds`),
+  return element("figure", {}, element("figcaption", {}, `Balanced accuracy on each of the ${models[0].folds.length} folds`),
     picture(360, 60 + 40 * models.length, "Balanced accuracy of each model on each fold",
       models.map((model, i) => svg("g", { class: MODEL_CLASSES[i] },
         svg("text", { x: 20, y: 18 + 40 * i }, names[i]),
@@ -204,19 +220,13 @@ function curvesFigure(curves, names, label) {
     draw("Precision and recall, held out", "precision_recall", "recall", "precision", x, y, [share, share]));
 }
 
-function confusionTable({ classes: shown, counts, n_classes }, classes) {
-  const more = n_classes > shown.length ? note(`The ${shown.length} classes with the most rows, of ${whole(n_classes)}.`) : null;
-  return element("div", {}, table(["held out: true class", ...shown.map((k) => element("span", {}, "as ", named(classes[k])))],
-    counts.map((row, i) => [named(classes[shown[i]]), ...row.map((count, k) => (k === i ? element("strong", {}, whole(count)) : whole(count)))])), more);
-}
-
 // ----------------------------------------------------------------------------------------------------------- stability
 
 function stabilitySection(stability) {
   return [
-    ...stability.text.map((text) => element("p", {}, text)),
+    ...stability.text.map((text) => element("p", {}, withSigns(text))),
     stability.starts.length ? several(stability.starts.map(({ title, divergences }) => [title, startsFigure(divergences)])) : null,
-    stability.table ? table(stability.table.head, stability.table.rows, stability.table.caption) : null,
+    stability.table ? table(stability.table.head, stability.table.rows.map((row) => row.map(withSigns)), stability.table.caption) : null,
   ];
 }
 

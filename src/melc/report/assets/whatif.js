@@ -2,8 +2,10 @@
 // The form: the values of a row, and what the model says of it.
 
 const FIELDS_AT_FIRST = 12;
-// Milliseconds without a change of the form before the nearest change of class is looked for.
+// Milliseconds without a change of the form before reasons are drawn and the nearest change of class is looked for.
 const PAUSE = 80;
+// Features with a bar of their own, and lines on which the place of the row is shown.
+const MOST_PARTS = 10, MOST_PLACES = 12;
 
 /** The coded values of the columns of the form from those of its fields: NaN where they are missing. */
 function featuresFrom(fields, values, nFeatures) {
@@ -12,19 +14,12 @@ function featuresFrom(fields, values, nFeatures) {
   return x;
 }
 
-/** The standard deviations of the numbers that may change; zero for other columns, and for missing numbers. */
-function spreadsOf(fields, values, free, nFeatures) {
-  const spreads = new Array(nFeatures).fill(0);
-  fields.forEach((field, i) => { if (free[i] && !Number.isNaN(values[i])) spreads[field.feature] = field.spread; });
-  return spreads;
-}
-
-/** The section with the form. `rows` are example rows to begin with, if there are any. */
-function whatIfSection(model, fields, classes, rows) {
-  const nFeatures = model.features.length;
+/** The section with the form, and what the model says of the row in it. */
+function whatIfSection(data, policy, limits) {
+  const { answers: model, fields, classes, rows } = data;
   const inputs = fields.map((field) => fieldInput(field, () => answer()));
   const result = element("div", { class: "answer", "aria-live": "polite" });
-  const change = element("div", { class: "change" });
+  const why = element("div"), change = element("div", { class: "change" }), places = element("div", { class: "places" });
   let waiting = 0;
 
   function answer() {
@@ -33,28 +28,38 @@ function whatIfSection(model, fields, classes, rows) {
     clearTimeout(waiting);
     if (wrong >= 0) {
       result.replaceChildren(element("p", { class: "refused" }, "Enter a value for ", named(fields[wrong].name), "."));
-      change.replaceChildren();
+      [why, change, places].forEach((node) => node.replaceChildren());
       return;
     }
-    const x = featuresFrom(fields, values, nFeatures), found = answerAt(model, projectionsOf(model, x));
-    result.dataset.code = found.code;
-    result.dataset.probabilities = JSON.stringify(found.probabilities);
-    result.replaceChildren(...answerNodes(model, fields, found, classes));
-    const show = () => change.replaceChildren(...changeNodes(model, fields, values, inputs, found, classes));
-    waiting = setTimeout(show, PAUSE);
+    const row = asked(data, policy, values);
+    result.dataset.code = row.code;
+    result.dataset.probabilities = JSON.stringify(row.probabilities);
+    result.replaceChildren(...answerNodes(data, policy, row));
+    waiting = setTimeout(() => {
+      why.replaceChildren(...whyNodes(data, row));
+      places.replaceChildren(...placesNodes(data, row, limits));
+      change.replaceChildren(...changeNodes(data, policy, row, inputs.map((input) => input.free())));
+    }, PAUSE);
   }
 
   const start = () => { inputs.forEach((input, i) => input.set(fields[i].typical)); answer(); };
   const visible = inputs.slice(0, FIELDS_AT_FIRST), further = inputs.slice(FIELDS_AT_FIRST);
   const form = element("form", { class: "fields", onsubmit: (event) => event.preventDefault() },
     visible.map((input) => input.node),
-    further.length ? element("details", {}, element("summary", {}, `${further.length} more features`),
+    further.length ? element("details", {}, element("summary", {}, `${further.length} more feature${further.length > 1 ? "s" : ""}`),
       element("div", { class: "fields" }, further.map((input) => input.node))) : null);
+  policy.onchange(answer);
   start();
   return element("div", { class: "what-if" },
     element("div", {}, rowChoice(rows, (row) => { row.forEach((value, i) => inputs[i].set(value)); answer(); }),
       form, element("button", { type: "button", onclick: start }, "Typical values")),
-    element("div", { class: "verdict" }, result, change));
+    element("div", {}, result, why, change), places);
+}
+
+/** A row, and what the model says of it under a policy. */
+function asked({ answers: model, fields }, policy, values) {
+  const x = featuresFrom(fields, values, model.features.length), projections = projectionsOf(model, x), odds = oddsAt(model, projections);
+  return { values, x, projections, odds, code: codeOf(oddsWith(odds, policy.code, policy.added())), probabilities: probabilitiesWith(odds, policy) };
 }
 
 function rowChoice(rows, choose) {
@@ -66,12 +71,10 @@ function rowChoice(rows, choose) {
 
 /** A field: its node, its value (NaN if it is missing, undefined if it cannot be read), and how to set it. */
 function fieldInput(field, changed) {
-  const choice = field.kind === "choice";
-  const keep = element("input", { type: "checkbox", checked: !choice, disabled: choice, onchange: changed });
-  const control = { number: numberInput, date: dateInput, choice: choiceInput }[field.kind](field, changed);
+  const keep = element("input", { type: "checkbox", checked: true, onchange: changed });
+  const control = { number: numberInput, date: dateInput, choice: choiceInput, rank: choiceInput }[field.kind](field, changed);
   const label = element("label", {}, element("span", { class: "name" }, named(field.name)), control.nodes);
-  const may = choice ? null
-    : element("label", { class: "may", title: "Whether the nearest change of class may change this feature" }, keep, "may change");
+  const may = element("label", { class: "may", title: "Whether the nearest change of class may change this feature" }, keep, "may change");
   return { ...control, free: () => keep.checked, node: element("div", { class: "field" }, label, may) };
 }
 
@@ -82,9 +85,9 @@ function enteredIn(input, read) {
 }
 
 function numberInput(field, changed) {
-  const number = element("input", { type: "number", step: "any", placeholder: "missing", oninput: () => { range.value = number.value; changed(); } });
-  const range = element("input", { type: "range", min: field.low, max: field.high, step: "any", tabindex: -1, "aria-hidden": "true",
-    oninput: () => { number.value = Number(Number(range.value).toPrecision(4)); changed(); } });
+  const number = element("input", { type: "number", step: field.whole ? 1 : "any", placeholder: "missing", oninput: () => { range.value = number.value; changed(); } });
+  const range = element("input", { type: "range", min: field.low, max: field.high, step: field.whole ? 1 : "any", tabindex: -1, "aria-hidden": "true",
+    oninput: () => { number.value = field.whole ? range.value : Number(Number(range.value).toPrecision(4)); changed(); } });
   return {
     nodes: [number, field.high > field.low ? range : null],
     value: () => enteredIn(number, Number),
@@ -118,46 +121,26 @@ function choiceInput(field, changed) {
 
 /** A coded value of a field as it is shown. */
 function valueText(field, value) {
-  if (field.kind === "choice") return field.choices.find(([, code]) => Object.is(code ?? NaN, value))?.[0] ?? "";
+  if (field.choices.length) return field.choices.find(([, code]) => Object.is(code ?? NaN, value))?.[0] ?? "";
   if (Number.isNaN(value)) return "missing";
   return field.kind === "date" ? dateOf(value) : short(value, 6);
 }
 
 // -------------------------------------------------------------------------------------------------------- the answer
 
-function answerNodes(model, fields, found, classes) {
-  const order = found.probabilities.map((_, k) => k);
-  if (classes.length > 2) order.sort((a, b) => found.probabilities[b] - found.probabilities[a]);
+function answerNodes({ answers: model, classes }, policy, { code, odds, probabilities }) {
+  const order = probabilities.map((_, k) => k), own = codeOf(odds), likeliest = probabilities.indexOf(Math.max(...probabilities));
+  if (classes.length > 2) order.sort((a, b) => probabilities[b] - probabilities[a]);
   return [
-    element("p", { class: "class" }, "Class ", element("strong", {}, named(classes[found.code]))),
-    element("div", { class: "bars" }, order.slice(0, 8).map((k) => probabilityBar(classes[k], found.probabilities[k], k))),
-    ...oddsNodes(found, classes), ...linesNodes(model, fields, found, classes),
-  ];
-}
-
-function oddsNodes({ odds }, classes) {
-  if (classes.length === 2) return [element("p", { class: "scores" }, `log-odds ${short(odds[0], 6)}`)];
-  const rows = classes.slice(0, 30).map((name, k) => [named(name), short(odds[k], 6)]);
-  return [element("details", { class: "scores" }, element("summary", {}, "log-odds of each class"), table(["class", "log-odds"], rows))];
-}
-
-/** Where the row is on the line, or what each of several lines adds to the log-odds of the class predicted. */
-function linesNodes(model, fields, { projections, code }, classes) {
-  const place = (k) => placeText(model, fields, k, projections[k]);
-  if (model.lines.length === 1) {
-    if (model.lines[0].reads !== null) return [];  // there is a single column
-    return [element("p", { class: "scores" }, `projection z ${place(0)}`), placeOnLine(model, projections[0], classes)];
-  }
-  const adds = addsAt(model, projections, code), of = classes[classes.length === 2 ? 1 : code];
-  const rows = model.lines.slice(0, 60).map((_, k) => [`Line ${k + 1}`, place(k), short(adds[k], 4)]);
-  const head = ["line", "place on it", element("span", {}, "adds to the log-odds of ", named(of))];
-  return [element("details", {}, element("summary", {}, "place on each line"), table(head, rows))];
-}
-
-/** Where a row is on a line: the value of a single column, or the projection. */
-function placeText(model, fields, k, z) {
-  const { reads } = model.lines[k], field = fields.find(({ feature }) => feature === reads);
-  return field ? valueText(field, z) : short(z, 6);
+    element("p", { class: "class" }, "Class ", element("strong", {}, named(classes[code]))),
+    code === own ? null : note("The sliders above changed this: the model itself says ", named(classes[own]), "."),
+    element("p", { class: "aside" }, "Probabilities ", sharesText(policy, classes), ":"),
+    element("div", { class: "bars" }, order.slice(0, 8).map((k) => probabilityBar(classes[k], probabilities[k], k))),
+    likeliest === code ? null
+      : note("The decision is not for the most probable class, because errors on rows of other classes cost more in it: see the sliders above."),
+    classes.length > 2 ? element("details", { class: "scores" }, element("summary", {}, "log-odds of each class"),
+      table(["class", "log-odds"], classes.slice(0, 30).map((name, k) => [named(name), short(odds[k])]))) : null,
+  ].filter(Boolean);
 }
 
 function probabilityBar(name, p, k) {
@@ -166,90 +149,107 @@ function probabilityBar(name, p, k) {
   return element("div", { class: "bar" }, named(name), element("span", { class: "track" }, fill), percent(p));
 }
 
-/** The intervals of the line with a mark at the row. */
-function placeOnLine({ lines: [line], log_odds: [{ curves: [{ knots }] }] }, z, sides) {
-  const low = Math.min(z, knots[0]), high = Math.max(z, knots[knots.length - 1]);
-  const x = scale(low, high, 8, 392);
-  const ends = [low, ...line.thresholds, high];
-  return picture(400, 44, `z = ${short(z)}, in an interval of ${sides[line.codes[countNotAbove(line.thresholds, z)]]}`,
-    line.codes.map((code, i) => svg("g", { class: `band ${sideStyle(code)}` },
-      svg("rect", { x: x(ends[i]), width: Math.max(0, x(ends[i + 1]) - x(ends[i])), y: 18, height: 12 }))),
-    svg("path", { class: "mark", d: `M${x(z)} 32l-6 10h12z` }), svg("line", { class: "mark", x1: x(z), x2: x(z), y1: 10, y2: 32 }));
+// ---------------------------------------------------------------------------------------------------------------- why
+
+/** What each feature adds to the log-odds. */
+function whyNodes({ answers: model, fields, classes }, { x, values, odds }) {
+  const of = classes.length === 2 ? 1 : codeOf(odds), { base, parts, others } = partsOf(model, x, of);
+  const bars = fields.map((field, i) => ({ name: field.name, text: valueText(field, values[i]), part: parts[field.feature] }))
+    .filter(({ part }) => part !== 0).sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
+  const rest = bars.splice(MOST_PARTS), more = others + sum(rest.map(({ part }) => part));
+  if (rest.length || Math.abs(others) > 1e-9) bars.push({ name: "all other features", text: null, part: more });
+  return [
+    element("h3", {}, "Why"),
+    element("p", { class: "aside" }, "What each feature adds to the log-odds of ", named(classes[of]),
+      `. An average row has ${short(base, 3)}, this row ${short(odds[odds.length === 1 ? 0 : of], 3)}.`),
+    partsPicture(bars, classes.length === 2, of),
+  ];
+}
+
+/** The place of the row on the curve of every line. */
+function placesNodes({ classes, lines }, { projections }, limits) {
+  const figures = lines.slice(0, MOST_PLACES).map((line) => element("figure", {},
+    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, withSigns(line.terms))),
+    linePicture(line, classes, limits, projections[line.number])));
+  return figures.length ? [element("h3", {}, `The place of the row on ${lines.length > 1 ? "each line" : "the line"}`), element("div", { class: "grid" }, figures)] : [];
+}
+
+/** Bars of the parts of features. Of two classes, their sign means the class, so they have its colour. */
+function partsPicture(bars, two, of) {
+  const wide = 420, left = 190, high = 22 * bars.length + 4, ends = bars.map(({ part }) => part);
+  const x = scale(Math.min(0, ...ends), Math.max(0, ...ends), left + 8, wide - 56);
+  const style = (part) => (two ? sideStyle(Number(part > 0)) : part > 0 ? sideStyle(of) : "others");
+  return picture(wide, high, "What each feature adds to the log-odds", bars.map(({ name, text, part }, i) => {
+    const label = text === null ? name : `${shortened(name, 16)} = ${shortened(text, 10)}`;
+    return svg("g", { class: `part ${style(part)}` }, svg("title", {}, `${name}${text === null ? "" : ` = ${text}`}: ${short(part)}`),
+      svg("text", { x: left, y: 22 * i + 16, "text-anchor": "end" }, label),
+      svg("rect", { x: Math.min(x(0), x(part)), y: 22 * i + 4, width: Math.max(1, Math.abs(x(part) - x(0))), height: 15 }),
+      svg("text", { x: x(Math.max(0, part)) + 5, y: 22 * i + 16 }, (part > 0 ? "+" : "") + short(part, 2)));
+  }), svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: high }));
 }
 
 // ----------------------------------------------------------------------------------------------------- what would change it
 
-function changeNodes(model, fields, values, inputs, found, classes) {
-  const free = inputs.map((input) => input.free());
-  const x = featuresFrom(fields, values, model.features.length);
-  const nearest = nearestChange(model, x, spreadsOf(fields, values, free, x.length));
-  const heading = element("h3", {}, "Nearest change of class");
+function changeNodes(data, policy, row, free) {
+  const { answers: model, fields, classes } = data, { x, values } = row;
+  const odds = (changed) => oddsWith(oddsAt(model, projectionsOf(model, changed)), policy.code, policy.added());
+  const decide = (changed) => codeOf(odds(changed));
+  const allowed = allowedOf(fields, values, free, x.length);
+  const nearest = nearestChange(model, x, allowed, decide, (own) => (changed) => leadOver(odds(changed), own));
+  const heading = element("h3", {}, "Nearest change of class"), single = aloneNodes(data, row, allowed, decide);
   if (!nearest) {
     return [heading, element("p", {}, free.some(Boolean)
-      ? "No change of the chosen features within eight standard deviations changes the class."
-      : "Choose features that may change."), ...aloneNodes(model, fields, values, free, found, classes)];
+      ? "No change of the chosen features within the range of the data was found that changes the class."
+      : "Choose features that may change."), single];
   }
-  const moved = fields.map((field, i) => ({ field, i, to: nearest.row[field.feature] }))
-    .filter(({ field, i, to }) => field.spread > 0 && !Number.isNaN(to) && differ(field, values[i], to))
-    .sort((a, b) => Math.abs(b.to - values[b.i]) / b.field.spread - Math.abs(a.to - values[a.i]) / a.field.spread);
-  const rows = moved.slice(0, 6).map(({ field, i, to }) => [named(field.name), ...changed(field, values[i], to)]);
-  const rest = moved.length > 6 ? ` and smaller changes of ${moved.length - 6} more features` : "";
-  const exact = model.lines.length === 1;
+  const moved = fields.map((field, i) => ({ field, from: values[i], to: nearest.row[field.feature] }))
+    .filter(({ from, to }) => !Object.is(from, to))
+    .sort((a, b) => size(b) - size(a));
+  const rows = moved.slice(0, 6).map(({ field, from, to }) => [named(field.name), ...changed(field, from, to)]);
+  const rest = moved.length > 6 ? `, and smaller changes of ${moved.length - 6} more features` : "";
   return [heading,
     element("p", {}, "It would be ", element("strong", {}, named(classes[nearest.code])),
-      ` after ${exact ? "the smallest possible" : "a"} change of ${short(nearest.distance, 3)} standard deviations${rest}:`),
-    table(["feature", "from", "to"], rows),
-    ...aloneNodes(model, fields, values, free, found, classes)];
+      ` after a change of ${short(nearest.distance, 3)} standard deviations${rest}:`),
+    table(["feature", "from", "to"], rows), single];
 }
 
-/** Whether two values of a field differ, of dates by a day. */
-const differ = (field, from, to) => (field.kind === "date" ? dateOf(from) !== dateOf(to) : from !== to);
+/** The length of a change in standard deviations; another level counts one. */
+const size = ({ field, from, to }) => (field.kind === "choice" ? 1 : Math.abs(to - from) / field.spread);
+
+/** By how much the best other class is ahead of a row's own. */
+function leadOver(odds, own) {
+  const all = odds.length === 1 ? [0, odds[0]] : odds;
+  return Math.max(...all.filter((_, k) => k !== own)) - all[own];
+}
 
 /** Two values as texts that differ. */
 function changed(field, from, to) {
-  if (field.kind === "date") return [dateOf(from), dateOf(to)];
-  for (let digits = 5; digits < 17; digits++) {
+  if (field.choices.length || field.kind === "date") return [valueText(field, from), valueText(field, to)];
+  for (let digits = 4; digits < 17; digits++) {
     if (short(from, digits) !== short(to, digits)) return [short(from, digits), short(to, digits)];
   }
   return [String(from), String(to)];
 }
 
 /** What one feature alone would have to be: looked for when it is asked for. */
-function aloneNodes(model, fields, values, free, found, classes) {
+function aloneNodes({ answers: model, fields, classes }, row, allowed, decide) {
   const details = element("details", {}, element("summary", {}, "One feature alone"));
   details.addEventListener("toggle", () => {
-    const rows = aloneRows(model, fields, values, free, found, classes);
+    const rows = fields.slice(0, FIELDS_AT_FIRST).flatMap((field, i) => aloneChanges(model, row, field.feature, allowed, decide)
+      .map(({ row: to, code }) => [named(field.name), element("span", {}, "to ", changed(field, row.values[i], to[field.feature])[1]), named(classes[code])]));
     details.append(rows.length ? table(["feature", "change", "class"], rows)
       : element("p", {}, "No change of one feature alone leads to another class."));
   }, { once: true });
-  return [details];
+  return details;
 }
 
-function aloneRows(model, fields, values, free, found, classes) {
-  return fields.slice(0, FIELDS_AT_FIRST).flatMap((field, i) => {
-    if (field.kind === "choice") return otherChoices(model, fields, values, i, found, classes);
-    const movable = free[i] && field.spread > 0 && !Number.isNaN(values[i]);
-    const best = movable ? singleChange(model, found.projections, field, model.features.length) : null;
-    return best ? [[named(field.name), `to ${changed(field, values[i], values[i] + best.step)[1]}`, named(classes[best.code])]] : [];
-  });
-}
-
-/** The levels of a field that would lead to another class. */
-function otherChoices(model, fields, values, i, found, classes) {
-  return fields[i].choices.flatMap(([name, coded]) => {
-    const other = values.map((value, at) => (at === i ? coded ?? NaN : value));
-    const code = classAt(model, projectionsOf(model, featuresFrom(fields, other, model.features.length)));
-    return code === found.code ? [] : [[named(fields[i].name), element("span", {}, "to ", named(name)), named(classes[code])]];
-  }).slice(0, 8);
-}
-
-function singleChange(model, projections, field, nFeatures) {
-  let best = null;
-  for (const sign of [1, -1]) {
-    const direction = new Array(nFeatures).fill(0);
-    direction[field.feature] = sign * field.spread;
-    const found = changeAlong(model, projections, direction);
-    if (found && (!best || found.distance < Math.abs(best.step) / field.spread)) best = { step: sign * field.spread * found.distance, code: found.code };
+/** The levels of a column that lead to another class, or the smallest change of a number that does. */
+function aloneChanges(model, { x, code: own }, j, allowed, decide) {
+  if (allowed[j]?.levels) {
+    return allowed[j].levels.map(({ code }) => x.with(j, code)).map((row) => ({ row, code: decide(row) })).filter(({ code }) => code !== own).slice(0, 8);
   }
-  return best;
+  if (!allowed[j]) return [];
+  const spreads = allowed.map((each) => each?.spread ?? 0);
+  const found = [1, -1].map((sign) => changeAlong(model, x, alone(spreads, j, sign), allowed, decide, own)).filter(Boolean);
+  return found.sort((a, b) => a.distance - b.distance).slice(0, 1).map(({ row }) => ({ row, code: decide(row) }));
 }
