@@ -300,6 +300,14 @@ class TestPlaneDisplay:
         assert display.figure_.axes[-1].get_ylabel() == "adds to the log-odds of 1"
         assert [points.get_label() for points in display.ax_.collections[-3:]] == ["0", "1", "2"]
 
+    def test_the_legend_covers_no_rows(self, iris):
+        model, X, y = iris
+        for display in (PlaneDisplay.from_estimator(model, X, y), PlaneDisplay.from_estimator(model)):
+            display.figure_.canvas.draw()
+            legend = display.ax_.get_legend().get_window_extent()
+            assert legend.y0 > display.ax_.get_window_extent().y1 - 5  # a legend has an invisible margin
+            assert display.ax_.title.get_window_extent().y0 > legend.y1 - 8
+
     def test_points_are_the_rows(self, model, data):
         X, y = data
         display = PlaneDisplay.from_estimator(model, X, y)

@@ -21,6 +21,8 @@ STYLES = {
     "SVM": ("#cc79a7", "s"),
     "EBM": ("#6a4c93", "v"),
 }
+# The models of melc whose wins and losses are drawn, and those that they are compared with.
+COMPARED, RIVALS = ("MELC", "AdditiveMELC"), ("logistic", "boosting", "EBM")
 _HEIGHT_OF_A_SET = 0.36  # inches
 _STEP = 0.09  # from model to model, in heights of a set
 
@@ -30,6 +32,7 @@ def draw(summary: Summary, folder: Path) -> dict[str, str]:
     from matplotlib import rc_context
 
     pictures = {
+        "quality-differences.svg": ("Balanced accuracy of melc less that of other models", differences(summary)),
         "quality-accuracy.svg": ("Balanced accuracy by data set and model", accuracies(summary)),
         "quality-loss.svg": ("Balanced log loss by data set and model", losses(summary)),
         "quality-lines.svg": ("Number of lines by data set", lines(summary)),
@@ -42,6 +45,31 @@ def draw(summary: Summary, folder: Path) -> dict[str, str]:
         ):  # the same file from the same records
             figure.savefig(draft, metadata={"Date": None})
     return {name: title for name, (title, _) in pictures.items()}
+
+
+def differences(summary: Summary) -> Any:
+    """A panel for each model of melc: a row for each data set, and a dot for what it gains beside each rival."""
+    models = [model for model in COMPARED if model in summary.models]
+    figure = new_figure(8.0, 0.24 * len(summary.sets) + 1.2)
+    panels = figure.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
+    places = np.arange(len(summary.sets))
+    for axes, model in zip(panels, models, strict=True):
+        for rival in (name for name in RIVALS if name in summary.models):
+            colour, marker = STYLES[rival]
+            gains = (summary.means(ACCURACY)[model] - summary.means(ACCURACY)[rival]).loc[summary.sets]
+            axes.plot(gains, places, marker if marker != "|" else "o", color=colour, markersize=4.5, label=rival)
+        axes.axvline(0, color="#000000", linewidth=0.8)
+        axes.set_title(f"{model} ← worse · better →", fontsize=10)
+        axes.set_xlabel("difference in balanced accuracy", fontsize=9)
+        axes.grid(True, axis="both", color="#e5e9f0", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    panels[0].set_yticks(places, summary.sets, fontsize=9)
+    panels[0].set_ylim(len(places) - 0.5, -0.5)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, [f"beside {name}" for name in names], loc="outside upper center", ncols=5, frameon=False)
+    return figure
 
 
 def accuracies(summary: Summary) -> Any:

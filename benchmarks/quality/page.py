@@ -17,7 +17,6 @@ from benchmarks.quality.summary import ACCURACY, LINES, LOSS, SECONDS, Summary
 from melc.export.files import replacing
 
 NOTABLE = 0.01  # smaller differences of accuracy are not listed
-RIVALS = ("logistic", "boosting", "EBM")
 
 _INTRODUCTION = """# How well it decides
 
@@ -70,7 +69,7 @@ def text(summary: Summary, pictures: dict[str, str]) -> str:
         _gaps(summary),
         "## In short\n",
         _overview(summary),
-        "## Where melc loses, and where it wins\n",
+        f"## Where melc loses, and where it wins\n\n{pictures['quality-differences.svg']}\n",
         *(_comparison(summary, name) for name in summary.models if MODELS[name].package == "melc"),
         _heavy_tails(summary),
         f"## Balanced accuracy\n\n{pictures['quality-accuracy.svg']}\n",
@@ -131,26 +130,19 @@ def _overview(summary: Summary) -> str:
 
 
 def _comparison(summary: Summary, model: str) -> str:
-    sentences = [_against(summary, model, rival) for rival in RIVALS if rival in summary.models]
+    sentences = [_against(summary, model, rival) for rival in figures.RIVALS if rival in summary.models]
     return "\n".join([f"**{model}**\n", *sentences, ""])
 
 
 def _against(summary: Summary, model: str, rival: str) -> str:
-    """One item of a list: on how many data sets it is better and worse, and each of those by name."""
+    """One item of a list: on how many data sets it is better and worse."""
     found = summary.difference(model, rival)
-    lower = found.by_set[found.by_set < -NOTABLE]
-    higher = found.by_set[found.by_set > NOTABLE][::-1]
+    lower, higher = (found.by_set < -NOTABLE).sum(), (found.by_set > NOTABLE).sum()
     error = "" if np.isnan(found.error) else f" ± {_fraction(found.error)}"
     return _filled(
-        f"- against {MODELS[rival].what}: {_signed(found.mean)}{error} on average over {len(found.by_set)} data sets. "
-        f"Loses by more than {NOTABLE:g} on {_named(lower)}; wins by more than {NOTABLE:g} on {_named(higher)}."
+        f"- against {MODELS[rival].what}: {_signed(found.mean)}{error} on average over {len(found.by_set)} data sets; "
+        f"better by more than {NOTABLE:g} on {higher}, worse on {lower}."
     )
-
-
-def _named(differences: pd.Series) -> str:
-    if differences.empty:
-        return "none"
-    return f"{len(differences)} (" + ", ".join(f"{name} {_signed(value)}" for name, value in differences.items()) + ")"
 
 
 def _heavy_tails(summary: Summary) -> str:

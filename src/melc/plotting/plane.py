@@ -19,6 +19,8 @@ from melc.plotting.levels import show_scale, show_scores
 _PLACES_PER_AXIS = 300
 # How far rows of the same level are drawn from each other, as a part of the axis.
 _SCATTER = 0.012
+# Classes in a row of the legend.
+_MOST_IN_LINE = 4
 
 
 @dataclass(eq=False)
@@ -157,7 +159,9 @@ class PlaneDisplay:
         self._show_scales()
         self.ax_.set_xlabel(self.names[0], **AS_WRITTEN)
         self.ax_.set_ylabel(self.names[1], **AS_WRITTEN)
-        self.ax_.set_title(title or self.heading, fontsize=9, **AS_WRITTEN)
+        legend = self.ax_.get_legend()
+        n_lines = 0 if legend is None else -(-len(legend.get_texts()) // _MOST_IN_LINE)
+        self.ax_.set_title(title or self.heading, fontsize=9, pad=6 + 14 * n_lines, **AS_WRITTEN)  # above the legend
         return self
 
     def _show_scales(self) -> None:
@@ -215,8 +219,7 @@ class PlaneDisplay:
             names = common.shortened(self.labels, 18)
             shown = [code for code in range(len(names)) if code in codes]
             handles = [Patch(facecolor=class_style(code).colour) for code in shown]
-            entries = common.in_legend(handles, [f"speaks for {names[code]}" for code in shown])
-            common.with_names_as_written(self.ax_.legend(*entries, fontsize=8, framealpha=0.85))
+            self._draw_legend(handles, [f"speaks for {names[code]}" for code in shown])
 
     def _draw_image(self, values: Floats, **options: Any) -> None:
         extent = (*self.limits[0], *self.limits[1])
@@ -234,8 +237,14 @@ class PlaneDisplay:
         for code, name in enumerate(self.labels):
             mine, kind = points[self.targets == code], class_style(code)
             handles.append(self.ax_.scatter(*mine.T, color=kind.colour, marker=kind.marker, label=name, **style))
-        entries = common.in_legend(handles, common.shortened(self.labels, 18))
-        common.with_names_as_written(self.ax_.legend(*entries, fontsize=8, framealpha=0.85))
+        self._draw_legend(handles, common.shortened(self.labels, 18))
+
+    def _draw_legend(self, handles: list[Any], names: list[str]) -> None:
+        """Draw the legend above the plane, where it covers no rows."""
+        handles, names = common.in_legend(handles, names)
+        columns = common.legend_columns(len(names), _MOST_IN_LINE)
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": columns, "frameon": False}
+        common.with_names_as_written(self.ax_.legend(handles, names, fontsize=8, columnspacing=1.4, **above))
 
     def _scattered(self, n: int) -> Floats:
         """Return small steps along axes of levels, shape (n, 2), so that not all rows of a level are one point."""
