@@ -19,7 +19,8 @@ project_copyright = "The melc developers"
 version = release = __version__
 
 extensions = [
-    "mathml",  # beside this file
+    "live_report",  # both beside this file
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -30,6 +31,8 @@ extensions = [
 exclude_patterns = ["_build", "_templates", "auto_examples/*.ipynb", "auto_examples/*.py.md5"]
 templates_path = ["_templates"]
 nitpicky = True
+# numpydoc links attributes that are properties, but they have no pages of their own.
+nitpick_ignore = [("py:obj", name) for name in ("directions_", "coef_", "thresholds_", "interval_classes_")]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -79,5 +82,6 @@ sphinx_gallery_conf = {
     "reference_url": {"melc": None},
     "inspect_global_variables": False,
     "image_srcset": ["2x"],
+    "thumbnail_size": (560, 420),
     "capture_repr": ("_repr_html_",),  # reports, but not the names of matplotlib's objects
 }

@@ -54,6 +54,8 @@ def test_code_runs_and_prints_what_the_page_shows(page, folder):
     for ran in pages.run(text, succeed):
         if ran.expected is not None:
             assert pages.same(ran.expected, ran.printed), f"the page shows\n{ran.expected}\nbut it is\n{ran.printed}"
+        if ran.pictures:
+            assert len(ran.figures) == len(ran.pictures), f"the page shows {ran.pictures}"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,21 @@ def test_blocks_of_a_page_share_their_names_and_commands_are_run():
     ran = list(pages.run(page, lambda arguments: called.append(arguments) or "rule"))
     assert called == [["explain", "m.json"]]
     assert [(each.expected, each.printed) for each in ran] == [(None, ""), (None, "rule"), ("2\n", "2\n")]
+
+
+def test_pictures_below_a_block_are_the_figures_that_it_draws():
+    code = "import matplotlib.pyplot as plt\n\nplt.figure()\nplt.figure()\n"
+    page = f"```python\n{code}```\n\n![one](a.png)\n\n![two](b.png)\n\nAnother: ![three](c.png)\n"
+    (ran,) = pages.run(page, lambda _: "")
+    assert ran.pictures == ["a.png", "b.png"]
+    assert len(ran.figures) == 2
+    assert not plt.get_fignums()
+
+
+def test_every_page_of_the_guide_has_a_picture():
+    without = {"index.md", "command_line.md"}
+    guide = [page for page in (ROOT / "docs" / "user_guide").glob("*.md") if page.name not in without]
+    assert [page.name for page in guide if "![" not in page.read_text("utf-8") and page.name != "report.md"] == []
 
 
 @pytest.mark.parametrize("page", LINKING, ids=name_of)

@@ -1,12 +1,13 @@
-"""Draw the pictures of the README, of the first page of the guide and of the theory: ``python tools/pictures.py``."""
+"""Draw the pictures of the README, the home page and the theory: ``python tools/pictures.py``.
 
-import re
+Those below the code of a page are drawn by that code: ``python tools/pages.py``.
+"""
+
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.model_selection import train_test_split
+from sklearn.datasets import load_breast_cancer
 
 from melc import MELC, AdditiveMELC
 from melc.export.files import replacing
@@ -44,26 +45,23 @@ def draw_plane(ax, model, X, y):
 
 
 def draw_bands(path):
-    """The rows and both densities, side by side."""
+    """The rows and both densities, side by side, and each by itself for narrow screens."""
     X, y = alternating_bands()
     model = MELC(random_state=0).fit(X, y)
+
+    def draw_densities(ax):
+        ProjectionDisplay.from_estimator(model, X, y, ax=ax)
+        ax.set_title("along v: two densities, thresholds where they cross", fontsize=11, pad=22)
+
     figure = Figure(figsize=(11, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
     draw_plane(left, model, X, y)
-    ProjectionDisplay.from_estimator(model, X, y, ax=right)
-    right.set_title("along v: two densities, thresholds where they cross", fontsize=11, pad=22)
+    draw_densities(right)
     save(figure, path)
-
-
-def draw_versicolor(path):
-    """The first picture that the guide draws."""
-    X, species = load_iris(return_X_y=True, as_frame=True)
-    y = (species == 1).map({True: "versicolor", False: "other"})
-    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=1)
-    model = MELC(random_state=0).fit(X_train, y_train)
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    ProjectionDisplay.from_estimator(model, X_test, y_test, ax=figure.subplots())
-    save(figure, path)
+    for name, draw in (("plane", lambda ax: draw_plane(ax, model, X, y)), ("densities", draw_densities)):
+        figure = Figure(figsize=(5.5, 4.3), layout="constrained")
+        draw(figure.subplots())
+        save(figure, path.with_stem(f"{path.stem}-{name}"))
 
 
 def draw_additive(lines_path, plane_path):
@@ -79,16 +77,6 @@ def draw_additive(lines_path, plane_path):
     save(figure, plane_path)
 
 
-def draw_table(path):
-    """The lines of the model in docs/user_guide/tables.md, with the code of that page."""
-    page = (IMAGES.parent / "user_guide" / "tables.md").read_text(encoding="utf-8")
-    names = {}
-    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:3]:
-        exec(code, names)
-    display = LinesDisplay.from_estimator(names["model"])
-    save(display.figure_, path)
-
-
 def save(figure, path):
     with replacing(path) as draft:
         figure.savefig(draft, dpi=130)
@@ -96,6 +84,4 @@ def save(figure, path):
 
 if __name__ == "__main__":
     draw_bands(IMAGES / "melc.png")
-    draw_versicolor(IMAGES / "versicolor.png")
     draw_additive(IMAGES / "lines.png", IMAGES / "plane.png")
-    draw_table(IMAGES / "table_lines.png")

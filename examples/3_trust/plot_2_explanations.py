@@ -6,7 +6,6 @@ A flower near a threshold is called *versicolor*. What speaks for that, and what
 be different for the other answer?
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_iris
 
@@ -27,8 +26,13 @@ change = nearest_change(model, X.iloc[[flower]])
 print(change.summary())
 
 # %%
-# The parts of the features add up to the log-odds; and the change as a picture.
+# The change as a picture, and one in which the petals stay as they are:
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
-ExplanationDisplay.from_estimator(model, X, row=flower, ax=left)
-ChangeDisplay.from_estimator(model, X, row=flower, ax=right)
+ChangeDisplay.from_estimator(model, X, row=flower)
+ChangeDisplay.from_estimator(model, X, row=flower, fixed=["petal length (cm)", "petal width (cm)"])
+
+# %%
+# The parts of the features add up to the log-odds.
+
+# sphinx_gallery_thumbnail_number = 3
+ExplanationDisplay.from_estimator(model, X, row=flower)

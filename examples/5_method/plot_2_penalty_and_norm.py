@@ -22,16 +22,17 @@ plane = np.array([[cauchy_schwarz_divergence(X, y, [a, b]) for a in axis] for b 
 a, b = np.meshgrid(axis, axis)
 penalised = plane - (a**2 + b**2 - 1) ** 2
 
-figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")
-for ax, values, title in zip(axes, (plane, penalised), ("D: rays", "D − penalty: two peaks"), strict=True):
+# sphinx_gallery_thumbnail_number = 2
+for values, title in ((plane, "D: rays"), (penalised, "D − penalty: two peaks")):
+    figure, ax = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
     picture = ax.contourf(a, b, np.maximum(values, plane.min() - 1), levels=20, cmap="viridis")
     ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="white", linestyle=":"))
     ax.set(title=title, xlabel="first component of v", ylabel="second component", aspect="equal")
-figure.colorbar(picture, ax=axes, shrink=0.8)
+    figure.colorbar(picture, ax=ax, shrink=0.8)
 
 # %%
-# On the left every ray has one value, the same at all lengths. On the right the highest points lie on the dotted
-# circle of length one: a direction and its opposite, which is the same line read from the other end.
+# In the first picture every ray has one value, the same at all lengths. In the second the highest points lie on the
+# dotted circle of length one: a direction and its opposite, which is the same line read from the other end.
 #
 # ``solver="sphere"`` needs no penalty, because it moves along the circle. All solvers report ``coef_`` with length
 # one.

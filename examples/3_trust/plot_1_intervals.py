@@ -28,12 +28,15 @@ test = permutation_test(model, X, y, n=50, random_state=0)
 print(test.summary())
 
 # %%
-# On the left the contributions of the features with their intervals, on the right the divergence of shuffled labels
-# beside that of the real ones.
+# The contributions of the features with their intervals:
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-IntervalsDisplay.from_bootstrap(found, ax=left, title="weights that can be trusted, and others")
-right.hist(test.null, bins=15, color="grey", label="shuffled labels")
-right.axvline(test.divergence, color="tab:orange", label="real labels")
-right.set(xlabel="divergence", title=f"p = {test.p_value:.2f}")
-right.legend()
+IntervalsDisplay.from_bootstrap(found, title="weights that can be trusted, and others")
+
+# %%
+# The divergence of shuffled labels beside that of the real ones:
+
+figure, ax = plt.subplots(layout="constrained")
+ax.hist(test.null, bins=15, color="grey", label="shuffled labels")
+ax.axvline(test.divergence, color="tab:orange", label="real labels")
+ax.set(xlabel="divergence", title=f"p = {test.p_value:.2f}")
+ax.legend()

@@ -19,11 +19,15 @@ scores = cross_val_score(MELC(random_state=0), X, y, cv=5, scoring="balanced_acc
 print(f"balanced accuracy {scores.mean():.3f}")
 
 # %%
-# The densities of the classes along the direction found for each of them. Two growers may overlap along the direction
-# that was found for the third: another one tells them apart.
+# The densities of the classes along the direction found for the first grower. The two others overlap there.
 
 model = MELC(random_state=0).fit(X, y)
-ProjectionDisplay.from_estimator(model, X, y)
+ProjectionDisplay.from_estimator(model, X, y, line=1)
+
+# %%
+# Along the direction found for the second, they do not.
+
+ProjectionDisplay.from_estimator(model, X, y, line=2)
 
 # %%
 # What each line adds to the log-odds of each class. The band along the top has the colour of the highest curve.

@@ -6,12 +6,11 @@ Texts, categories, dates and gaps need no preparation: the frame goes into ``fit
 to read: a curve of a number, with a value for rows in which it is missing, or bars for the levels of a category.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from melc import AdditiveMELC
-from melc.plotting import LinesDisplay
+from melc.plotting import LinesDisplay, ProjectionDisplay
 
 # %%
 # Customers of a bank. Those who pay no debts back often do not state their income.
@@ -35,7 +34,11 @@ table.loc[rng.random(n) < np.where(y == "default", 0.3, 0.1), "income"] = np.nan
 # combine them.
 model = AdditiveMELC(features_per_line=1, full_lines="never", random_state=0).fit(table, y)
 LinesDisplay.from_estimator(model)
-plt.show()
+
+# %%
+# One of them alone: how often each job occurs in either class.
+# sphinx_gallery_thumbnail_number = 2
+ProjectionDisplay.from_estimator(model, table, y, line=2)
 
 # %%
 # A level that was never seen, and a missing value where there was none, are no obstacle.

@@ -23,8 +23,9 @@ y = np.where(np.any(inside, axis=0), "island", "sea")
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 
 models = {"MELC": MELC(random_state=0), "AdditiveMELC": AdditiveMELC(random_state=0)}
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
-for ax, (name, model) in zip(axes, models.items(), strict=True):
+# sphinx_gallery_thumbnail_number = 2
+for name, model in models.items():
+    figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
     score = model.fit(X_train, y_train).score(X_test, y_test)
     DecisionBoundaryDisplay.from_estimator(model, X, response_method="predict_proba", cmap="PuOr", alpha=0.7, ax=ax)
     ax.scatter(*X_test.T, c=np.where(y_test == "island", "tab:orange", "indigo"), s=8)

@@ -36,7 +36,11 @@ print(f"{len(X):,} rows became a model of {len(to_json(model)) / 1000:.0f} kB; t
 # %%
 # The times were measured while this page was made, so they are those of a busy machine.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.loglog(sizes, seconds, marker="o")
-left.set(xlabel="rows", ylabel="seconds of a fit", title="time grows with the rows, not with their pairs")
-ProjectionDisplay.from_estimator(model, X[:20_000], y[:20_000], title="the fit on a million rows", ax=right)
+figure, ax = plt.subplots(layout="constrained")
+ax.loglog(sizes, seconds, marker="o")
+ax.set(xlabel="rows", ylabel="seconds of a fit", title="time grows with the rows, not with their pairs")
+
+# %%
+# The fit on all rows, with some of them as ticks:
+
+ProjectionDisplay.from_estimator(model, X[:20_000], y[:20_000], title="the fit on a million rows")
