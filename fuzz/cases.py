@@ -14,7 +14,19 @@ Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
 # Checks that cost a fit or more: a case takes one of them.
-COSTLY = ("row order", "repeats", "common scale", "units", "translation", "form", "certificate", "lines")
+COSTLY = (
+    "row order",
+    "repeats",
+    "common scale",
+    "units",
+    "translation",
+    "form",
+    "certificate",
+    "lines",
+    "feature order",
+    "label swap",
+    "missing values",
+)
 
 FORMS: dict[str, Callable[[Floats], Any]] = {
     "rows": np.ascontiguousarray,
@@ -208,6 +220,6 @@ def _settings(rng: Rng, n: int, n_classes: int) -> dict[str, Any]:
     if rng.random() < 0.15:
         settings["priors"] = "empirical"
     elif rng.random() < 0.1:
-        shares = rng.choice([1e-6, 0.2, 1.0, 5.0], size=n_classes)
+        shares = rng.choice([1e-12, 1e-6, 0.2, 1.0, 5.0], size=n_classes)
         settings["priors"] = (shares / shares.sum()).tolist()
     return settings

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.cases import FORMS, Case
-from melc import AdditiveMELC
+from fuzz.cases import FORMS, Case, Floats
+from melc import MELC, AdditiveMELC
 from melc.export import export_text, from_json, to_json, to_sql
 from melc.export.sql import MOST_POINTS
 from melc.model.line import Line
@@ -28,15 +28,15 @@ _SQLITE_COLUMNS, _CLEARLY = 200, 1e-6
 
 def faults(case: Case) -> Iterator[str]:
     """Fit lines to the data of a case, and tell what is wrong with them."""
-    model = _fitted(case)
+    model = fitted_lines(case)
     for line in model.lines_:
         yield from faults_of_line(line)
         yield from _faults_of_monotone(line, model.monotone)
     yield from _faults_of_predictions(model, case)
-    yield from _faults_of_exports(model, case)
+    yield from faults_of_exports(model, case.X[:100])
     if case.X.size <= 200_000:
         order = np.random.default_rng(len(case.y)).permutation(len(case.y))
-        other = _fitted(case.with_rows(order))
+        other = fitted_lines(case.with_rows(order))
         if not np.array_equal(other.directions_, model.directions_):
             yield f"directions_ {model.directions_} became {other.directions_} with other rows first"
 
@@ -85,7 +85,7 @@ def _faults_of_several(line: Line) -> Iterator[str]:
         yield f"the intervals belong to {line.codes}"
 
 
-def _fitted(case: Case) -> AdditiveMELC:
+def fitted_lines(case: Case) -> AdditiveMELC:
     rng = np.random.default_rng(case.settings["random_state"])
     shape: dict[str, Any] = {name: values[int(rng.integers(len(values)))] for name, values in _OWN.items()}
     settings = {name: case.settings[name] for name in _SHARED if name in case.settings}
@@ -113,8 +113,8 @@ def _faults_of_predictions(model: AdditiveMELC, case: Case) -> Iterator[str]:
         yield "lines do not add up to the decision"
 
 
-def _faults_of_exports(model: AdditiveMELC, case: Case) -> Iterator[str]:
-    X = case.X[:100]
+def faults_of_exports(model: MELC | AdditiveMELC, X: Floats) -> Iterator[str]:
+    """Tell which export of a model does not predict what the model predicts for some rows."""
     proba = model.predict_proba(X)
     for name, other in (("JSON", from_json(to_json(model))), ("pickle", pickle.loads(pickle.dumps(model)))):
         if not np.array_equal(other.predict_proba(X), proba):
@@ -127,11 +127,11 @@ def _faults_of_exports(model: AdditiveMELC, case: Case) -> Iterator[str]:
     # SQLite adds up a projection in another order, so only rows that no rounding can move are compared.
     best = np.sort(proba, axis=1)
     clear = best[:, -1] - best[:, -2] > _CLEARLY
-    if not np.array_equal(predicted[clear], model.predict(X)[clear]) and not _rounding_decides(model, X):
+    if not np.array_equal(predicted[clear], model.predict(X)[clear]) and not rounding_decides(model, X):
         yield f"SQL predicts {predicted[clear]}, not {model.predict(X)[clear]}"
 
 
-def _by_sqlite(model: AdditiveMELC, X: Any) -> list[Any]:
+def _by_sqlite(model: MELC | AdditiveMELC, X: Any) -> list[Any]:
     names = [f"x{j}" for j in range(X.shape[1])]
     with sqlite3.connect(":memory:") as connection:
         connection.execute(f"CREATE TABLE data ({', '.join(f'{name} DOUBLE' for name in names)})")
@@ -139,11 +139,12 @@ def _by_sqlite(model: AdditiveMELC, X: Any) -> list[Any]:
         return [row[-1] for row in connection.execute(to_sql(model))]
 
 
-def _rounding_decides(model: AdditiveMELC, X: Any) -> bool:
+def rounding_decides(model: MELC | AdditiveMELC, X: Any) -> bool:
     """Whether rounding of a projection is no small part of the distance of two knots."""
     return any(
         len(curve.knots) > 1
-        and 1e-14 * float(np.max(np.abs(X) @ np.abs(line.direction))) > 1e-3 * float(np.min(np.diff(curve.knots)))
+        and 1e-14 * float(np.max(np.nan_to_num(np.abs(X)) @ np.abs(line.direction)))
+        > 1e-3 * float(np.min(np.diff(curve.knots)))
         for line in model.lines_
         for curve in line.curves
     )
