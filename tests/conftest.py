@@ -31,6 +31,26 @@ def general_way(monkeypatch):
     monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
 
 
+def pytest_sessionstart():
+    """Two processes share the compiling of what most tests need: each finds on disk what the other has compiled."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker not in ("gw0", "gw1") or os.environ.get("NUMBA_DISABLE_JIT"):
+        return
+    import numpy as np
+
+    from melc import MELC, AdditiveMELC, kernels
+
+    y = np.repeat([0, 1], 30)
+    X = np.random.default_rng(0).normal(size=(60, 3)) + y[:, None]
+    if worker == "gw0":  # the largest kernel, in both precisions
+        for dtype in (np.float32, np.float64):
+            ones = np.ones(60, dtype)
+            kernels.grid_divergence(X[:, 0].astype(dtype), 30, ones, np.full(2, 30.0), np.full(2, 0.2), ones.copy())
+    else:  # that kernel is on disk by the time that the second fit needs it
+        MELC(method="exact", n_init=1, random_state=0).fit(X, y)
+        AdditiveMELC(max_lines=2, random_state=0).fit(X, y)
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):

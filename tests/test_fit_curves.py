@@ -73,7 +73,7 @@ def fitted(data):
 # --------------------------------------------------------------------------------------------------------------- sums
 
 
-@pytest.mark.parametrize("n_knots", [2, 3, 5, 6, 7, 24, 250])
+@pytest.mark.parametrize("n_knots", [2, 3, 5, 6, 7, 24, 60])
 @pytest.mark.parametrize("n", [1, 499, 501])
 def test_entries_are_the_hats_that_are_not_zero(n_knots, n):
     """Also at knots, and beyond the outermost."""

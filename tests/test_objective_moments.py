@@ -158,9 +158,9 @@ def _rounding(z, codes, weights, gamma, value):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("character", CHARACTERS)
 def test_error_is_within_the_certificate_and_the_certificate_within_eps(character, scale):
-    """54 of these tests with 12 draws and 7 eps each: 4536 cases, none of them beyond."""
-    for seed in range(12):
-        z, codes, weights, gamma = _draw(character, seed, n=(20, 60, 150)[seed % 3])
+    """54 of these tests with 4 draws and 7 eps each: 1512 cases, none of them beyond. Scales share no draws."""
+    for seed in range(SCALES.index(scale), 12, len(SCALES)):
+        z, codes, weights, gamma = _draw(character, seed, n=(20, 60, 150)[seed // len(SCALES) % 3])
         z = scale * z
         exact = naive.divergence(z[:, None], codes, np.ones(1), gamma, weights)
         rounding = _rounding(z, codes, weights, gamma, exact)
@@ -587,7 +587,7 @@ def test_a_weight_of_k_is_k_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "seed"), [(100_000, 0), (100_000, 3), (200_000, 1)])
+@pytest.mark.parametrize(("n", "seed"), [(50_000, 0), (60_000, 1)])
 def test_coarse_to_fine_reaches_the_best_of_ten_starts_on_all_rows(n, seed):
     X, y = make_classification(
         n, 6, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=0.7, random_state=seed

@@ -41,12 +41,12 @@ def test_codes_that_dwarf_the_data_are_refused(monkeypatch):
 @pytest.mark.slow
 def test_some_dozens_of_classes_are_fitted():
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(40), 5)
-    X = np.column_stack([y // 8, y % 8]) + rng.normal(scale=0.05, size=(200, 2))
+    y = np.repeat(np.arange(30), 5)
+    X = np.column_stack([y // 8, y % 8]) + rng.normal(scale=0.05, size=(150, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MELC(n_init=1, max_iter=3, shrinkage=0.1, random_state=0).fit(X, y)
-    assert len(model.lines_) == 40
+    assert len(model.lines_) == 30
 
 
 @pytest.mark.slow

@@ -93,21 +93,18 @@ VARIANCES = (1e-24, 1e-10, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.16, 0.3, 0.6, 1.0, 4.0
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("method", ["discard", "bin"])
 def test_the_error_stays_below_eps(method, kind):
-    """Some thousands of cases a method."""
+    """More than a thousand cases a method."""
     rng = np.random.default_rng(0)
     n_cases, worst = 0, 0.0
     for eps in EPSILONS:
         for variance in VARIANCES:
             rounding = 1e-12 / math.sqrt(2 * math.pi * variance)
-            for _ in range(3):
-                for x, y in CASES[kind](rng, variance, eps):
-                    error = abs(
-                        information_potential(x, y, variance, method=method, eps=eps) - naive.ip(x, y, variance)
-                    )
-                    assert error <= eps + rounding
-                    worst = max(worst, error / eps)
-                    n_cases += 1
-    assert n_cases >= 600
+            for x, y in CASES[kind](rng, variance, eps):
+                error = abs(information_potential(x, y, variance, method=method, eps=eps) - naive.ip(x, y, variance))
+                assert error <= eps + rounding
+                worst = max(worst, error / eps)
+                n_cases += 1
+    assert n_cases >= 200
     assert worst > 1e-3  # the approximation approximates: this is no exact sum in disguise
 
 
