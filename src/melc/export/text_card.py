@@ -12,7 +12,8 @@ _MOST_LEVELS = 6
 def card_text(model: Any, names: list[str]) -> str:
     """Return the card of a fitted model; ``names`` are those of the features as they are written."""
     card = index_card_of(model, names, quoted, level_in_card)
-    return "\n".join([card.formula, *_interval_rows(card), *_points_rows(card), *(f"  {note}" for note in card.notes)])
+    notes = [f"  {note}" for term in card.terms for note in term.notes]
+    return "\n".join([card.formula, *_interval_rows(card), *_points_rows(card), *notes])
 
 
 def level_in_card(name: str) -> str:
@@ -28,9 +29,10 @@ def _interval_rows(card: IndexCard) -> list[str]:
 
 def _points_rows(card: IndexCard) -> list[str]:
     rows = []
-    for name, groups in card.points:
-        points = "; ".join(f"{text} for {_listed(levels)}" for text, levels in groups)
-        rows.append(f"  points of {name}: {points}")
+    for term in card.terms:
+        if term.points:
+            points = "; ".join(f"{text} for {_listed(levels)}" for text, levels in term.points)
+            rows.append(f"  {term.name}: {points}")
     return rows
 
 

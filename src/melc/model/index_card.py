@@ -25,11 +25,12 @@ Text = Callable[[str], str]
 class Interval:
     """An interval of scores: its ends as texts (empty: none), the class, and its rows of the training data.
 
-    ``right`` is the weight of the rows of the class, ``total`` that of all rows.
+    ``code`` is the number of the class, ``right`` the weight of its rows, ``total`` that of all rows.
     """
 
     low: str
     high: str
+    code: int
     label: str
     right: float
     total: float
@@ -43,21 +44,41 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class IndexCard:
-    """The parts of a card, as texts: the terms of the score, points of levels, notes on values, and the intervals.
+class Term:
+    """A summand of the score, as text: ``times`` a ``value``, or the ``points`` of a category.
 
-    ``points`` has for each category its name and a list of points and the levels that get them, the most first.
+    ``points`` are numbers and the levels that get them, the most first; empty if it is a number. ``notes`` say what
+    else has to be known of the value.
     """
 
-    terms: list[str]
-    points: list[tuple[str, list[tuple[str, list[str]]]]]
+    times: int
+    value: str
+    points: list[tuple[str, list[str]]]
     notes: list[str]
+
+    @property
+    def name(self) -> str:
+        """The term by itself."""
+        return f"points of {self.value}" if self.points else f"{self.times} × {self.value}".replace("-", "−", 1)
+
+    @property
+    def summand(self) -> str:
+        """The term in a sum, with its sign."""
+        return f"− {self.name.removeprefix('−')}" if self.times < 0 and not self.points else f"+ {self.name}"
+
+
+@dataclass(frozen=True)
+class IndexCard:
+    """The parts of a card: the terms of the score, the largest contribution first, and the intervals of scores."""
+
+    terms: list[Term]
     intervals: list[Interval]
 
     @property
     def formula(self) -> str:
         """The score as a sum."""
-        return f"score = {' '.join(self.terms)}"
+        first, *others = self.terms
+        return " ".join([f"score = {first.name}", *(term.summand for term in others)])
 
 
 def index_card_of(model: Any, names: Sequence[str], label_of: Text = str, level_of: Text = str) -> IndexCard:
@@ -71,14 +92,12 @@ def index_card_of(model: Any, names: Sequence[str], label_of: Text = str, level_
     tables = {j: _levels_and_points(columns, j, weights[j] / line.units[j], level_of) for j in features}
     # The fewest points of a category become zero, so that they need only be added.
     fewest = {j: min(points for points, _ in table) for j, table in tables.items() if table}
-    terms = [_term(int(weights[j]), _value_name(columns, j, names[j], line.units[j]), j in fewest) for j in features]
-    terms[0] = terms[0].removeprefix("+ ").replace("− ", "−", 1)
-    return IndexCard(
-        terms=terms,
-        points=[(names[j], _grouped([(points - fewest[j], name) for points, name in tables[j]])) for j in fewest],
-        notes=[note for j in features for note in _notes(columns, j, names[j])],
-        intervals=_intervals(model, line, weights, -sum(fewest.values()), label_of),
-    )
+    terms = []
+    for j in features:
+        value = names[j] if j in fewest else _value_name(columns, j, names[j], line.units[j])
+        points = _grouped([(points - fewest[j], name) for points, name in tables[j]])
+        terms.append(Term(int(weights[j]), value, points, _notes(columns, j, names[j])))
+    return IndexCard(terms, _intervals(model, line, weights, -sum(fewest.values()), label_of))
 
 
 def _oriented(line: Line, columns: Columns) -> NDArray[np.int64]:
@@ -131,12 +150,6 @@ def _plain_number(value: float) -> str:
     return f"{value:.0f}" if 1e4 <= value < 1e9 and value == round(value) else f"{value:.6g}"
 
 
-def _term(weight: int, name: str, is_table: bool) -> str:
-    if is_table:
-        return f"+ points of {name}"
-    return f"{'−' if weight < 0 else '+'} {abs(weight)} × {name}"
-
-
 def _notes(columns: Columns, j: int, name: str) -> list[str]:
     notes = []
     if j in columns.dates:
@@ -158,7 +171,7 @@ def _intervals(model: Any, line: Line, weights: NDArray[np.int64], offset: float
         thresholds, codes, counts = thresholds[::-1], codes[::-1], counts[::-1]
     ends = _rounded(thresholds, abs(per_place) * float(np.ptp(line.curves[0].knots)))
     return [
-        Interval(low, high, label_of(str(model.classes_[code])), float(rows[code]), float(rows.sum()))
+        Interval(low, high, code, label_of(str(model.classes_[code])), float(rows[code]), float(rows.sum()))
         for low, high, code, rows in zip(["", *ends], [*ends, ""], codes.tolist(), counts, strict=True)
     ]
 

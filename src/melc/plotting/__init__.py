@@ -5,6 +5,7 @@ underscore are matplotlib artists. The colours are from the Okabe-Ito palette, w
 line styles and hatching carry the same information in black and white.
 """
 
+from melc.plotting.card import CardDisplay, FeaturePathDisplay
 from melc.plotting.common import LinePanels
 from melc.plotting.convergence import ConvergenceDisplay
 from melc.plotting.lines import LinesDisplay
@@ -14,9 +15,11 @@ from melc.plotting.rows import ChangeDisplay, ExplanationDisplay
 from melc.plotting.weights import IntervalsDisplay, WeightsDisplay
 
 __all__ = [
+    "CardDisplay",
     "ChangeDisplay",
     "ConvergenceDisplay",
     "ExplanationDisplay",
+    "FeaturePathDisplay",
     "IntervalsDisplay",
     "LinePanels",
     "LinesDisplay",

@@ -270,10 +270,6 @@ def _line_to_plot(model: Any, number: int | None) -> tuple[int, Line]:
     return number, line
 
 
-def _scale_of_feature(model: Any, j: int) -> Scale | Category:
-    return model.columns_.categories[j] if j in model.columns_.categories else scale_of_column(model.columns_, j)
-
-
 def _two_features(X: Any, line: Line) -> Floats:
     """Return the two features of a line as a dense array of shape (n_rows, 2)."""
     columns = X[:, line.features]
