@@ -238,7 +238,7 @@ class TestFit:
 class TestPredict:
     def test_probabilities_in_the_order_of_the_rows(self, folder, tmp_path):
         done = call("predict", folder / "model.json", folder / "patients.csv", "--proba", "-o", tmp_path / "out.csv")
-        assert (done.exit_code, done.output) == (0, "")
+        assert (done.exit_code, done.output) == (0, f"Predictions written to {tmp_path / 'out.csv'}\n")
         table = pd.read_csv(tmp_path / "out.csv")
         assert table.columns.tolist() == ["prediction", "probability_ill", "probability_well"]
         model = from_json((folder / "model.json").read_bytes())
@@ -334,7 +334,7 @@ class TestPlot:
     @pytest.mark.parametrize(("name", "start"), [("p.png", b"\x89PNG"), ("p.svg", b"<?xml"), ("p.html", b"<!doctype")])
     def test_formats(self, folder, tmp_path, name, start):
         done = call("plot", folder / "model.json", folder / "patients.csv", "-o", tmp_path / name)
-        assert (done.exit_code, done.output) == (0, "")
+        assert (done.exit_code, done.output) == (0, f"Picture written to {tmp_path / name}\n")
         assert (tmp_path / name).read_bytes().startswith(start)
 
     def test_page_shows_pictures_and_rule_and_needs_nothing_else(self, folder, tmp_path):

@@ -29,6 +29,19 @@ def test_the_table_shows_the_figures_measured(outcome):
     assert all(f"{t:.3g}" in last for t in outcome.thresholds)
 
 
+def test_thresholds_are_in_the_units_of_the_picture(outcome):
+    figure = demo.new_figure(4, 3)
+    display = demo.ProjectionDisplay.from_estimator(outcome.pipeline, ax=figure)
+    assert outcome.thresholds == pytest.approx(display.thresholds)
+    assert outcome.thresholds != pytest.approx(outcome.pipeline[-1].thresholds_.tolist())
+
+
+def test_tables_to_try(tmp_path):
+    done = call("demo", "--tables", "-o", tmp_path / "t")
+    assert [line.rpartition("/")[2] for line in done.stdout.splitlines()] == ["patients.csv", "new.csv", "test.csv"]
+    assert len((tmp_path / "t" / "patients.csv").read_text().splitlines()) == 301
+
+
 def test_the_picture_is_a_png_with_one_panel_a_data_set(outcome, tmp_path):
     demo.save_picture([outcome, outcome], tmp_path / "picture.png")
     content = (tmp_path / "picture.png").read_bytes()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from melc import __version__
+from melc.cli.card import card
 from melc.cli.console import Commands, Reporter, guarded, printable
 from melc.cli.files import (
     check_output,
@@ -44,7 +45,8 @@ from melc.cli.options import (
     TableOptions,
     Target,
 )
-from melc.cli.printing import print_check, print_datasets, print_fit, print_score, print_scores
+from melc.cli.paper import datasets, demo, reproduce
+from melc.cli.printing import print_check, print_fit, print_score, print_scores
 
 
 class RuleFormat(StrEnum):
@@ -181,6 +183,7 @@ def predict(
     with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
         unseen = write_predictions(fitted.model, source, stream, proba=proba, keep=tuple(keep or ()), as_json=as_json)
     report.note_unseen(unseen)
+    report.wrote("Predictions", output)
 
 
 @app.command()
@@ -205,6 +208,7 @@ def explain(
     output: Output = STANDARD_OUTPUT,
     reading: CsvOptions,
     force: Force = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Print the rule of a model as text, JSON, SQL or ONNX, or explain rows of a table.
@@ -215,6 +219,7 @@ def explain(
 
     Example: [bold]melc explain model.json patients.csv --rows 3[/bold]
     """
+    report = Reporter(quiet)
     fitted = load_model(model)
     check_output(output, force)
     if data is not None:
@@ -222,7 +227,9 @@ def explain(
 
         if format != RuleFormat.text:
             raise ValueError(f"Rows are explained as text: leave out --format {format.value} or the table {data!r}.")
-        write_text(output, printable(explained_rows(fitted.model, table_source(data, reading, fitted), rows)))
+        with report.warnings_as_notes():
+            text = explained_rows(fitted.model, table_source(data, reading, fitted), rows)
+        write_text(output, printable(text))
     elif format == RuleFormat.onnx:
         from melc.export.onnx_graph import to_onnx
 
@@ -239,6 +246,7 @@ def explain(
         from melc.export.text import export_text
 
         write_text(output, printable(export_text(fitted.model, digits=digits, odds=odds)))
+    report.wrote("Explanation", output)
 
 
 @app.command()
@@ -278,6 +286,7 @@ def plot(
         source = None if data is None else table_source(data, reading, fitted)
         picture = draw(fitted, source, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
+    report.wrote("Picture", output)
 
 
 @app.command()
@@ -328,6 +337,7 @@ def report(
         with reporter.progress(f"writing {output}", STEPS) as step, reporter.warnings_as_notes():
             page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
     write_text(output, page)
+    reporter.wrote("Report", output)
 
 
 @app.command()
@@ -384,63 +394,5 @@ def evaluate(
     print_scores(summarise(folds), cv, as_json)
 
 
-@app.command()
-@guarded
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture.")] = Path("melc-demo"),
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Fit two data sets, compare with logistic regression, and save a picture.
-
-    Example: [bold]melc demo[/bold]
-    """
-    from melc.cli.demo import run_demo
-
-    with Reporter(quiet).progress("demonstration"):
-        run_demo(output, say=(lambda text: None) if quiet else typer.echo)
-
-
-@app.command()
-@guarded
-def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
-    """List the paper's ten data sets and where each is stored.
-
-    Example: [bold]melc datasets[/bold]
-    """
-    from melc.paper.datasets import list_datasets
-
-    print_datasets(list_datasets(), as_json)
-
-
-@app.command()
-@guarded
-def reproduce(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records and report.")] = Path("melc-paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Run a small part of everything, about two minutes.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")] = 2,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing; write the report from existing records.")
-    ] = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Run the paper's evaluation and write a report. If interrupted, run the same command again to continue.
-
-    Example: [bold]melc reproduce --quick[/bold]
-    """
-    from melc.paper.pipeline import reproduce as run
-
-    report = Reporter(quiet)
-    profile = "quick" if quick else "full"
-    try:
-        done = run(output, profile, n_jobs=jobs, report_only=report_only, show_progress=not quiet)
-    except KeyboardInterrupt:
-        report.note(f"finished results are in {output / 'records'}; run the same command again to continue")
-        raise
-    for name, why in done.missing.items():
-        report.note(f"missing data set {name}: {why}")
-    if not quiet:
-        for verdict in done.verdicts:
-            typer.echo(f"{verdict.verdict}: {verdict.claim} — {verdict.measured}")
-        typer.echo(f"{done.n_solved} cells run now. Report: {done.html}")
+for command in (card, demo, datasets, reproduce):  # of other modules
+    app.command()(command)

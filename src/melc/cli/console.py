@@ -115,15 +115,17 @@ def _options_in(parameter: inspect.Parameter) -> list[inspect.Parameter]:
         given = [(field.name, field.default, field.type) for field in fields(parameter.annotation)]
     else:
         given = [(parameter.name, parameter.default, parameter.annotation)]
-    for _, _, annotation in given:
-        _name_value(annotation)
+    for name, _, annotation in given:
+        _name_value(name, annotation)
     return [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, default, kind in given]
 
 
-def _name_value(annotation: Any) -> None:
-    """Name the value of an option for the help: a number, text or file, in place of a type of Python."""
+def _name_value(name: str, annotation: Any) -> None:
+    """Name an argument or the value of an option for the help, in place of a type of Python."""
     for info in get_args(annotation)[1:]:
-        if info.metavar is None:
+        if isinstance(info, typer.models.ArgumentInfo):
+            info.metavar = name.upper()
+        elif info.metavar is None:
             info.metavar = _VALUES.get(get_args(annotation)[0])
 
 
@@ -202,6 +204,11 @@ class Reporter:
     def note(self, text: str) -> None:
         """Print a line that starts with "note:"."""
         self.console.print(printable(f"note: {text}"), markup=False)
+
+    def wrote(self, what: str, path: Path) -> None:
+        """Print where something was written, if that is a file."""
+        if not self.quiet and str(path) != "-":
+            echo(f"{what} written to {path}")
 
     def note_unseen(self, counts: dict[str, int]) -> None:
         """Print a note for each category with values that the model does not know."""

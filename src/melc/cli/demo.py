@@ -1,4 +1,4 @@
-"""The demonstration ``melc demo``: fit two data sets, compare with logistic regression, and save a picture."""
+"""The demonstration ``melc demo``: two data sets compared with logistic regression, and tables to try."""
 
 import time
 import warnings
@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from melc.classifier import MELC
 from melc.export.files import replacing
+from melc.model.units import fitted_model
 from melc.plotting import ProjectionDisplay
 from melc.plotting.common import new_figure
 
@@ -49,8 +50,8 @@ class Comparison:
 
     @property
     def thresholds(self) -> list[float]:
-        """The thresholds of MELC along its line."""
-        return [float(t) for t in self.pipeline[-1].thresholds_]
+        """The thresholds of MELC along its line, in the units of the columns, as in the picture."""
+        return [float(t) for t in fitted_model(self.pipeline).thresholds_]
 
 
 def breast_cancer() -> Example:
@@ -72,6 +73,25 @@ def healthy_range(n_rows: int = 2000, n_features: int = 8, seed: int = 0) -> Exa
     level = hidden / hidden.std() + 0.1 * rng.normal(size=n_rows)
     y = np.where(np.abs(level) < 0.7, "well", "ill")
     return Example("healthy range", X, y, "well in the middle, ill at both ends")
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write the tables of the user guide to a folder: patients, a few new ones, and more to test a model with.
+
+    They are well if a combination of two values is neither low nor high.
+    """
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, n in {"patients.csv": 300, "new.csv": 5, "test.csv": 100}.items():
+        iron, sugar = rng.normal(100, 20, n).round(1), rng.normal(5, 1, n).round(2)
+        well = np.abs((iron - 100) / 20 + (sugar - 5) + rng.normal(0, 0.2, n)) < 0.9
+        columns = (range(n), iron, sugar, rng.choice(list("ABC"), n), np.where(well, "well", "ill"))
+        rows = ["id,iron,sugar,ward,outcome", *(",".join(map(str, row)) for row in zip(*columns, strict=True))]
+        with replacing(folder / name) as draft:
+            draft.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        paths.append(folder / name)
+    return paths
 
 
 def compare(example: Example, seed: int = 0) -> Comparison:
@@ -125,8 +145,10 @@ def run_demo(output: Path, say: Callable[[str], Any] = print) -> list[Comparison
     """Run the demonstration: fit, print the table with ``say``, save the picture in the folder ``output``."""
     output.mkdir(parents=True, exist_ok=True)
     say("Compiling, then fitting two data sets: training on half of the rows, testing on the other half.")
-    compare(healthy_range(n_rows=60))  # so that the times shown do not include compilation
-    outcomes = [compare(example) for example in (healthy_range(), breast_cancer())]
+    examples = (healthy_range(), breast_cancer())
+    for example in examples:  # so that the times shown do not include compilation
+        compare(example)
+    outcomes = [compare(example) for example in examples]
     say("\n" + table(outcomes) + "\n")
     save_picture(outcomes, output / PICTURE)
     say(f"Picture written to {output / PICTURE}")

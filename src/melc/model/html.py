@@ -171,7 +171,8 @@ def _features(model: Any, line: Line, names: Sequence[str]) -> str:
     ]
     hidden = len(line.features) - len(order)
     more = f"<tr><td colspan=3>and {hidden} more features</td></tr>" if hidden else ""
-    head = '<tr><td style="text-align:left">feature</td><td>weight</td><td style="text-align:left">× standard deviation</td></tr>'
+    left = 'style="text-align:left"'
+    head = f"<tr><td {left}>feature</td><td>weight</td><td {left}>× standard deviation</td></tr>"
     return f"<table>{head}{''.join(rows)}{more}</table>"
 
 

@@ -12,7 +12,7 @@ from melc.model.line import Line
 
 _FIRST_DAY = datetime.date(1970, 1, 1)
 # Days of dates that can be written: the years 1 to 9999.
-_DAYS = (datetime.date.min - _FIRST_DAY).days, (datetime.date.max - _FIRST_DAY).days
+DAYS = (datetime.date.min - _FIRST_DAY).days, (datetime.date.max - _FIRST_DAY).days
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,9 @@ def level_text(name: str) -> str:
     return name or '""'
 
 
-def date_text(days: float) -> str:
-    """Return a number of days since 1970 as a date."""
-    return (_FIRST_DAY + datetime.timedelta(days=int(np.clip(np.floor(days), *_DAYS)))).isoformat()
+def date_text(days: float, with_time: bool = False) -> str:
+    """Return a number of days since 1970 as a date, or with the time of day."""
+    known = float(np.clip(days, *DAYS))
+    if with_time:
+        return (datetime.datetime(1970, 1, 1) + datetime.timedelta(days=known)).isoformat(" ", "seconds")
+    return (_FIRST_DAY + datetime.timedelta(days=int(np.floor(known)))).isoformat()

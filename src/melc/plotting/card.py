@@ -95,6 +95,7 @@ class CardDisplay:
         y: Any = None,
         *,
         cv: Any = 5,
+        held_out: HeldOut | None = None,
         feature_names: Any = None,
         title: str | None = None,
         ax: Any = None,
@@ -110,6 +111,8 @@ class CardDisplay:
             it was not fitted to, by cross-validation.
         cv : int or cross-validation splitter, default=5
             The folds; of a number of them, shuffled ones with the same shares of the classes.
+        held_out : HeldOut, default=None
+            Instead of X and y: what :func:`held_out_shares` has returned for them.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
@@ -125,7 +128,8 @@ class CardDisplay:
         names = [common.on_one_line(name) for name in feature_names_of(model, feature_names)]
         card = index_card_of(model, names, common.on_one_line, _short_level)
         labels = common.class_names(model)
-        held_out = None if X is None or y is None else held_out_shares(estimator, X, y, cv)
+        if X is not None and y is not None:
+            held_out = held_out_shares(estimator, X, y, cv)
         display = cls(card, f"{labels[0]} or {labels[1]}?" if title is None else title, held_out)
         return display.plot(ax)
 
@@ -133,8 +137,9 @@ class CardDisplay:
         """Draw on ``ax``, or on a new figure if it is None, and return the display."""
         size, rows, height = self._layout()
         if ax is None:
-            self.figure_ = common.new_figure(_WIDTH, height)
-            ax = self.figure_.add_axes((0.0, 0.0, 1.0, 1.0))
+            figure = common.new_figure(_WIDTH, height)
+            figure.set_layout_engine("none")  # the card is all of the figure
+            ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         self.ax_, self.figure_ = ax, ax.figure
         ax.set(xlim=(0, _WIDTH), ylim=(height, 0), xticks=[], yticks=[])
         for spine in ax.spines.values():

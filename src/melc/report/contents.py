@@ -17,6 +17,7 @@ from melc.report.decisions import decisions_of, groups_of
 from melc.report.features import feature_weights, line_pictures
 from melc.report.fields import Field, by_importance, can_be_entered, features_in
 from melc.report.heldout import held_out
+from melc.report.path import path_of
 from melc.report.scores import scores_of
 from melc.report.stability import accuracy_on_new_rows, bootstrap_of, n_resamples_for, stability_of
 from melc.report.storage import escaped, has_direction_marks, page_json, visible, with_arrays
@@ -70,6 +71,7 @@ def contents_of(
         "weights": feature_weights(subject, resamples),
         "lines": line_pictures(subject, resamples),
         "scores": scores_of(subject, found),
+        "path": path_of(subject, seed) if cv != 0 else None,
         "stability": stability_of(subject, resamples),
         "card": card,
         "rule": whole_lines(str(subject.export.to_text(digits=5))),

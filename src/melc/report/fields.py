@@ -52,16 +52,17 @@ def form_fields(model: Any, names: Sequence[str], rows: Floats) -> list[Field]:
 
 def typical_values(model: Any, rows: Floats) -> Floats:
     """Return typical coded values of all columns, shape (n_columns,): medians, and levels or ranks with most rows."""
-    columns = model.columns_
-    labelled = {*columns.categories, *columns.ranks}
-    return np.array([_typical(rows[:, j], j in labelled, model.feature_mean_[j]) for j in range(rows.shape[1])])
+    found = model.feature_mean_.astype(np.float64)
+    known = ~np.isnan(rows).all(axis=0)
+    found[known] = np.nanmedian(rows[:, known], axis=0)
+    for j in (*model.columns_.categories, *model.columns_.ranks):
+        found[j] = _typical(rows[:, j])
+    return found
 
 
-def _typical(values: Floats, is_label: bool, mean: float) -> float:
-    known = values[~np.isnan(values)]
-    if is_label:
-        return float(np.argmax(np.bincount(known.astype(np.int64), minlength=1)))
-    return float(np.median(known)) if len(known) else float(mean)
+def _typical(codes: Floats) -> float:
+    """Return the code of the level or rank with the most rows."""
+    return float(np.argmax(np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=1)))
 
 
 def _field(model: Any, name: str, j: int, values: Floats) -> Field:
@@ -72,7 +73,7 @@ def _field(model: Any, name: str, j: int, values: Floats) -> Field:
     if j in columns.ranks:
         labels = [(visible(level_text(level_name(level))), float(k)) for k, level in enumerate(columns.ranks[j])]
         shown = (*labels, (_MISSING, None))
-        return Field(name, "rank", j, _typical(values, True, 0.0), spread=_spread(model, j), choices=shown)
+        return Field(name, "rank", j, _typical(values), spread=_spread(model, j), choices=shown)
     return _number_field(model, name, j, values, j in columns.dates)
 
 

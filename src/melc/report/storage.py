@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import unicodedata
 from typing import Any
 
@@ -14,7 +15,7 @@ from melc.model.places import Scale
 _FEW = 12
 _LONGEST_NAME = 80
 # Formatting characters that reverse the direction of the text after them.
-_BIDIRECTIONAL = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def page_json(data: Any) -> str:
@@ -64,7 +65,7 @@ def scale_out(scale: Scale) -> dict[str, Any]:
 
 def has_direction_marks(text: str) -> bool:
     """Return whether a text has characters that show parts of it in another order than they are."""
-    return any(ord(character) in _BIDIRECTIONAL for character in text)
+    return _DIRECTION_MARKS.search(text) is not None
 
 
 def visible(name: str) -> str:
@@ -86,5 +87,5 @@ def escaped(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or ord(character) in _BIDIRECTIONAL
+    hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or has_direction_marks(character)
     return character.encode("unicode_escape").decode() if hidden else character

@@ -157,7 +157,10 @@ class Export:
     names: list[str]
 
     def to_text(self, *, digits: int) -> str:
-        return export_text(self.model, self.names, digits=digits)
+        """Return the rule; if the weights are whole numbers, as an index card before that."""
+        rule = export_text(self.model, self.names, digits=digits)
+        has_card = decides_alone(self.model) and len(self.model.classes_) == 2 and len(self.model.lines_[0].units)
+        return f"{export_text(self.model, self.names, style='card')}\n\n{rule}" if has_card else rule
 
     def to_sql(self) -> str:
         return to_sql(self.model, feature_names=self.names)

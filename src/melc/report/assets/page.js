@@ -45,6 +45,7 @@ function sectionsOf(data) {
     data.lines.length ? ["curves", curvesTitle(data), curvesNodes(data, limits)] : null,
     ["what-if", "What if", whatIfNodes(data, policy, limits)],
     ["scores", "Held-out scores", scoresSection(data.scores, data.classes)],
+    data.path ? ["path", "How many features", [element("p", {}, data.path.text), pathFigure(data.path)]] : null,
     ["stability", "Stability", stabilitySection(data.stability)],
     ["card", "Model card", [cardSection(data.card)]],
     ["rule", "The rule", ruleNodes(data)],

@@ -220,6 +220,22 @@ function curvesFigure(curves, names, label) {
     draw("Precision and recall, held out", "precision_recall", "recall", "precision", x, y, [share, share]));
 }
 
+/** Balanced accuracy against the largest number of features, with standard errors; a broken line for all features. */
+function pathFigure({ numbers, means, errors, all }) {
+  const ends = means.flatMap((mean, i) => [mean - errors[i], mean + errors[i], all]);
+  const x = scale(0.5, numbers.length + 0.5, 56, 346), y = scale(Math.min(...ends), Math.max(...ends), 200, 16);
+  return element("figure", {}, element("figcaption", {}, "Held-out balanced accuracy against the largest number of features"),
+    picture(360, 250, "Balanced accuracy against the number of features",
+      svg("line", { class: "zero", x1: 56, x2: 346, y1: y(all), y2: y(all), "stroke-dasharray": "5 4" }, svg("title", {}, `all features: ${percent(all)}`)),
+      svg("path", { class: "curve-line", d: pathOf(numbers.map(x), means.map(y)) }),
+      numbers.map((number, i) => svg("g", { class: "model0" },
+        svg("line", { class: "curve-line", x1: x(number), x2: x(number), y1: y(means[i] - errors[i]), y2: y(means[i] + errors[i]) }),
+        svg("circle", { cx: x(number), cy: y(means[i]), r: 4 }, svg("title", {}, `${number}: ${percent(means[i])}`)),
+        svg("text", { x: x(number), y: 218, "text-anchor": "middle" }, number))),
+      verticalAxis(56, y, "balanced accuracy", 4),
+      svg("text", { x: 201, y: 240, "text-anchor": "middle", class: "label" }, "largest number of features")));
+}
+
 // ----------------------------------------------------------------------------------------------------------- stability
 
 function stabilitySection(stability) {

@@ -209,7 +209,7 @@ function changeNodes(data, policy, row, free) {
   const rest = moved.length > 6 ? `, and smaller changes of ${moved.length - 6} more features` : "";
   return [heading,
     element("p", {}, "It would be ", element("strong", {}, named(classes[nearest.code])),
-      ` after a change of ${short(nearest.distance, 3)} standard deviations${rest}:`),
+      ` after this change${rest}, which is ${short(nearest.distance, 3)} standard deviations long (another level counts as one):`),
     table(["feature", "from", "to"], rows), single];
 }
 

@@ -1,0 +1,164 @@
+"""Index cards: the text, the picture, the command, and accuracy against the number of features."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli_cases import call
+from melc import MELC, AdditiveMELC
+from melc.export import export_text, from_json
+from melc.model.index_card import index_card_of
+from melc.plotting import CardDisplay, FeaturePathDisplay
+from melc.report import report_html
+
+
+def patients(n=600, seed=0):
+    """Return a frame with a number, a whole number with missing values, a category and ranks, and labels."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 14, n),
+            "visits": rng.poisson(3, n).astype(float),
+            "smoker": rng.choice(["yes", "no"], n, p=[0.3, 0.7]),
+            "region": rng.choice(["north", "south", "east"], n),
+            "stage": pd.Categorical.from_codes(rng.integers(0, 3, n), ["I", "II", "III"], ordered=True),
+        }
+    )
+    score = frame["age"] / 14 + 0.5 * frame["visits"] + 2 * (frame["smoker"] == "yes") + frame["stage"].cat.codes
+    score += 1.5 * (frame["region"] == "south") + rng.normal(0, 0.6, n)
+    frame.loc[rng.random(n) < 0.05, "visits"] = np.nan
+    return frame, np.where(np.abs(score - score.median()) < score.std(), "well", "ill")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame, y = patients()
+    return MELC(max_features=5, whole_weights=5, random_state=0).fit(frame, y), frame, y
+
+
+def by_hand(text, row):
+    """The class that a reader of the card finds for a row, with nothing but the text."""
+    lines = text.replace("−", "-").splitlines()
+    points = {}
+    for line in lines:
+        if match := re.match(r"  points of (\w+): (.*)", line):
+            groups = (group.split(" for ") for group in match[2].split("; "))
+            points[match[1]] = {level: float(number) for number, levels in groups for level in levels.split(", ")}
+    instead = dict(re.findall(r"  (\w+) missing: take (\S+)", "\n".join(lines)))
+    total = 0.0
+    for sign, term in re.findall(r"([+-]?) ?((?:points of \w+)|(?:\d+ × \S+))", lines[0].removeprefix("score = ")):
+        if term.startswith("points of "):
+            name = term.removeprefix("points of ")
+            total += points[name].get(row[name], points[name].get("any other"))
+        else:
+            times, value = term.split(" × ")
+            name, _, unit = value.partition("/")
+            number = float(instead[name]) if pd.isna(row[name]) else row[name]
+            total += (-1 if sign == "-" else 1) * int(times) * number / float(unit or 1)
+    for line in lines[1:]:
+        if match := re.match(r"  (?:below (\S+)|(\S+) to (\S+)|(\S+) or more)\s+(\w+)", line):
+            below, low, high, above, label = match.groups()
+            if (below and total < float(below)) or (low and float(low) <= total < float(high)) or above:
+                return label
+    raise AssertionError(text)
+
+
+def test_a_reader_with_a_pencil_finds_what_the_model_predicts(fitted):
+    model, frame, _ = fitted
+    text = export_text(model, style="card")
+    assert "points of smoker" in text
+    found = [by_hand(text, row) for row in frame.head(300).to_dict("records")]
+    assert np.mean(np.array(found) == model.predict(frame.head(300))) > 0.99  # thresholds are rounded
+
+
+def test_points_are_whole_and_never_negative(fitted):
+    model, frame, _ = fitted
+    card = index_card_of(model, list(frame.columns))
+    points = [float(text) for term in card.terms for text, _ in term.points]
+    assert points
+    assert all(each >= 0 and each == round(each) for each in points)
+    assert sum(each.total for each in card.intervals) == len(frame)
+
+
+def test_models_without_a_card_are_refused():
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y = X[:, 0] > 0
+    for model in (MELC(), AdditiveMELC()):
+        with pytest.raises(ValueError, match="whole_weights=5"):
+            export_text(model.fit(X, y), style="card")
+    several = MELC(whole_weights=3, random_state=0).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    with pytest.raises(ValueError, match="two classes, and the model has 3"):
+        export_text(several, style="card")
+    with pytest.raises(ValueError, match='choose "rule" or "card"'):
+        export_text(several, style="postcard")
+
+
+def test_the_picture_has_the_size_of_a_card_and_room_for_all_texts(fitted):
+    model, frame, y = fitted
+    display = CardDisplay.from_estimator(model, frame, y, cv=2, title="Is the patient ill?")
+    assert tuple(display.figure_.get_size_inches()) == (5, 3)
+    display.figure_.canvas.draw()
+    card = display.figure_.bbox
+    for text in display.texts_:
+        box = text.get_window_extent()
+        assert card.contains(*box.min), text.get_text()
+        assert card.contains(*box.max), text.get_text()
+    shown = " ".join(text.get_text() for text in display.texts_)
+    assert "Is the patient ill?" in shown
+    assert "2 folds" in shown
+    # Sorted rows are shuffled, so that every fold has all kinds of them.
+    order = np.argsort(frame["age"].to_numpy())
+    assert np.mean(CardDisplay.from_estimator(model, frame.iloc[order], y[order]).held_out.shares) > 0.7
+
+
+def test_a_card_with_long_texts_gets_higher():
+    rng = np.random.default_rng(1)
+    levels = np.array([f"a level with quite a long name, number {k}" for k in range(40)])
+    names = [f"a column with a name that is long {k}" for k in range(6)]
+    frame = pd.DataFrame({name: rng.choice(levels, 2000) for name in names})
+    y = sum(frame[name].str.len() % 2 + frame[name].str[-1].isin(list("135")) for name in names) > 6
+    model = MELC(max_features=5, whole_weights=5, random_state=0).fit(frame, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        display = CardDisplay.from_estimator(model)
+    assert display.figure_.get_size_inches()[1] > 3
+
+
+def test_the_path_ends_where_the_features_end():
+    frame, y = patients(200)
+    display = FeaturePathDisplay.from_estimator(MELC(random_state=0), frame, y, max_features=9, cv=2)
+    assert display.scores.shape == (5, 2)
+    np.testing.assert_allclose(display.scores[-1], display.all_scores)  # five of five features
+
+
+def test_the_report_shows_the_card_and_what_another_feature_buys():
+    frame, y = patients(200)
+    model = MELC(max_features=2, whole_weights=3, random_state=0).fit(frame, y)
+    page = report_html(model, frame, y, n_resamples=0, cv=2)
+    assert "score = " in page
+    assert "With at most 2 features the balanced accuracy is" in page
+
+
+def test_the_command_writes_card_and_model(tmp_path):
+    frame, y = patients(300)
+    frame.assign(outcome=y).to_csv(tmp_path / "patients.csv", index=False)
+    files = ["-o", tmp_path / "card.svg", "--save-model", tmp_path / "model.json"]
+    result = call("card", tmp_path / "patients.csv", "--target", "outcome", "--max-features", 3, "--cv", 2, *files)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("score = ")
+    assert "2 folds" in result.stdout
+    assert (tmp_path / "card.svg").read_text().startswith("<?xml")
+    assert len(from_json((tmp_path / "model.json").read_text()).lines_[0].features) <= 3
+
+
+def test_the_command_refuses_three_classes_and_unknown_pictures(tmp_path):
+    frame, _ = patients(90)
+    frame.assign(outcome=np.arange(90) % 3).to_csv(tmp_path / "patients.csv", index=False)
+    three = call("card", tmp_path / "patients.csv", "--target", "outcome")
+    assert three.exit_code == 1
+    assert "--positive" in three.stderr
+    picture = call("card", tmp_path / "patients.csv", "--target", "outcome", "-o", tmp_path / "card.gif")
+    assert "choose one of .png, .svg, .pdf" in picture.stderr
