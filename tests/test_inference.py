@@ -184,6 +184,22 @@ def test_the_log_odds_of_classes_are_those_of_their_probabilities():
     np.testing.assert_array_equal(log_odds_of_classes(scores[:, :1]), scores[:, :1])
 
 
+def test_a_threshold_beside_few_rows_has_no_interval():
+    """A dozen rows of a class far out: most resamples repeat some of them, which does not make their threshold real."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1))
+    y = (X[:, 0] > 0).astype(int)
+    X[np.flatnonzero(y == 0)[:12]] += 6
+    found = bootstrap(MELC(random_state=0).fit(X, y), X, y, n=20, random_state=0)
+    middle, tail = found.thresholds[0]
+    assert middle.low < middle.value < middle.high
+    assert middle.rows > 100
+    assert tail.share > 0.9
+    assert tail.rows == 12
+    assert (tail.low, tail.high) == (-np.inf, np.inf)
+    assert "(no interval), in 100%, 12 rows beside it" in found.summary()
+
+
 def test_several_classes():
     X, y = several()
     model = short().fit(X, y)

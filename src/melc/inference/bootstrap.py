@@ -16,6 +16,9 @@ from melc.model.names import column_width, line_name
 SAME_OPTIMUM = 0.9
 # Fewest resamples, and the fewest in which a line or threshold must be found to have an interval.
 FEWEST_RESAMPLES, _FEWEST_FOUND = 20, 5
+# The fewest rows beside a threshold that has an interval, or if that is less, the least part of all rows. Of Cauchy
+# data the 90 % intervals of thresholds with fewer contained the truth in 1 of 5 cases, those with more in 13 of 14.
+_FEWEST_BESIDE, _LEAST_BESIDE = 20, 0.1
 # Features of a line that a summary lists.
 _MOST_LISTED = 20
 
@@ -124,7 +127,9 @@ class Bootstrap:
         ]
         text += [f"  and {hidden} more"] if hidden else []
         for each in self.thresholds[k]:
-            text.append(f"  threshold {each.value:.4g} ({_interval_limits(each.low, each.high)}), in {each.share:.0%}")
+            beside = "" if np.isfinite(each.high - each.low) else f", {each.rows:.0f} rows beside it"
+            ends = _interval_limits(each.low, each.high)
+            text.append(f"  threshold {each.value:.4g} ({ends}), in {each.share:.0%}{beside}")
         return text
 
     def _heading(self, k: int) -> str:
@@ -282,13 +287,14 @@ class _Collected:
 
     def _thresholds(self, k: int, line: list[Aligned]) -> list[ThresholdInterval]:
         found = []
+        counts = self.refit.model.lines_[k].counts.sum(axis=1)
         for i, value in enumerate(self.lines.lines[k].thresholds):
             values = np.array([each.thresholds[i] for each in line])
             values = values[np.isfinite(values)]
-            low, high = -np.inf, np.inf
-            if len(values) >= _FEWEST_FOUND:
+            low, high, rows = -np.inf, np.inf, float(counts[i : i + 2].min())
+            if len(values) >= _FEWEST_FOUND and rows >= min(_FEWEST_BESIDE, _LEAST_BESIDE * counts.sum()):
                 low, high = (float(limit) for limit in limits(value, values, self.confidence))
-            found.append(ThresholdInterval(float(value), low, high, len(values) / len(self.outcomes)))
+            found.append(ThresholdInterval(float(value), low, high, len(values) / len(self.outcomes), rows))
         return found
 
     def _divergence(self) -> Interval:

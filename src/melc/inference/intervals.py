@@ -36,10 +36,14 @@ class Interval:
 class ThresholdInterval:
     """A threshold of a model, the limits of its interval, and the share of resamples that have this threshold.
 
+    ``rows`` is the number of training rows in the smaller of the two intervals of the line beside it. If these are few,
+    the limits are infinite: resamples repeat them, and do not tell where the threshold would be with other rows, nor
+    whether there would be one, however large the share is.
+
     Examples
     --------
     >>> from melc.inference import ThresholdInterval
-    >>> threshold = ThresholdInterval(value=1.2, low=1.0, high=1.4, share=0.95)
+    >>> threshold = ThresholdInterval(value=1.2, low=1.0, high=1.4, share=0.95, rows=40)
     >>> f"between {threshold.low:g} and {threshold.high:g}, in {threshold.share:.0%} of the resamples"
     'between 1 and 1.4, in 95% of the resamples'
     """
@@ -48,6 +52,7 @@ class ThresholdInterval:
     low: float
     high: float
     share: float
+    rows: float
 
 
 def limits(estimate: Floats, values: Floats, confidence: float) -> tuple[Floats, Floats]:
