@@ -143,6 +143,23 @@ def test_numbers_that_may_take_some_values_only(lines):
     assert found.found.all()
 
 
+def test_levels_that_were_not_all_tried_prove_nothing(lines):
+    model, X = lines
+    corner = X[np.all(X <= 1, axis=1)][:3]
+    alone = nearest_change(model, corner, levels={0: [0, 1]}, fixed=[1], to=1)
+    assert not alone.found.any()  # all that may change was tried
+    with pytest.warns(UserWarning, match="For 3 rows no change of class was found, nor a proof"):
+        nearest_change(model, corner, levels={0: [0, 1]}, bounds={1: (0, 1)}, to=1)
+
+
+def test_missing_numbers_stay_missing(lines):
+    model, X = lines
+    rows = np.where(np.arange(20)[:, None] % 3 == [0, 4], np.nan, X[:20])
+    found = nearest_change(model, rows, levels={0: [0, 6, 11]}, integers=[1], bounds={1: (0, 11)})
+    np.testing.assert_array_equal(np.isnan(found.rows), np.isnan(rows))
+    assert np.all(found.labels[found.found] != model.predict(rows)[found.found])
+
+
 def test_levels_bounds_and_whole_numbers_of_a_table():
     frame, y = mixed_frame(250, 1, 2)
     model = AdditiveMELC(categorical_features=["code"], random_state=0).fit(frame, y)

@@ -2,28 +2,39 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.special import logsumexp
 
 import naive
 from melc import kernels, sums
+from melc.kernels.flags import FAST
+from melc.kernels.pairs import exp_negative
 from melc.sums import Side
 from melc.sums.bins import BinLayout, Bins
 from melc.sums.exact import sum_across, sum_within
 from melc.sums.moments import sum_bins
 
 
+@njit(fastmath=set(FAST))
+def exponentials(x):
+    out = np.empty(len(x))
+    for i in range(len(x)):
+        out[i] = exp_negative(x[i])
+    return out
+
+
 def test_exponential_is_accurate_over_its_whole_range():
     x = np.concatenate([-np.logspace(-300, np.log10(708), 200_000), -np.linspace(0, 708, 200_001), [0.0]])
     true = np.exp(x.astype(np.longdouble))
-    error = np.abs(kernels.exponentials(x) - true) / true
+    error = np.abs(exponentials(x) - true) / true
     assert np.all(error <= 2e-14 + 3e-16 * np.abs(x))
-    assert kernels.exponentials(np.zeros(1))[0] == 1.0
+    assert exponentials(np.zeros(1))[0] == 1.0
 
 
 def test_exponential_is_negligible_below_its_range():
     x = -np.array([708.5, 745.0, 1e4, 1e16, 1e300, np.inf])
-    assert np.all(kernels.exponentials(x) <= 1e-307)
-    assert np.all(kernels.exponentials(x) >= 0)
+    assert np.all(exponentials(x) <= 1e-307)
+    assert np.all(exponentials(x) >= 0)
 
 
 def random_side(rng, n):

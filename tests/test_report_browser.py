@@ -92,11 +92,11 @@ def as_entered(value):
 def test_the_form_answers_as_predict_does(open_page, additive, max_lines, n_classes):  # noqa: F811
     model, X, y = fitted(additive, n_classes, max_lines)
     page = open_page(quick_page(additive, n_classes, max_lines))
-    rows = pd.DataFrame(random_rows(X), columns=X.columns)
+    rows = pd.DataFrame(random_rows(X, 400), columns=X.columns)
     labels, proba = asked(page, rows)
     assert labels.tolist() == model.predict(rows).tolist()
     np.testing.assert_allclose(proba, as_frequent(model, y, model.predict_proba(rows)), rtol=1e-9, atol=1e-12)
-    assert "as in these data" in page.locator(".answer .aside").first.text_content()
+    assert "in these data" in page.locator(".answer .aside").first.text_content()
     assert len(set(labels)) == n_classes
     assert page.complaints == []
     assert len(page.requests) == 1
@@ -232,8 +232,7 @@ def test_one_feature_alone_lists_levels_and_missing_numbers_stay_missing(open_pa
     page.locator(".rows select").select_option(index=3)
     assert page.locator(".answer .class").count() == 1
     page.locator(".field", has_text="age").locator("input[type=number]").fill("")
-    page.locator(".change p").first.wait_for()
-    assert "age" not in page.locator(".change > .scroll").text_content()
+    page.locator(".change > .scroll", has_not_text="age").wait_for()
     assert page.complaints == []
 
 
@@ -439,22 +438,23 @@ def nearest_changes(page, rows, fixed=None, bounded=True):
 
 
 @pytest.mark.parametrize("kind", ["MELC", "AdditiveMELC", "of four classes"])
-@pytest.mark.parametrize("bounded", [False, True])
-def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind, bounded):  # noqa: F811
+def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind):  # noqa: F811
     model, X, y = one_line_of(4) if kind == "of four classes" else fitted(kind == "AdditiveMELC", max_lines=1)
     assert len(model.lines_) == 1
-    page = open_page(report_html(model, X, y, **QUICK))
+    page = open_page(
+        report_html(model, X, y, **QUICK) if kind == "of four classes" else quick_page(kind != "MELC", 2, 1)
+    )
     rows = random_rows(pd.DataFrame(X), 50)[1::5]
-    fields = subject_of(model, X, y, max_rows=10_000, seed=0).fields
     frame = rows if kind == "of four classes" else pd.DataFrame(rows, columns=X.columns)
-    bounds = {field.name: (field.low, field.high) for field in fields} if bounded else None
-    exact = nearest_change(model, frame, bounds=bounds)
-    found = nearest_changes(page, rows.tolist(), bounded=bounded)
-    assert [each is not None for each in found] == exact.found.tolist()
-    found, kept = [each for each in found if each], exact.found
-    np.testing.assert_allclose([each["distance"] for each in found], exact.distance[kept], rtol=1e-6)
-    np.testing.assert_allclose([each["row"] for each in found], exact.rows[kept], rtol=1e-6, atol=1e-6)
-    assert exact.labels[kept].tolist() == [model.classes_[each["code"]] for each in found]
+    ranges = {field.name: (field.low, field.high) for field in subject_of(model, X, y, max_rows=10_000, seed=0).fields}
+    for bounds in (None, ranges):
+        exact = nearest_change(model, frame, bounds=bounds)
+        found = nearest_changes(page, rows.tolist(), bounded=bounds is not None)
+        assert [each is not None for each in found] == exact.found.tolist()
+        found, kept = [each for each in found if each], exact.found
+        np.testing.assert_allclose([each["distance"] for each in found], exact.distance[kept], rtol=1e-6)
+        np.testing.assert_allclose([each["row"] for each in found], exact.rows[kept], rtol=1e-6, atol=1e-6)
+        assert exact.labels[kept].tolist() == [model.classes_[each["code"]] for each in found]
 
 
 @pytest.mark.parametrize("additive", [False, True])

@@ -28,7 +28,9 @@ def move_table(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
     numbers = allowed.without(np.isin(np.arange(rows.shape[1]), levels.columns_of_levels))
     first = move_within(aim, rows, numbers)
     best = best_of(aim, rows, levels.most_promising(rows), lambda trial: move_within(aim, trial, numbers), first)
-    return replace(best, exact=False)
+    # All levels of a single column are tried; of several columns, or together with numbers, only some.
+    every = not levels.free or (len(levels.free) == 1 and not numbers.spread.any())
+    return replace(best, exact=False, decided=best.decided & every)
 
 
 class _LevelChanges:
@@ -66,7 +68,8 @@ class _LevelChanges:
         for j in self.free:
             for level in self._levels(j):
                 changed = rows.copy()
-                changed[:, j] = level
+                is_number = j not in self.columns.categories and j not in self.columns.ranks
+                changed[:, j] = np.where(is_number & np.isnan(rows[:, j]), np.nan, level)  # a missing number stays so
                 found.append((changed, np.hypot(costs, self._steps(j, level, rows[:, j]))))
         return found
 

@@ -23,6 +23,7 @@ from melc.export.sql_parts import (
 )
 from melc.model.line import Line, decides_alone, log_odds_of
 from melc.model.names import feature_names_of
+from melc.model.places import missing_code
 from melc.model.units import fitted_model
 
 # Most points of all curves together. DuckDB takes about ten seconds to plan a query of so many.
@@ -204,17 +205,12 @@ def _class_by_interval(model: Any, z: str) -> str:
     would copy its sum to every place where the name is used.
     """
     (line,) = model.lines_
-    missing = literal(model.classes_[_code_of_missing(line)]) if line.reads_codes else "NULL"
+    missing = missing_code(line)
+    of_missing = "NULL" if missing is None else literal(model.classes_[missing])
     *labels, last = [literal(label) for label in model.classes_[line.codes].tolist()]
     below = [f"    WHEN z < {literal(t)} THEN {label}" for t, label in zip(line.thresholds, labels, strict=True)]
-    cases = ["(SELECT CASE", f"    WHEN z IS NULL THEN {missing}", *below, f"    ELSE {last}"]
+    cases = ["(SELECT CASE", f"    WHEN z IS NULL THEN {of_missing}", *below, f"    ELSE {last}"]
     return "\n".join([*cases, f"  END FROM (SELECT {z} AS z LIMIT 1) AS p)"])
-
-
-def _code_of_missing(line: Line) -> int:
-    """Return the number of the class that the line speaks for where the value is missing."""
-    values = [curve.missing or 0.0 for curve in line.decisive]
-    return int(values[0] > 0) if len(values) == 1 else int(np.argmax(values))
 
 
 def _class_by_odds(model: Any, sums: _Sums) -> str:

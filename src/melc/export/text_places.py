@@ -1,6 +1,5 @@
 """The places on a line in texts: intervals of numbers, dates or ranks, levels of a category, and missing values."""
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +13,12 @@ from melc.export.text_columns import level_names
 from melc.export.text_parts import Style, intervals_of, level_text, numbers_apart
 from melc.model.curve import Curve
 from melc.model.line import Line
-from melc.model.places import missing_code
+from melc.model.places import DAYS, date_text, missing_code
 
 # A place is called uncertain if the curve is nowhere in it so many standard errors from zero.
 _STANDARD_ERRORS = 2.0
 # Levels that are written one by one, unless numbers are written in full.
 _MOST_LEVELS = 12
-_FIRST_DAY = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -111,13 +109,10 @@ def _thresholds(model: Any, line: Line, style: Style) -> list[str]:
 
 def _dates(days: Floats) -> list[str]:
     """Return the first date at or after each threshold; the times, if some dates are equal; nothing if far away."""
-    try:
-        dates = [(_FIRST_DAY + datetime.timedelta(days=float(day))).date().isoformat() for day in np.ceil(days)]
-        if len(set(dates)) == len(dates):
-            return dates
-        return [(_FIRST_DAY + datetime.timedelta(days=float(day))).isoformat(" ", "seconds") for day in days]
-    except OverflowError:
+    if np.any((days < DAYS[0]) | (days > DAYS[1])):
         return []
+    dates = [date_text(day) for day in np.ceil(days)]
+    return dates if len(set(dates)) == len(dates) else [date_text(day, with_time=True) for day in days]
 
 
 def _ranks(thresholds: Floats, labels: Sequence[Label]) -> list[str]:

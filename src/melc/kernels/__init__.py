@@ -52,7 +52,6 @@ from melc.kernels.pairs import (
     add_cross_pairs,
     add_self_pairs,
     bin_means,
-    exponentials,
     insertion_sort,
     log_density,
     nearest_distance,

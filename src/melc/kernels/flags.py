@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.extending import register_jitable
 
 # Allows the compiler to fuse and reorder additions, which it needs to vectorise loops. It may not assume that there is
 # no NaN or infinity, so isnan and isfinite still work.
@@ -34,11 +33,6 @@ def inlined(kernel: Callable[..., Any]) -> Any:
     What is merely called is compiled by itself first, and once more in every kernel above it: several times as long.
     """
     return njit(inline="always")(getattr(kernel, "py_func", kernel))
-
-
-def plain_or_inlined(function: Callable[..., Any]) -> Any:
-    """Return a function that runs as plain Python, and within a kernel as if it were written there."""
-    return register_jitable(inline="always")(function)
 
 
 def is_cached(kernel: Any) -> bool:

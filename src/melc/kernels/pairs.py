@@ -45,15 +45,6 @@ def exp_negative(x):
 
 
 @njit(**COMPILE)
-def exponentials(x):
-    """Return :func:`exp_negative` of each element of x, shape (n,). For tests."""
-    out = np.empty(len(x))
-    for i in range(len(x)):
-        out[i] = exp_negative(x[i])
-    return out
-
-
-@njit(**COMPILE)
 def add_cross_pairs(x, a, y, b, variance, nearest, reach, place, budget, dx, dy):
     """Add up Σ a_i b_j exp(−((x_i − y_j)² − nearest²)/2V) over the pairs with |x_i − y_j| ≤ reach, or a part of it.
 

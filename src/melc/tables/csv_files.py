@@ -43,6 +43,8 @@ def layout_of(stream: Any, source: Source, format: Format) -> Layout:
     if "\0" in text:
         raise TableError("the file contains binary data; expected text in columns.")
     delimiter = source.delimiter or ("\t" if format == "tsv" else _guessed_delimiter(text))
+    if not source.skip_rows:
+        _refuse_title(text, source.delimiter or _DELIMITERS)
     n_lines, names = _first_line(text, delimiter)
     layout = _named(names, n_lines + source.skip_rows, delimiter)
     check_names(layout.names)
@@ -87,6 +89,24 @@ def _common_width(text: str, delimiter: str) -> int:
     except csv.Error:
         return 1
     return widths.pop() if len(widths) == 1 else 1
+
+
+def _refuse_title(text: str, delimiters: str) -> None:
+    """Raise ``TableError`` if the table begins below other lines, such as a title."""
+    for mark in delimiters:
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+        try:
+            widths = [len(line) for _, line in zip(range(_LINES_FOR_DELIMITER), lines, strict=False)]
+        except csv.Error:
+            continue
+        common = widths[-1] if widths else 0
+        n_other = max((k + 1 for k, width in enumerate(widths) if width != common), default=0)
+        if common > 1 and max(widths[:n_other], default=common) < common and n_other < len(widths) / 2:
+            raise TableError(
+                f"the table seems to begin after {n_other} other line{'s' * (n_other > 1)}; skip them with --skip-rows "
+                f"{n_other}.",
+                ["--skip-rows", str(n_other)],
+            )
 
 
 def _first_line(text: str, delimiter: str) -> tuple[int, list[str]]:
@@ -175,6 +195,8 @@ def csv_blocks(
     try:
         yield from pa.csv.open_csv(stream, **_options(source, layout, types, list(kinds)))
     except pa.ArrowInvalid as error:
+        if "Expected" in str(error):
+            raise  # a row with too few or too many columns
         raise TableError(_with_column_name(str(error), layout.names)) from None
 
 
@@ -202,6 +224,13 @@ def _with_column_name(message: str, names: list[str]) -> str:
         return (
             f"a row is longer than {_BLOCK_BYTES >> 20} MiB; perhaps a quotation mark is not closed, or the file is no "
             "CSV file."
+        )
+    wrong = re.search(r"In CSV column #(\d+): .*conversion error to double: invalid value '(.*)'", message, re.DOTALL)
+    if wrong:
+        return (
+            f"the column {names[int(wrong[1])]!r} must contain numbers, and contains {wrong[2][:40]!r}. If it stands for "
+            "a missing value, say so with --na-values; if numbers are written in another way, with --decimal or "
+            "--thousands."
         )
     named = re.sub(r"CSV column #(\d+)", lambda match: f"column {names[int(match[1])]!r}", message)
     return " ".join(named.split())[:300]

@@ -151,6 +151,13 @@ def _as_table_error(source: Source, error: Exception) -> Exception:
     line = " ".join(str(error).split())[:300]
     if "UTF8" in line:
         return wrong_encoding(f"{source.name}: the file is not valid UTF-8", b"")
+    ragged = re.search(r"Expected (\d+) columns, got (\d+): (.*)", line)
+    if ragged:
+        return TableError(
+            f"{source.name}: the row {ragged[3][:40]!r} has {ragged[2]} columns, and the first line has {ragged[1]}. "
+            "Correct the row; or name the character between the columns with --delimiter, or how many lines to skip "
+            "before the names of the columns with --skip-rows."
+        )
     return TableError(f"{source.name} cannot be read: {line}")
 
 
