@@ -46,12 +46,12 @@ def projections(model, X, y):
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "gamma"), [("exact", 0.3), ("discard", 1.0), ("bin", 0.5)])
 def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
-    """On 10⁵ random points, many of them outside the data."""
+    """On 3 · 10⁴ random points, many of them outside the data."""
     X, y = make()
     model = settle(method=method, gamma=gamma, eps=0.05, bandwidth="silverman").fit(X, y)
     classes, variances = projections(model, X, y)
     rng = np.random.default_rng(1)
-    new = rng.normal(size=(100_000, 3)) * rng.choice([0.5, 2, 50, 1e4], size=(100_000, 1))
+    new = rng.normal(size=(30_000, 3)) * rng.choice([0.5, 2, 50, 1e4], size=(30_000, 1))
     z = new @ model.coef_[0]
     ratio = naive.log_ratio(z, classes, variances)
     # A point on a threshold may go either way; beyond the outermost rows, and in joined intervals, other rules hold.
@@ -59,7 +59,7 @@ def test_prediction_by_thresholds_equals_the_naive_densities(method, gamma):
     clear = (np.abs(ratio) > 1e-10) & (z >= rows.min()) & (z <= rows.max())
     expected = naive.log_odds(z, classes, variances).astype(float)
     kept = clear & ((expected > 0) == (model.decision_function(new) > 0))
-    assert kept.sum() > 0.98 * clear.sum() > 30_000
+    assert kept.sum() > 0.98 * clear.sum() > 9_000
     np.testing.assert_array_equal(model.predict(new)[kept], model.classes_[(ratio > 0).astype(int)][kept])
     np.testing.assert_allclose(model.decision_function(new)[kept], expected[kept], rtol=0, atol=0.002)
 

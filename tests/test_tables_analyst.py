@@ -88,8 +88,27 @@ class TestReadable:
 
     def test_lines_before_the_names(self, tmp_path):
         (tmp_path / "t.csv").write_text("Customers, 2024\n\n" + text_of(customers()))
+        refused = fit(tmp_path / "t.csv", tmp_path / "m.json").stderr
+        assert "begin after 2 other lines; skip them with --skip-rows 2" in refused
         assert fit(tmp_path / "t.csv", tmp_path / "m.json", "--skip-rows", 2).exit_code == 0
         assert call("predict", tmp_path / "m.json", tmp_path / "t.csv").exit_code == 0
+
+
+def test_tables_of_other_shapes(tmp_path):
+    """Three classes, one row in a hundred, 200 columns: each is a model with as many classes and features."""
+    plain, n = customers(600), 600
+    rng = np.random.default_rng(0)
+    wide = {f"x{k}": rng.normal(size=n).round(3) for k in range(200)}
+    for columns, n_classes, n_features in (
+        (plain | {"stays": np.digitize(plain["age"], [35, 50])}, 3, 5),
+        (plain | {"stays": np.where(np.arange(n) % 100 == 0, "rare", "usual")}, 2, 5),
+        (wide | {"stays": plain["stays"]}, 2, 200),
+    ):
+        (tmp_path / "t.csv").write_text(text_of(columns))
+        done = fit(tmp_path / "t.csv", tmp_path / "m.json")
+        assert done.exit_code == 0, done.output
+        model = from_json((tmp_path / "m.json").read_text())
+        assert (len(model.classes_), model.n_features_in_) == (n_classes, n_features)
 
 
 class TestWaysToWriteNumbers:

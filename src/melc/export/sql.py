@@ -7,8 +7,6 @@ be confused with columns of the table of the user, which are not known here.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from melc.export.sql_columns import code, quantity
 from melc.export.sql_parts import (
     check_no_clash,

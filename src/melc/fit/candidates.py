@@ -15,7 +15,7 @@ from scipy.special import expit
 from melc.arrays import Floats
 from melc.data.hashing import RowHashes
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import Coordinates, mean_and_deviation
+from melc.fit.coordinates import Coordinates, UnitsError, mean_and_deviation
 from melc.fit.evidence import Prospect
 from melc.fit.grid_search import Mapped
 from melc.fit.validation import MOST_SORTED_NUMBERS, column_order
@@ -64,7 +64,10 @@ class Candidates:
             self.chosen, dense = self.chosen[order], np.ascontiguousarray(dense[:, order])
         hashes = RowHashes(dense, rows.weights, canonical=rows.canonical)
         self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads, hashes=hashes)
-        self.coordinates = Coordinates(self.rows)
+        try:
+            self.coordinates = Coordinates(self.rows)
+        except UnitsError as error:
+            raise UnitsError(int(self.chosen[error.feature]), error.deviation) from None
         self.columns = np.ascontiguousarray(self.coordinates.scaled(dense).T)
         deviation = np.sqrt(np.diagonal(self.coordinates.within_covariance))
         # The scale within the classes; that of all rows, which is one, where a feature varies between them only.

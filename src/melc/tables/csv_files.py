@@ -43,7 +43,7 @@ def layout_of(stream: Any, source: Source, format: Format) -> Layout:
     if "\0" in text:
         raise TableError("the file contains binary data; expected text in columns.")
     delimiter = source.delimiter or ("\t" if format == "tsv" else _guessed_delimiter(text))
-    if not source.skip_rows:
+    if not source.skip_rows and _common_width(text, delimiter) == 1:
         _refuse_title(text, source.delimiter or _DELIMITERS)
     n_lines, names = _first_line(text, delimiter)
     layout = _named(names, n_lines + source.skip_rows, delimiter)
@@ -102,11 +102,9 @@ def _refuse_title(text: str, delimiters: str) -> None:
         common = widths[-1] if widths else 0
         n_other = max((k + 1 for k, width in enumerate(widths) if width != common), default=0)
         if common > 1 and max(widths[:n_other], default=common) < common and n_other < len(widths) / 2:
-            raise TableError(
-                f"the table seems to begin after {n_other} other line{'s' * (n_other > 1)}; skip them with --skip-rows "
-                f"{n_other}.",
-                ["--skip-rows", str(n_other)],
-            )
+            after, them = ("one other line", "it") if n_other == 1 else (f"{n_other} other lines", "them")
+            what = f"the table seems to begin after {after}; skip {them} with --skip-rows {n_other}."
+            raise TableError(what, ["--skip-rows", str(n_other)])
 
 
 def _first_line(text: str, delimiter: str) -> tuple[int, list[str]]:
@@ -228,8 +226,8 @@ def _with_column_name(message: str, names: list[str]) -> str:
     wrong = re.search(r"In CSV column #(\d+): .*conversion error to double: invalid value '(.*)'", message, re.DOTALL)
     if wrong:
         return (
-            f"the column {names[int(wrong[1])]!r} must contain numbers, and contains {wrong[2][:40]!r}. If it stands for "
-            "a missing value, say so with --na-values; if numbers are written in another way, with --decimal or "
+            f"the column {names[int(wrong[1])]!r} must contain numbers, and contains {wrong[2][:40]!r}. If it stands "
+            "for a missing value, say so with --na-values; if numbers are written in another way, with --decimal or "
             "--thousands."
         )
     named = re.sub(r"CSV column #(\d+)", lambda match: f"column {names[int(match[1])]!r}", message)
