@@ -21,6 +21,7 @@ from melc import MELC, AdditiveMELC, cauchy_schwarz_divergence
 from melc.export import export_text
 from melc.model.curve import Curve
 from melc.report import Report, report_html, show_report, stability, write_report
+from melc.report.card import card_of
 from melc.report.contents import answers_of
 from melc.report.counts import counted
 from melc.report.decisions import decisions_of, groups_of
@@ -200,6 +201,16 @@ def test_held_out_decisions_are_counted_as_predicted_and_with_other_priors(addit
         table = [[np.sum((codes == a) & (found.own.codes == b)) for b in range(n_classes)] for a in range(n_classes)]
         assert matrix_at(axis, data["sides"], at_first) == table
     np.testing.assert_allclose(data["mix"], np.bincount(codes) / len(codes))
+
+
+def test_the_matrix_has_all_of_several_classes():
+    model, X, y = one_line_of(20)
+    about = subject_of(model, X, y, max_rows=1000, seed=0)
+    nothing = HeldOut(about.codes.astype(np.int64), np.ones(len(y)), [], {}, "no rows to spare")
+    data = decisions_of(about, nothing)
+    assert data["sides"] == list(range(20))
+    first = int(np.searchsorted(data["axes"][0]["edges"], 0, side="right"))
+    assert matrix_at(data["axes"][0], data["sides"], first) == (20 * np.eye(20)).tolist()
 
 
 def test_errors_are_counted_in_groups_of_rows():
@@ -413,6 +424,22 @@ def test_the_card_recognises_the_rows_of_the_fit():
     others = dict(data_of(report_html(model, X[:200], y[:200], **QUICK))["card"])
     assert "other rows" in others["Certificate"]
     assert others["Hash of the rows"] != card["Hash of the rows"]
+
+
+def test_rows_without_a_class_have_no_certificate_for_it():
+    model, X, y = fitted(n=200, n_classes=3)
+    kept = y != "high"
+    card = dict(card_of(subject_of(model, X[kept], y[kept], max_rows=1000, seed=0)))
+    assert card["Certificate. Line 1 (found for high)"] == "none: the class of this line has no rows here"
+    assert "certified" in card["Certificate. Line 2 (found for low)"]
+
+
+def test_the_certificate_counts_rows_by_their_weights():
+    X, y = bands(200)
+    weights = np.random.default_rng(0).integers(1, 4, 200)
+    model = MELC(n_init=1, random_state=0).fit(X, y, sample_weight=weights)
+    card = dict(card_of(subject_of(model, X, y, max_rows=1000, seed=0, sample_weight=weights)))
+    assert card["Certificate"].endswith("as in the fit")
 
 
 def test_the_hash_does_not_depend_on_how_rows_are_stored():

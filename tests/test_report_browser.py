@@ -457,6 +457,19 @@ def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind)
         assert exact.labels[kept].tolist() == [model.classes_[each["code"]] for each in found]
 
 
+def test_a_large_whole_step_is_not_taken_if_a_smaller_change_does(open_page):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"sex": rng.integers(1, 3, 400), "age": rng.normal(50, 10, 400), "dose": rng.normal(size=400)})
+    y = 2 * X["sex"] + X["age"] / 10 + X["dose"] + 0.3 * rng.normal(size=400) > 8
+    model = MELC(n_init=2, random_state=0).fit(X, y)
+    page = open_page(report_html(model, X, y, **QUICK))
+    found = nearest_changes(page, X.to_numpy(dtype=float)[:60].tolist())
+    small = nearest_changes(page, X.to_numpy(dtype=float)[:60].tolist(), fixed="sex")
+    assert all(each["row"][0] in (1, 2) for each in found)
+    for each, other in zip(found, small, strict=True):
+        assert other is None or each["distance"] <= other["distance"] * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("additive", [False, True])
 def test_a_change_of_one_of_three_classes_is_one_indeed(open_page, additive):  # noqa: F811
     model, X, _ = fitted(additive, 3)

@@ -92,10 +92,16 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
     rows = []
     for k in [0] if len(stored) == 1 else classes_with_most_rows(subject):
         own = subject.codes == (1 if len(stored) == 1 else k)
+        name = "Certificate" if len(stored) == 1 else f"Certificate. {subject.line_name(k)}"
+        if not own.any():
+            rows.append((name, "none: the class of this line has no rows here"))
+            continue
         # Along a direction, only the projections matter.
         z = np.concatenate([_summed(model, coded, k) for coded, _ in subject.blocks()])
-        here = cauchy_schwarz_divergence(z, own, [1.0], gamma=model.gamma_, method=_CERTIFIED, eps=eps)
-        name = "Certificate" if len(stored) == 1 else f"Certificate. {subject.line_name(k)}"
+        weights = subject.weights
+        here = cauchy_schwarz_divergence(
+            z, own, [1.0], gamma=model.gamma_, method=_CERTIFIED, eps=eps, sample_weight=weights
+        )
         rows.append((name, _certificate(here, float(stored[k]), eps, bool(model.columns_.categories))))
     return rows
 

@@ -17,8 +17,8 @@ from melc.report.subject import Subject
 
 # Bins of the line, and classes that a page shows one by one in axes and figures: of more, those with the most rows.
 _N_BINS, MOST_AXES = 320, 8
-# Classes that are counted one by one: of more, those with the most rows.
-MOST_SIDES = 12
+# Classes that are counted one by one along the line: of more, those with the most rows.
+_MOST_SIDES = 12
 # Standard deviation, in bins, of the kernel that smooths counts in pictures.
 _SMOOTHING = 4.0
 
@@ -30,9 +30,10 @@ class Sides:
     codes: Sequence[int | None]
 
     @classmethod
-    def of(cls, subject: Subject) -> "Sides":
+    def of(cls, subject: Subject, most: int) -> "Sides":
+        """Return all classes, or of more than ``most`` those with the most rows."""
         counts = subject.class_counts
-        shown = sorted(np.argsort(-counts, kind="stable")[:MOST_SIDES].tolist())
+        shown = sorted(np.argsort(-counts, kind="stable")[:most].tolist())
         return cls(shown if len(shown) == len(counts) else [None, *shown])
 
     def places(self, codes: NDArray[Any]) -> NDArray[np.int64]:
@@ -58,7 +59,7 @@ def counted(subject: Subject) -> dict[str, Any]:
     The range of the bins is that of nearly all rows of the sample. The thresholds are among the edges, so that counts
     on either side of a threshold are exact.
     """
-    model, line, sides = subject.model, subject.model.lines_[0], Sides.of(subject)
+    model, line, sides = subject.model, subject.model.lines_[0], Sides.of(subject, _MOST_SIDES)
     edges = edges_along(line.thresholds, projections(model, subject.coded[subject.sample])[:, 0], _N_BINS)
     totals, done, weights = np.zeros((len(sides.codes), len(edges) + 1)), 0, subject.counting(slice(None))
     for coded, codes in subject.blocks():

@@ -15,6 +15,8 @@ from melc.report.subject import Subject, log_odds_at
 
 # Bins of the margins of two classes, and of each of several.
 _N_BINS, _N_BINS_OF_SEVERAL = 240, 80
+# Classes with a row in the matrix: of more, those with the most rows.
+_MOST_IN_MATRIX = 30
 # A class is predicted where its margin is above zero, not at zero.
 _JUST_ABOVE_ZERO = float(np.nextafter(0, 1))
 # Columns whose groups are counted, and groups of a column; of more levels those with the most rows.
@@ -29,7 +31,7 @@ def decisions_of(subject: Subject, found: HeldOut) -> dict[str, Any]:
     rows are counted by their margin, their true class, and the other class.
     """
     log_proba = _log_probabilities(subject, found)
-    sides, two = Sides.of(subject), len(subject.labels) == 2
+    sides, two = Sides.of(subject, _MOST_IN_MATRIX), len(subject.labels) == 2
     axes = []
     for k in [1] if two else classes_with_most_rows(subject):
         others = np.delete(log_proba, k, axis=1)

@@ -21,9 +21,9 @@ _BEYOND, _MOST_NUMBERS = 2, 12
 
 def path_of(subject: Subject, seed: int) -> dict[str, Any] | None:
     """Return the mean balanced accuracy with each number of features, and with all; None if the model has no limit."""
-    limit = getattr(subject.model, "max_features", None)
-    n_features = subject.model.n_features_in_
-    if limit is None or limit > _MOST_NUMBERS or n_features > MANY_FEATURES:
+    given, n_features = getattr(subject.model, "max_features", None), subject.model.n_features_in_
+    limit = min(given or 0, n_features)  # none is zero
+    if not 0 < limit <= _MOST_NUMBERS or n_features > MANY_FEATURES:
         return None
     X, labels = subject.sampled()
     chosen = np.random.default_rng(seed).permutation(len(labels))[:_MOST_ROWS]
@@ -53,8 +53,7 @@ def _name_of_limit(estimator: Any) -> str:
 
 def _text(means: dict[int, float], limit: int, whole: float, n_rows: int) -> str:
     """Return in words what a feature more or less would change."""
-    here = means[min(limit, max(means))]
-    parts = [f"With at most {limit} feature{'s' if limit > 1 else ''} the balanced accuracy is {here:.1%}"]
+    parts = [f"With at most {limit} feature{'s' if limit > 1 else ''} the balanced accuracy is {means[limit]:.1%}"]
     if limit > 1:
         parts.append(f"with one less {means[limit - 1]:.1%}")
     if limit + 1 in means:

@@ -64,7 +64,8 @@ def _on_new_rows(subject: Subject, shares: Floats, accuracy: Interval) -> str:
     interval = f"90% interval {accuracy.low:.1%} to {accuracy.high:.1%}"
     if len(names) > _MOST_IN_SENTENCE:
         best, worst = int(np.argmax(shares)), int(np.argmin(shares))
-        each = f"from {shares[worst]:.0%} of the rows of class {names[worst]} to {shares[best]:.0%} of {names[best]}"
+        ends = f"{shares[worst]:.0%} (class {names[worst]}) and {shares[best]:.0%} (class {names[best]})"
+        each = f"between {ends} of the rows of a class"
     else:
         each = ", ".join(f"{share:.0%} of class {name}" for name, share in zip(names, shares, strict=True))
         each = " and ".join(each.rsplit(", ", 1))
@@ -108,7 +109,7 @@ def _weak_classes(subject: Subject, shares: Floats) -> list[str]:
 
 def _small_classes(subject: Subject) -> list[str]:
     counts = subject.class_counts
-    few = [k for k in np.argsort(counts, kind="stable").tolist() if counts[k] < _FEW_OF_CLASS][:_MOST_REMARKS]
+    few = [k for k in np.argsort(counts, kind="stable").tolist() if 0 < counts[k] < _FEW_OF_CLASS][:_MOST_REMARKS]
     return [
         f"Class {visible(subject.labels[k])} has only {counts[k]} rows: all that is said of it is rough." for k in few
     ]

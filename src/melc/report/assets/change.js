@@ -5,6 +5,7 @@
 const FARTHEST = 12;  // in standard deviations
 const STEPS = 120;
 const MOST_SINGLES = 12;  // numbers that are tried alone
+const COARSE = 5;  // whole numbers with a smaller standard deviation have large steps
 const FIRST_CHANGES = 3, MOST_LEVEL_CHANGES = 4;  // changes of one level before a second, and before numbers are moved
 
 /** What may change in a row: for each column of the form null, or levels with what they cost, or a range of numbers. A
@@ -53,8 +54,11 @@ function levelChanges(x, allowed, lead) {
 /** The smallest change of numbers along the steepest directions of all lines, and of each number alone. */
 function numberChange(model, x, allowed, decide, own) {
   const spreads = allowed.map((each) => each?.spread ?? 0);
+  // One step of such a whole number may be more than is needed, so they also stay as they are.
+  const fine = allowed.map((each) => (each?.whole && each.spread < COARSE ? 0 : each?.spread ?? 0));
+  const kinds = fine.some((spread, j) => spread !== spreads[j]) ? [spreads, fine] : [spreads];
   let best = null;
-  for (const direction of [...model.lines.flatMap((line) => steepest(line, spreads)), ...singles(model, spreads)]) {
+  for (const direction of [...kinds.flatMap((each) => model.lines.flatMap((line) => steepest(line, each))), ...singles(model, spreads)]) {
     const found = changeAlong(model, x, direction, allowed, decide, own);
     if (found && (!best || found.distance < best.distance)) best = found;
   }

@@ -55,7 +55,8 @@ function decisionsNodes(data, policy) {
     const axis = decisions.axes.find(({ code }) => code === policy.code), place = placeOf(axis, policy.added());
     const matrix = matrixAt(axis, place, decisions.sides), shares = policy.shares();
     const measures = measuresOf(matrix, decisions.sides.map((code) => sideShare(shares, decisions.sides, code)));
-    figures.replaceChildren(matrixTable(matrix, names, measures), element("dl", { class: "tiles" },
+    const all = !decisions.sides.includes(null);  // an error among other classes is not seen
+    figures.replaceChildren(matrixTable(matrix, names, measures), !all ? "" : element("dl", { class: "tiles" },
       tile("balanced accuracy", percent(measures.balanced)), tile("accuracy", percent(measures.accuracy)),
       tile("cost per 1,000 rows, in errors on other rows", short(costOf(matrix, decisions.sides, policy), 3))));
     const held = pictured.firstChild && pictured.firstChild.axis === axis;
