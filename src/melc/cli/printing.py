@@ -58,16 +58,15 @@ def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
 
 
 def print_score(scores: Any, as_json: bool) -> None:
-    """Print the scores of a fitted model: the confusion matrix, balanced accuracy and log loss."""
+    """Print the scores of a fitted model: the confusion matrix, precision and recall, balanced accuracy, log loss."""
     from melc.tables.summary import aligned
+    from melc.tables.verdict import matrix_cells
 
     if as_json:
         _print_json(scores.as_dict())
         return
     classes = [str(label) for label in scores.classes]
-    rows = [("true class", *(f"predicted {label}" for label in classes))]
-    rows += [(label, *(f"{n:g}" for n in counts)) for label, counts in zip(classes, scores.confusion, strict=True)]
-    echo(aligned(rows, indent=""))
+    echo(aligned(matrix_cells(classes, scores.confusion, "true class"), indent=""))
     echo(f"{scores.n_rows} rows; balanced accuracy {scores.balanced_accuracy:.3f}, log loss {scores.log_loss:.4g}")
 
 

@@ -10,7 +10,7 @@ from melc.export.text import numbers_apart
 from melc.model.line import Line
 from melc.model.names import by_contribution, column_width, contributions_of, feature_names_of, found_for
 from melc.model.places import missing_code, name_in_sum, scale_along
-from melc.tables.verdict import Verdict, few_rows_remarks
+from melc.tables.verdict import Verdict, few_rows_remarks, matrix_cells
 
 # Lines in the text, and features of each and of the model.
 _MOST_LINES, _MOST_FEATURES = 10, 8
@@ -51,7 +51,7 @@ def _held_out(verdict: Verdict | None) -> dict[str, Any]:
     if verdict is None:
         return {"balanced_accuracy": None, "held_out": None}
     mean, spread = verdict.scores.means[0], verdict.scores.spreads[0]
-    held_out = verdict.as_dict() | {"in_words": verdict.sentence(), "table": verdict.matrix()}
+    held_out = verdict.as_dict() | {"in_words": verdict.sentence()}
     return {"balanced_accuracy": {"mean": mean, "spread": spread, "folds": verdict.n_folds}, "held_out": held_out}
 
 
@@ -114,8 +114,9 @@ def fit_text(summary: dict[str, Any]) -> str:
     parts = [f"{summary['rows']} rows, {features}; classes: {classes}"]
     if summary["balanced_accuracy"]:
         score, held_out = summary["balanced_accuracy"], summary["held_out"]
+        cells = matrix_cells(list(summary["classes"]), np.array(held_out["confusion"]), "held-out rows")
         accuracy = f"balanced accuracy {score['mean']:.3f} ± {score['spread']:.3f}"
-        parts += [f"{accuracy} in {score['folds']}-fold cross-validation", aligned(held_out["table"])]
+        parts += [f"{accuracy} in {score['folds']}-fold cross-validation", aligned(cells)]
         parts.append(textwrap.fill(held_out["in_words"], _WIDTH))
     parts += [textwrap.fill(f"! {remark}", _WIDTH, subsequent_indent="  ") for remark in summary["remarks"]]
     main = [line for line in summary["lines"] if not line["minor"]]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.tables.csv_files import Kind
@@ -81,11 +82,22 @@ class Survey:
             self._add_numbers(np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64), begin)
             return
         self._is_text |= not self.written
-        self._look_for_numbers(values)
+        different, counts = self._counted(values)
+        self._look_for_numbers(different, counts)
         if self._is_text:
-            self._look_for_dates(values)
-        if self._counts is not None:
-            self._count(values)
+            self._look_for_dates(different, counts)
+
+    def _counted(self, values: Any) -> tuple[Any, NDArray[np.int64]]:
+        """Return the different texts, and how often each occurs; all of them if there are very many."""
+        if self._counts is None:
+            return values, np.ones(len(values), dtype=np.int64)
+        found = arrow().compute.value_counts(values)
+        different, counts = found.field("values"), found.field("counts").to_numpy()
+        known = self._counts
+        for text, count in zip(different.to_pylist(), counts.tolist(), strict=True):
+            known[text] = known.get(text, 0) + count
+        self._counts = known if len(known) <= (MOST_NUMBERS if self.kind == "number" else MOST_CATEGORIES) else None
+        return different, counts
 
     def _add_numbers(self, numbers: Floats, begin: int) -> None:
         self.n_missing += int(np.isnan(numbers).sum())
@@ -97,7 +109,7 @@ class Survey:
         self.counts_rows &= first in (0, 1) and bool((np.diff(numbers) == 1).all())
         for part in (numbers[: 10 * MOST_NUMBERS], numbers[10 * MOST_NUMBERS :]):
             if len(self._some_numbers) <= MOST_NUMBERS:
-                self._some_numbers |= set(np.unique(part).tolist())
+                self._some_numbers |= set(arrow().compute.unique(arrow().array(part)).to_pylist())
         broken = np.abs(numbers[np.isfinite(numbers) & (numbers != np.round(numbers))])
         in_thousands = (broken >= 1) & (np.round(broken, 3) == broken)
         in_hundreds = np.round(broken, 2) == broken  # 1.84 can be 1.840, but few numbers end with a zero
@@ -110,34 +122,36 @@ class Survey:
         others = len(numbers) if grouped else 0
         self._n_numbers.update({n: others if n.decimal == "," else len(numbers) for n in self._n_numbers})
 
-    def _look_for_numbers(self, values: Any) -> None:
+    def _look_for_numbers(self, values: Any, counts: NDArray[np.int64]) -> None:
         """Count the texts that are numbers in each notation, and keep a few of those that are not written as usual."""
         pc, usual = arrow().compute, self.source.decimal or "."
         plain = pc.match_substring_regex(values, plain_number(usual))
         marked = {mark: pc.match_substring(values, mark) for mark in ".,"}
         marks = {mark for mark, found in marked.items() if pc.any(found).as_py()}
-        n_before, n_plain = self._n_plain, pc.sum(plain).as_py()
-        all_plain = n_plain == len(values)
+        n_before, n_values, n_plain = self._n_plain, int(counts.sum()), _total(plain, counts)
+        all_plain = n_plain == n_values
         for notation, count in self._n_numbers.items():
             if all_plain and (notation.decimal == usual or not marks):
-                self._n_numbers[notation] += len(values)
+                self._n_numbers[notation] += n_values
             elif not all_plain or count == n_before:  # else it is no longer possible
-                self._n_numbers[notation] += _n_matches(values, written_number(notation))
+                self._n_numbers[notation] += _total(_matches(values, written_number(notation)), counts)
         self._marks |= marks
         self._n_plain += n_plain
-        self._n_unmarked += len(values) - pc.sum(pc.or_(*marked.values())).as_py()
-        self._n_in_any += len(values) if all_plain else _n_matches(values, _ANY_NUMBER)
+        self._n_unmarked += n_values - _total(pc.or_(*marked.values()), counts)
         if all_plain:
+            self._n_in_any += n_values
             return
+        is_number = _matches(values, _ANY_NUMBER)
+        self._n_in_any += _total(is_number, counts)
         self._is_text = True
         best = max(self._n_numbers, key=lambda notation: self._n_numbers[notation])
         self._units |= units_in(values.filter(pc.match_substring_regex(values, written_number(best))))
         _note_some(self._odd, values.filter(pc.invert(plain)))
-        _note_some(self._no_numbers, values.filter(pc.invert(pc.match_substring_regex(values, _ANY_NUMBER))))
+        _note_some(self._no_numbers, values.filter(pc.invert(is_number)))
 
-    def _look_for_dates(self, values: Any) -> None:
+    def _look_for_dates(self, values: Any, counts: NDArray[np.int64]) -> None:
         self._is_iso = self._is_iso and moments_of(values) is not None
-        self._n_dates += _n_matches(values, _DATE)
+        self._n_dates += _total(_matches(values, _DATE), counts)
         if self._formats is None:
             self._formats = date_formats(values[0].as_py())
             if self.source.date_format:
@@ -145,12 +159,6 @@ class Survey:
         self._formats = [format for format in self._formats if dates_in(values, format) is not None]
         if self.source.date_format in self._formats:
             self._formats = [self.source.date_format]
-
-    def _count(self, values: Any) -> None:
-        counts = self._counts or {}
-        for entry in arrow().compute.value_counts(values).to_pylist():
-            counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
-        self._counts = counts if len(counts) <= (MOST_CATEGORIES if self._is_text else MOST_NUMBERS) else None
 
     # What the column holds
 
@@ -364,5 +372,10 @@ def _note_some(found: list[str], values: Any) -> None:
         found[:] = list(dict.fromkeys([*found, *more]))[:_MOST_NAMED]
 
 
-def _n_matches(values: Any, pattern: str) -> int:
-    return int(arrow().compute.sum(arrow().compute.match_substring_regex(values, pattern)).as_py())
+def _matches(values: Any, pattern: str) -> Any:
+    return arrow().compute.match_substring_regex(values, pattern)
+
+
+def _total(mask: Any, counts: NDArray[np.int64]) -> int:
+    """Return how many rows have the texts that a mask selects."""
+    return int(counts[mask.to_numpy(zero_copy_only=False)].sum())

@@ -36,14 +36,13 @@ class Verdict:
 
     @property
     def recalls(self) -> Floats:
-        """The share of the rows of each class that is recognised."""
-        return np.diag(self.confusion) / np.maximum(self.confusion.sum(axis=1), _SMALLEST)
+        """The share of the rows of each class that is recognised; 0 if all weights of a class are."""
+        return np.nan_to_num(shares(self.confusion, 1))
 
     @property
     def precisions(self) -> Floats:
         """The share of the rows predicted as each class that are of it; NaN if none is."""
-        predicted = self.confusion.sum(axis=0)
-        return np.divide(np.diag(self.confusion), predicted, out=np.full(len(predicted), np.nan), where=predicted > 0)
+        return shares(self.confusion, 0)
 
     @property
     def is_at_chance(self) -> bool:
@@ -73,16 +72,6 @@ class Verdict:
         worst = " (the classes that are recognised least)" if len(order) > len(shown) else ""
         return f"{begin}{more}{worst}; guessing would recognise {_of_100(1 / len(self.classes))}."
 
-    def matrix(self) -> list[tuple[str, ...]]:
-        """Return the confusion matrix with recall and precision as rows of cells; of many classes, without counts."""
-        names = self.classes
-        columns = [f"predicted {name}" for name in names] if len(names) <= _MOST_IN_MATRIX else []
-        rows = [("held-out rows", *columns, "recall", *([] if columns else ["precision"]))]
-        for k, name in enumerate(names):
-            counts = [f"{count:g}" for count in self.confusion[k]] if columns else []
-            rows.append((name, *counts, f"{self.recalls[k]:.3f}", *([] if columns else [_share(self.precisions[k])])))
-        return [*rows, ("precision", *map(_share, self.precisions), "")] if columns else rows
-
     def remarks(self, n_lines: int) -> list[str]:
         """Return what to distrust: a model at chance, or one that another is clearly better than."""
         found = []
@@ -104,6 +93,24 @@ class Verdict:
             return []
         cost = f"at the cost of about {other.n_lines:.0f} lines to read instead of {n_lines}"
         return [f"With --lines auto, the model is clearly better: {scores}, {cost}."]
+
+
+def shares(confusion: Floats, axis: int) -> Floats:
+    """Return the share of the right ones among the rows of each class (1), or of each prediction (0); NaN if none."""
+    totals = confusion.sum(axis=axis)
+    return np.divide(np.diag(confusion), totals, out=np.full(len(totals), np.nan), where=totals > 0)
+
+
+def matrix_cells(classes: list[str], confusion: Floats, head: str) -> list[tuple[str, ...]]:
+    """Return a confusion matrix with recall and precision as rows of cells; of many classes, without the counts."""
+    recalls, precisions = shares(confusion, 1), shares(confusion, 0)
+    if len(classes) > _MOST_IN_MATRIX:
+        each = zip(classes, map(_share, recalls), map(_share, precisions), strict=True)
+        return [(head, "recall", "precision"), *each]
+    rows = [(head, *(f"predicted {name}" for name in classes), "recall")]
+    for name, counts, recall in zip(classes, confusion, recalls, strict=True):
+        rows.append((name, *(f"{count:g}" for count in counts), _share(recall)))
+    return [*rows, ("precision", *map(_share, precisions), "")]
 
 
 def few_rows_remarks(lines: list[dict[str, Any]]) -> list[str]:
