@@ -438,7 +438,7 @@ ANY_JSON = st.recursive(
 
 
 @pytest.mark.parametrize("value", ["x" * 10_000, [1.0] * 5000])
-@pytest.mark.parametrize("name", ["eps", "priors", "bandwidth"])
+@pytest.mark.parametrize("name", ["eps", "priors", "bandwidth", "long" * 2_500])
 def test_an_error_about_a_parameter_is_short(name, value):
     X = np.arange(20.0)[:, None]
     document = json.loads(to_json(MELC(n_init=1, random_state=0).fit(X, X[:, 0] > 9)))

@@ -61,7 +61,7 @@ def test_a_model_in_a_notebook_escapes_its_parameters():
     frame = pd.DataFrame([[0.0], [1.0], [4.0], [5.0]], columns=[SCRIPT])
     model = MELC(n_init=1, random_state=0, priors=[0.25, 0.75]).fit(frame, [0, 0, 1, 1])
     assert "<script>alert(1)" not in model._repr_html_()
-    assert to_sql(model).count(f'r."{SCRIPT}"') == 4
+    assert to_sql(model).count(f'r."{SCRIPT}"') == to_sql(model).count(SCRIPT) > 0
 
 
 class Attack:

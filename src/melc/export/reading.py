@@ -73,7 +73,7 @@ class Reader:
             raise ValueError(f"{self.place}: the key {missing[0]!r} is missing.")
         unknown = sorted(set(self.value) - set(required) - set(optional))
         if unknown:
-            raise ValueError(f"{self.place}: the key {unknown[0]!r} is not known.")
+            raise ValueError(f"{self.place}: the key {unknown[0]!r:.60} is not known.")
         return {key: Reader(value, f"{self.place}.{key}") for key, value in self.value.items()}
 
     def entries(self) -> dict[str, "Reader"]:

@@ -51,11 +51,11 @@ def _number(model: Any, j: int, x: str, missing: str) -> str:
 
 
 def _moderate(x: str) -> str:
-    """Return the cases of a number: those that are there, and neither huge nor tiny, come first."""
-    huge, tiny = literal(_HUGE), literal(_TINY)
+    """Return the cases of a number: tiny, usual, huge, and huge below zero."""
+    huge, tiny, largest = literal(_HUGE), literal(_TINY), literal(_LARGEST)
     return (
-        f"WHEN {x} BETWEEN -{huge} AND {huge} THEN CASE WHEN {x} BETWEEN -{tiny} AND {tiny} THEN 0e0 ELSE {x} END "
-        f"WHEN {_is_number(x)} THEN CASE WHEN {x} > 0 THEN {huge} ELSE -{huge} END"
+        f"WHEN {x} BETWEEN -{tiny} AND {tiny} THEN 0e0 WHEN {x} BETWEEN -{huge} AND {huge} THEN {x} "
+        f"WHEN {x} BETWEEN {huge} AND {largest} THEN {huge} WHEN {x} BETWEEN -{largest} AND -{huge} THEN -{huge}"
     )
 
 

@@ -28,11 +28,11 @@ def identifier(name: str) -> str:
 
 def table_name(table: str | tuple[str, str]) -> str:
     """Return the name of a table, which may be a pair of the names of a schema and a table."""
-    if isinstance(table, str):
-        return identifier(table)
-    if len(table) != 2:
-        raise ValueError(f"table={table!r} should be a name, or a pair of a schema and a name.")
-    return ".".join(identifier(name) for name in table)
+    names = (table,) if isinstance(table, str) else table
+    pair = isinstance(names, (tuple, list)) and len(names) <= 2
+    if not (pair and names and all(isinstance(name, str) and name for name in names)):
+        raise ValueError(f"table={table!r:.200} should be a name, or a pair of a schema and a name.")
+    return ".".join(identifier(name) for name in names)
 
 
 def literal(value: Any) -> str:

@@ -183,7 +183,9 @@ class Coordinates:
         drawn = rng.normal(size=(n - 1, len(self.scale)))
         if not sparse.issparse(self.sample.X) and self.sample.X.size <= MOST_SORTED_NUMBERS:
             drawn = drawn[:, np.argsort(column_order(self.sample.X))]  # the same starts for any order of the features
-        return [into_span(u) * varies for u in [self.discriminant(), *drawn]]
+        first = self.discriminant()
+        first *= np.sign(first[np.argmax(np.abs(first))])  # the same if the classes are exchanged
+        return [into_span(u) * varies for u in [first, *drawn]]
 
     def discriminant(self, ridge: float = _DISCRIMINANT_RIDGE) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
