@@ -21,7 +21,7 @@ def test_stretches_find_what_numpy_finds(y, kind, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(validation, "_LABELS_AT_ONCE", at_once)
         found = validation.labels_in(y, PLENTY)
-        numbers = validation.numbers_of(y, found)
+        numbers = validation.class_numbers(y, found)
     expected, index = np.unique(y, return_inverse=True)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(numbers, index)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import naive
+from melc import kernels
 from melc.model.curve import Curve, leading, of_points, simplified
 
 
@@ -22,6 +23,13 @@ def random_curve(seed):
     values = rng.normal(size=len(knots)) * 10.0 ** rng.integers(-20, 3, size=len(knots))
     values[rng.random(len(knots)) < 0.2] = 0
     return knots, values
+
+
+def test_columns_of_a_table_need_no_code_of_their_own():
+    curve, table = curve_with([0, 1, 3], [-1, 1, -3]), np.linspace(-1, 4, 20).reshape(10, 2)
+    np.testing.assert_array_equal(curve.at(table[:, 0]), curve.at(table[:, 0].copy()))
+    compiled = getattr(kernels.evaluate_curve, "signatures", [])  # none if numba is disabled
+    assert all(each.layout == "C" for signature in compiled for each in signature)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -21,7 +21,7 @@ MISSING = -1
 
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}
 _DATES = {"date", "datetime", "datetime64"}
-_MICROSECONDS_PER_DAY = 86_400_000_000
+MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _object_column(series: Any, categorical: bool) -> Column:
 
 def _days_of(times: NDArray[Any]) -> Floats:
     """Return times, since 1970 if they are dates, as numbers of days; NaN where they are missing."""
-    numbers = times.astype(np.int64) / _MICROSECONDS_PER_DAY
+    numbers = times.astype(np.int64) / MICROSECONDS_PER_DAY
     return np.where(np.isnat(times), np.nan, numbers)
 
 
@@ -205,4 +205,4 @@ def _polars_column(series: Any, categorical: bool) -> Column:
 def _polars_days(microseconds: Any) -> Floats:
     import polars as pl
 
-    return np.asarray(microseconds.cast(pl.Float64).to_numpy() / _MICROSECONDS_PER_DAY)
+    return np.asarray(microseconds.cast(pl.Float64).to_numpy() / MICROSECONDS_PER_DAY)

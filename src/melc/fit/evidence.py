@@ -14,8 +14,8 @@ from scipy.special import expit
 from melc import kernels
 from melc.arrays import Floats
 
-# Rows that the background of a curve stands for.
-_PSEUDO_ROWS = 5.0
+# Rows of each class that the background of a curve stands for.
+PSEUDO_ROWS = 5.0
 # Log-odds beyond these count as these: their exponentials are finite, also times the ratio of two densities.
 _MOST_LOG_ODDS = 300.0
 # A row with all but this part of the mass of its class is the class, and nothing is left to grow.
@@ -81,7 +81,7 @@ class Standing:
         growth = 1 / np.where(rest > _LEAST_REST, rest, 1.0)
         numbers = totals**2 / np.bincount(self.codes, masses * own, 2)
         factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
-        pseudo_mass = _PSEUDO_ROWS * masses.sum() / self.n_effective
+        pseudo_mass = PSEUDO_ROWS * masses.sum() / self.n_effective
         known = self.codes, self.targets, masses, own, growth, self.log_odds
         rows = float(self.totals.sum()), self.n_effective
         return Prospect(*known, float(np.sqrt(factor)), float(pseudo_mass), *rows)

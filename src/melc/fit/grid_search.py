@@ -67,7 +67,7 @@ _SUBSPACE_ROWS, _FROM_SUBSPACE = 8_000, 4
 # The number of runs that continue from a sample, and the fraction of the best divergence that they must reach.
 _GO_ON, _WORTH_GOING_ON = 6, 0.6
 # Numbers of X from which threads are worth starting.
-_WORTH_THREADS = 100_000
+_NUMBERS_WORTH_THREADS = 100_000
 
 ALGORITHM = "L-BFGS along the unit sphere on a grid, the best run polished with certified sums"
 _REASONS = {
@@ -264,7 +264,7 @@ class _Task:
         problem, white = self.problem, self.problem.coordinates.white
         starts = _starts(problem.coordinates, white, self.n_starts, self.rng)
         rows = self.rows.in_memory()
-        with threads(_worthwhile(rows)) as mapped:
+        with threads(_threads_for(rows)) as mapped:
             every = GridSearcher(rows, problem, white, mapped=mapped)
             if rows.n_rows <= _ALL_STARTS:
                 runs = candidates = until_stopped(every.runs(starts, problem.gamma), self.run_ended)
@@ -294,7 +294,7 @@ class _Task:
             for coarse, wide, gamma, narrow in mapped(climb, starts, others, seeds):
                 yield coarse.ended(wide, problem.gamma), coarse.ended(narrow, gamma)
 
-        with threads(_worthwhile(sample)) as mapped:
+        with threads(_threads_for(sample)) as mapped:
             middle = GridSearcher(sample, problem, white, True, mapped)
             pairs = until_stopped(on_samples(), self.run_ended, lambda pair: pair[0].result)
             if sum(found.ascent is None for pair in pairs for found in pair) > len(pairs):
@@ -310,7 +310,7 @@ class _Task:
         inside = Whitening(white.matrix @ basis, basis.T @ white.inverse)
         some = draw_sample(sample, _SUBSPACE_ROWS, rng)
         starts = [np.eye(basis.shape[1])[0], *rng.normal(size=(self.n_starts - 1, basis.shape[1]))]
-        with threads(_worthwhile(some)) as mapped:
+        with threads(_threads_for(some)) as mapped:
             few = GridSearcher(some, problem, inside, True, mapped)
             runs = until_stopped(few.runs(starts, problem.gamma_for(some, rows)), self.run_ended)
         chosen = [basis @ run.point for run in distinct_best(runs, _WORTH_GOING_ON)[:_FROM_SUBSPACE]]
@@ -329,9 +329,9 @@ def _starts(coordinates: Coordinates, white: Whitening, n: int, rng: np.random.R
     return [white.inverse @ u for u in coordinates.starts(n, rng)]
 
 
-def _worthwhile(rows: MemoryRows) -> int:
+def _threads_for(rows: MemoryRows) -> int:
     """Return the number of threads for a search on some rows."""
-    return rows.n_threads if rows.n_rows * rows.n_features >= _WORTH_THREADS else 1
+    return rows.n_threads if rows.n_rows * rows.n_features >= _NUMBERS_WORTH_THREADS else 1
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
         if not np.all(weights):
             table, y, weights = table.rows(weights > 0), y[weights > 0], weights[weights > 0]
     classes = validation.labels_in(y, table.n_bytes)
-    index = validation.numbers_of(y, classes)
+    index = validation.class_numbers(y, classes)
     counts, totals = validation.counts_and_totals(index, weights, len(classes))
     validation.check_classes(classes, counts, totals)
     warn_of_weights(counts, totals)

@@ -30,7 +30,7 @@ COARSE_ROWS, MIDDLE_ROWS = 5_000, 40_000
 # second is narrower than the last, because optima with more thresholds are found there and stay optima afterwards.
 _WIDTHS = ((1.4, 8), (0.7, 4), (1.0, 6))
 # Two directions whose absolute cosine, in the coordinates of the search, is at least this count as one.
-_SAME = 0.99
+_SAME_DIRECTION = 0.99
 # The number of runs that are optimised on all rows, and the fraction of the best divergence that they must reach.
 _POLISHED, _WORTH_POLISHING = 3, 0.97
 
@@ -145,7 +145,7 @@ def through_widths(middle: Searcher, rows: Rows, pairs: Sequence[tuple[EndedRun,
     for width, survivors in _WIDTHS:
         if width == 1:
             points += [narrow.point for _, narrow in pairs]
-        few = _distinct(points, middle.values(points, width * gamma))[:survivors]
+        few = _without_near_copies(points, middle.values(points, width * gamma))[:survivors]
         found = list(middle.runs(few, width * gamma))
         points = [run.point for run in found]
     return found
@@ -206,15 +206,15 @@ def distinct_best(runs: Sequence[EndedRun], least: float = 0.0) -> list[EndedRun
 
     Except for the best, they reach at least ``least`` times its divergence.
     """
-    chosen = _distinct(runs, [run.divergence for run in runs], lambda run: run.point)
+    chosen = _without_near_copies(runs, [run.divergence for run in runs], lambda run: run.point)
     return [run for run in chosen if run is chosen[0] or run.divergence >= least * chosen[0].divergence]
 
 
-def _distinct(items: Sequence[Any], values: list[float], point: Callable = lambda item: item) -> list[Any]:
+def _without_near_copies(items: Sequence[Any], values: list[float], point: Callable = lambda item: item) -> list[Any]:
     """Return the items by decreasing value, without those whose points are close to that of a better one."""
     kept: list[Any] = []
     for k in np.argsort(-np.array(values), kind="stable"):
-        if all(abs(float(point(items[k]) @ point(other))) < _SAME for other in kept):
+        if all(abs(float(point(items[k]) @ point(other))) < _SAME_DIRECTION for other in kept):
             kept.append(items[k])
     return kept
 

@@ -24,12 +24,13 @@ from scipy.special import expit, log_expit
 from melc.arrays import Floats
 from melc.fit.crossings import find_crossings, search_grid
 from melc.fit.density import Density
+from melc.fit.evidence import PSEUDO_ROWS
 from melc.model.curve import Curve, at_most, of_points
 
-# Rows of each class that the background stands for, and of all rows at the most: five rows of a rare class are a large
-# part of it, and would blur what the many rows of the other class tell. With 1 : 200 and classes three deviations apart
+# Rows that the background stands for at the most, of both classes: five rows of a rare class are a large part of it,
+# and would blur what the many rows of the other class tell. With 1 : 200 and classes three deviations apart
 # the mean probability was 0.68 of the rate without that limit, and is 0.90 with it.
-_PSEUDO_ROWS, _MOST_PSEUDO_ROWS = 5.0, 40.0
+_MOST_PSEUDO_ROWS = 40.0
 # How far the table may be from the formula between its points, and how far a curve with fewer knots from the table.
 _TABLE_ERROR, _KNOT_ERROR = 0.0005, 0.001
 # Places of a table up to which it is made finer, knots of a curve (or twice the rows), and places of a picture. Kernels
@@ -41,7 +42,7 @@ _MOST_ROUNDS = 100
 _LEAST_GAIN = 1.0
 # How far densities in pictures may be from the true ones, as a part of the highest; the part of the rows of a class
 # that may lie outside, at either end; and the number of places, of which those beyond the rows are added.
-_PICTURE_ERROR, _PICTURE_LEFT_OUT, _PICTURE_PLACES = 0.004, 5e-4, 257
+PICTURE_ERROR, _PICTURE_LEFT_OUT, _PICTURE_PLACES = 0.004, 5e-4, 257
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class DensityRatio:
         squares = [float((d.support - centre) ** 2 @ d.weights) + d.variance for d in self.densities]
         scale = 3 * math.sqrt(0.5 * (squares[0] + squares[1]))
         # Pseudo-rows as a part of the rows of a class, on average.
-        weight = 0.5 * _PSEUDO_ROWS * sum(1 / total for total in self.totals)
+        weight = 0.5 * PSEUDO_ROWS * sum(1 / total for total in self.totals)
         weight = min(1.0, weight, _MOST_PSEUDO_ROWS / sum(self.totals))
         return centre, scale, math.log(2 * weight / math.pi / scale)
 
@@ -295,7 +296,7 @@ def pictured(table: RatioTable) -> tuple[Floats, Floats]:
     z, logs = _with_points(table.formula, table.z, table.logs, beyond)
     inside = (z >= low) & (z <= high)
     z, densities = z[inside], np.exp(logs[:, inside])
-    shown = at_most(_MOST_PICTURED, z, densities.T, _PICTURE_ERROR * float(densities.max()))
+    shown = at_most(_MOST_PICTURED, z, densities.T, PICTURE_ERROR * float(densities.max()))
     return z[shown], densities[:, shown]
 
 

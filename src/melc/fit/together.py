@@ -15,6 +15,7 @@ from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.columns import Axis, Design
 from melc.fit.curves import Curves, Summed, fit_curves, information_of, knots_of, levels_shape, no_curves, smooth_shape
+from melc.fit.tabulation import PICTURE_ERROR
 from melc.model.columns import Columns
 from melc.model.curve import Curve, simplified
 from melc.model.line import Line
@@ -22,7 +23,7 @@ from melc.model.line import Line
 # Knots of a curve: of two classes, of more (each line has as many curves as there are classes), and of minor lines.
 _KNOTS, _KNOTS_OF_SEVERAL, _MINOR_KNOTS = 24, 16, 10
 # Changes of coefficients at which a fit ends: to a sample's rows, and to more.
-_STILL, _STILL_ON_MANY = 1e-7, 1e-3
+_LEAST_CHANGE, _LEAST_CHANGE_ON_MANY = 1e-7, 1e-3
 # Rows on which knots are placed.
 _SAMPLED_ROWS = 10_000
 # Knots without which the log-odds change by less than this are left out.
@@ -30,11 +31,10 @@ _KNOT_ERROR = 0.002
 # A factor on the bandwidth of a density acts as this power of it on λ (Silverman, Annals of Statistics 12, 1984); the
 # latter stays in this range.
 _POWER, _LEAST_SMOOTHING, _MOST_SMOOTHING = 4, 1e-12, 1e12
-# The grid of densities in pictures, how far it reaches beyond the rows in bandwidths, and how far their polyline may be
-# from them, as a part of the highest.
-_GRID, _GRID_REACH, _PICTURE_ERROR = 257, 3.0, 0.004
+# The grid of densities in pictures, and how far it reaches beyond the rows in bandwidths.
+_GRID, _BEYOND_ROWS = 257, 3.0
 # Least step of that grid: the inverse, which is about the highest density, is a float.
-_LEAST_STEP = 1e-300
+_LEAST_GRID_STEP = 1e-300
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Together:
         """
         on_sample, rows = self._summed_on_sample(found.entries), self.rows
         if self.sample.n_rows == rows.n_rows:
-            return replace(found, curves=fit_curves(found.curves, on_sample, self.smoothing, _STILL))
+            return replace(found, curves=fit_curves(found.curves, on_sample, self.smoothing, _LEAST_CHANGE))
         factors = balancing_factors(rows.total_weights)
         directions = np.stack([self.design.extended(direction) for direction in found.directions])
         grown = float(factors @ rows.total_weights) / float(self.factors @ self.sample.total_weights)
@@ -131,7 +131,7 @@ class Together:
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             return rows.sum_curves(directions, CurveRequest(basis, beta, factors, block))
 
-        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _STILL_ON_MANY, curved))
+        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _LEAST_CHANGE_ON_MANY, curved))
 
     def _summed_on_sample(self, entries: Entries) -> Summed:
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
@@ -269,8 +269,8 @@ def class_densities(z: Floats, codes: NDArray[np.int8], weights: Floats, n_class
     chosen = [codes == c for c in range(n_classes)]
     widths = [_bandwidth(z[each], weights[each]) for each in chosen]
     # Rows may be equal, or a few floats apart: the places of a grid differ all the same.
-    finest = 2 * _GRID * max(float(np.spacing(np.abs(z).max())), _LEAST_STEP)
-    margin = max(_GRID_REACH * max(widths), finest)
+    finest = 2 * _GRID * max(float(np.spacing(np.abs(z).max())), _LEAST_GRID_STEP)
+    margin = max(_BEYOND_ROWS * max(widths), finest)
     places = np.linspace(z.min() - margin, z.max() + margin, _GRID)
     step = places[1] - places[0]
     densities = np.empty((n_classes, _GRID))
@@ -279,8 +279,8 @@ def class_densities(z: Floats, codes: NDArray[np.int8], weights: Floats, n_class
         reach = np.arange(-_GRID, _GRID + 1) * step
         kernel = np.exp(-0.5 * (reach / max(width, step)) ** 2)
         smooth = np.convolve(masses, kernel)[_GRID : 2 * _GRID]
-        densities[c] = smooth / max(smooth.sum() * step, _LEAST_STEP)  # a class may have no rows that are not missing
-    kept = simplified(places, densities.T, _PICTURE_ERROR * float(densities.max()))
+        densities[c] = smooth / max(smooth.sum() * step, _LEAST_GRID_STEP)  # all rows of a class may be missing
+    kept = simplified(places, densities.T, PICTURE_ERROR * float(densities.max()))
     return places[kept], densities[:, kept]
 
 
@@ -308,7 +308,7 @@ def _knots_along(z: Floats, axis: Axis | None, most: int) -> Floats:
 
 def _bandwidth(z: Floats, weights: Floats) -> float:
     """Silverman's bandwidth of weighted values."""
-    total = max(float(weights.sum()), _LEAST_STEP)
+    total = max(float(weights.sum()), _LEAST_GRID_STEP)
     middle = float(weights @ z) / total
     return float(np.sqrt(weights @ (z - middle) ** 2 / total)) * (4 / (3 * total)) ** 0.2
 

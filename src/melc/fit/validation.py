@@ -60,7 +60,7 @@ def _check_comparable(y: NDArray[Any]) -> None:
         ) from None
 
 
-def numbers_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def class_numbers(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return the index in ``labels`` of the label of each row, shape (n,)."""
     numbers = np.empty(len(y), dtype=np.int8 if len(labels) <= 2 else np.intp)
     for part in _label_stretches(len(y)):

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.data.frames import MISSING, Column, Label, LabelColumn, NumberColumn
-
-_MICROSECONDS_PER_DAY = 86_400_000_000
+from melc.data.frames import MICROSECONDS_PER_DAY, MISSING, Column, Label, LabelColumn, NumberColumn
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Columns:
         A level that is not known is "(unknown)", in a category of texts.
         """
         if j in self.dates:
-            times = (np.nan_to_num(codes) * _MICROSECONDS_PER_DAY).round().astype("datetime64[us]")
+            times = (np.nan_to_num(codes) * MICROSECONDS_PER_DAY).round().astype("datetime64[us]")
             return np.where(np.isnan(codes), np.datetime64("NaT"), times)
         if j not in self.categories and j not in self.ranks:
             return codes

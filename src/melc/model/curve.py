@@ -55,7 +55,8 @@ class Curve:
         pieces, out = self.pieces, np.empty(len(z))
         for start in range(0, len(z), _POINTS_AT_ONCE):
             part = slice(start, start + _POINTS_AT_ONCE)
-            kernels.evaluate_curve(z[part], self.knots, pieces.values, pieces.slopes, pieces.anchors, out[part])
+            block = np.ascontiguousarray(z[part])  # for columns of a table, numba would compile the kernel once more
+            kernels.evaluate_curve(block, self.knots, pieces.values, pieces.slopes, pieces.anchors, out[part])
         if self.missing is not None:
             out[np.isnan(z)] = self.missing
         return out

@@ -20,7 +20,7 @@ from melc.sums.bins import BinLayout, Bins
 from melc.sums.moments import sum_bins_across, sum_bins_within
 
 # Largest number of bins that the points may spread over, and largest distance from the origin, in bins.
-_MOST_BINS, _FAR = 512, 2.0**40
+_MOST_EQUAL_BINS, _FARTHEST = 512, 2.0**40
 
 
 class CertifiedDivergence:
@@ -82,7 +82,7 @@ class CertifiedDivergence:
         if not 0 < variance < math.inf:
             return None
         width = 2.0 ** math.floor(math.log2(self._bin_per_bandwidth * math.sqrt(2 * variance)))
-        if not (abs(least) < _FAR * width and largest - least < _MOST_BINS * width):
+        if not (abs(least) < _FARTHEST * width and largest - least < _MOST_EQUAL_BINS * width):
             return None
         low = math.floor(least / width)
         count = math.floor(largest / width) - low + 1

@@ -27,7 +27,7 @@ Chosen = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 _SHARE = 0.0625
 # Significant bits of a projection, less some for its place within a bin; and the least exponent of a bin width, for
 # points at the origin.
-_DIGITS, _LOWEST = 50, -1000
+_DIGITS, _LOWEST_EXPONENT = 50, -1000
 
 
 def bins_at_rims(x: Bins, y: Bins, variance: float, exponents: float) -> tuple[Chosen, tuple[float, float]]:
@@ -57,8 +57,8 @@ def rims_of(
     reach = most + bounds.farther(most, variance, exponents)
     # Across r bandwidths the gradient is r times as steep, so the sum has to be r times as accurate.
     error = _SHARE * eps / max(1.0, reach / math.sqrt(variance))
-    level = max(_LOWEST, math.floor(math.log2(bounds.rim_bin_width(kernels.ORDER, variance, reach, error))))
-    last = max(_LOWEST, math.frexp(extent)[1] - _DIGITS) if extent > 0 else _LOWEST
+    level = max(_LOWEST_EXPONENT, math.floor(math.log2(bounds.rim_bin_width(kernels.ORDER, variance, reach, error))))
+    last = max(_LOWEST_EXPONENT, math.frexp(extent)[1] - _DIGITS) if extent > 0 else _LOWEST_EXPONENT
     width = 2.0 ** max(level, last)
     first, second = (round(math.log2(w / width)) for w in layout.widths)
     deep = bounds.farther(least, variance, exponents)
