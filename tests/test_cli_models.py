@@ -181,7 +181,7 @@ class TestWords:
 
     def test_priors(self, folder, tmp_path):
         fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--no-cv", "-f"]
-        for given, expected in ("empirical", "empirical"), ("0.9,0.1", [0.9, 0.1]):
+        for given, expected in ("empirical", "empirical"), ("balanced", "balanced"), ("0.9,0.1", [0.9, 0.1]):
             assert call(*fit, "--priors", given, "-o", tmp_path / "m").exit_code == 0
             assert from_json((tmp_path / "m").read_text()).priors == expected
         for wrong in ("many", "0.5,0.3,0.2"):

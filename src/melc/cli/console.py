@@ -49,7 +49,6 @@ _OPTIONS |= {
     "sample_weight": "--weights",
     "random_state": "--seed",
     "class_label": "--class",
-    "odds=True (--odds on the command line)": "--odds",
 }
 _WORDS = "|".join(re.escape(word) for word in sorted(_OPTIONS, key=len, reverse=True))
 _LISTS = r"(?<![\w-])priors=\[(?P<priors>[^\]]*)\]"

@@ -117,13 +117,13 @@ def _number_or_word(option: str, given: str) -> float | str:
 
 def _parsed_priors(given: str) -> str | list[float]:
     """Return the value of ``--priors`` as ``MELC`` takes it."""
-    if given == "empirical":
+    if given in ("empirical", "balanced"):
         return given
     try:
         return [float(number) for number in given.split(",")]
     except ValueError:
         raise ValueError(
-            f"--priors must be empirical, or numbers in the order of the classes such as 0.9,0.1; got {given}."
+            f"--priors must be empirical, balanced, or numbers in the order of the classes such as 0.9,0.1; got {given}."
         ) from None
 
 
