@@ -3,14 +3,17 @@
 import re
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from cli_cases import call
 from melc import MELC, AdditiveMELC
 from melc.export import export_text, from_json
-from melc.model.index_card import index_card_of
+from melc.model.index_card import Interval, index_card_of
 from melc.plotting import CardDisplay, FeaturePathDisplay
 from melc.report import report_html
 
@@ -52,7 +55,7 @@ def by_hand(text, row):
     for sign, term in re.findall(r"([+-]?) ?((?:points of \w+)|(?:\d+ × \S+))", lines[0].removeprefix("score = ")):
         if term.startswith("points of "):
             name = term.removeprefix("points of ")
-            total += points[name].get(row[name], points[name].get("any other"))
+            total += points[name].get(row[name], points[name].get("(any other)"))
         else:
             times, value = term.split(" × ")
             name, _, unit = value.partition("/")
@@ -83,6 +86,33 @@ def test_points_are_whole_and_never_negative(fitted):
     assert sum(each.total for each in card.intervals) == len(frame)
 
 
+def test_everything_on_the_card_can_be_read():
+    # Large numbers with missing values, more levels than fit on a row, levels that look like words of the card.
+    frame, y = patients(1_000)
+    rng = np.random.default_rng(3)
+    missing = rng.random(len(frame)) < 0.2
+    names = ["(missing)", "(any other)", "x; 3 for y", *(f"level {k}" for k in range(17))]
+    groups = 4 * np.digitize(frame["age"], [35, 45, 55, 65]) + np.arange(len(frame)) % 4
+    levels = pd.Series(np.array(names)[groups]).mask(missing)
+    frame = pd.DataFrame({"cost": (1_234_567.8 + frame["age"]).mask(missing[::-1]), "group": levels})
+    model = MELC(whole_weights=5, random_state=0).fit(frame, y)
+    text = export_text(model, style="card")
+    assert all(f'"{name}"' in text for name in names[:3])
+    assert all(name in text for name in names)
+    assert re.search(r"[ ,]\(missing\)", text)  # of rows without a value, besides the level of this name
+    (place,) = re.findall(r"cost missing: take (\S+)", text)
+    assert float(place) == pytest.approx(model.columns_.places[0], abs=1)
+    assert Interval("", "", 0, "ill", 1_234_567.0, 2e6).counts == "(1234567 of 2000000)"
+
+
+def test_a_level_of_ranks_is_written_on_one_line():
+    frame, y = patients(200)
+    stage = frame["stage"].cat.rename_categories(["I\n", "II\n", "III\n"]).where(np.arange(200) % 5 > 0)
+    text = export_text(MELC(whole_weights=5, random_state=0).fit(stage.to_frame(), y), style="card")
+    assert 'stage missing: take "I' in text
+    assert re.search(r"take \S+$", text)
+
+
 def test_models_without_a_card_are_refused():
     X = np.random.default_rng(0).normal(size=(90, 3))
     y = X[:, 0] > 0
@@ -96,16 +126,37 @@ def test_models_without_a_card_are_refused():
         export_text(several, style="postcard")
 
 
-def test_the_picture_has_the_size_of_a_card_and_room_for_all_texts(fitted):
-    model, frame, y = fitted
-    display = CardDisplay.from_estimator(model, frame, y, cv=2, title="Is the patient ill?")
-    assert tuple(display.figure_.get_size_inches()) == (5, 3)
-    display.figure_.canvas.draw()
+def assert_texts_on_card(display):
     card = display.figure_.bbox
     for text in display.texts_:
         box = text.get_window_extent()
         assert card.contains(*box.min), text.get_text()
         assert card.contains(*box.max), text.get_text()
+
+
+def test_wide_letters_and_long_labels_stay_on_the_card():
+    frame, y = patients(200)
+    frame = frame[["age"]].rename(columns={"age": "MW" * 500})
+    model = MELC(whole_weights=5, random_state=0).fit(frame, np.where(y == "ill", "W" * 100, "the other class " * 10))
+    assert_texts_on_card(CardDisplay.from_estimator(model))
+
+
+def test_units_of_scaled_columns_have_the_digits_that_large_numbers_need():
+    frame, y = patients(300)
+    frame = frame[["age"]] + 1e6
+    model = make_pipeline(StandardScaler(), MELC(whole_weights=5, random_state=0)).fit(frame, y)
+    text = export_text(model, style="card")
+    found = [by_hand(text, row) for row in frame.to_dict("records")]
+    assert np.mean(np.array(found) == model.predict(frame)) > 0.99
+
+
+def test_the_picture_has_the_size_of_a_card_and_room_for_all_texts(fitted):
+    model, frame, y = fitted
+    display = CardDisplay.from_estimator(model, frame, y, cv=2, title="Is the patient ill?")
+    assert tuple(display.figure_.get_size_inches()) == (5, 3)
+    assert display.figure_.number in plt.get_fignums()  # so notebooks and the gallery show it
+    display.figure_.canvas.draw()
+    assert_texts_on_card(display)
     shown = " ".join(text.get_text() for text in display.texts_)
     assert "Is the patient ill?" in shown
     assert "2 folds" in shown
@@ -136,10 +187,11 @@ def test_the_path_ends_where_the_features_end():
 
 def test_the_report_shows_the_card_and_what_another_feature_buys():
     frame, y = patients(200)
-    model = MELC(max_features=2, whole_weights=3, random_state=0).fit(frame, y)
-    page = report_html(model, frame, y, n_resamples=0, cv=2)
-    assert "score = " in page
-    assert "With at most 2 features the balanced accuracy is" in page
+    for limit, columns in [(2, frame.columns), (4, ["age", "smoker"])]:  # of two columns there are at most two
+        model = MELC(max_features=limit, whole_weights=3, random_state=0).fit(frame[columns], y)
+        page = report_html(model, frame[columns], y, n_resamples=0, cv=2)
+        assert "score = " in page
+        assert "With at most 2 features the balanced accuracy is" in page
 
 
 def test_the_command_writes_card_and_model(tmp_path):

@@ -7,10 +7,12 @@ import pytest
 from melc import MELC
 from melc.data.memory import MemoryRows
 from melc.export import export_text, from_json, to_json
+from melc.fit.columns import _with_whole_scores
 from melc.fit.coordinates import Coordinates
 from melc.fit.few_features import FewFeatures, whole_weights
 from melc.fit.problem import Problem, Settings
 from melc.fit.selection import Judge
+from melc.model.columns import Category
 from naive import best_exchange, best_whole_weights
 from tables_data import mixed_frame
 
@@ -115,6 +117,10 @@ def test_a_category_is_one_feature_with_whole_points() -> None:
     y = (np.arange(200) % 3 == 0) ^ (np.arange(200) % 10 == 0)
     model = MELC(whole_weights=5, random_state=0).fit(binary, y)
     assert sorted(model.columns_.categories[0].scores) == [0, 1]
+    # Scores of ±0.2957…, of which one differs in the last digit: they are half a unit from zero up to rounding.
+    first, second = (34 + 5) / (34 + 147 + 10) - 0.5, (147 + 5) / (34 + 147 + 10) - 0.5
+    found, _ = _with_whole_scores(Category(("no", "yes"), np.array([first, second]), False), np.zeros(2))
+    assert np.ptp(found.scores) == 1
 
 
 def test_whole_weights_survive_json_and_scalers() -> None:

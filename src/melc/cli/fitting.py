@@ -123,7 +123,7 @@ def _parsed_priors(given: str) -> str | list[float]:
         return [float(number) for number in given.split(",")]
     except ValueError:
         raise ValueError(
-            f"--priors must be empirical, balanced, or numbers in the order of the classes such as 0.9,0.1; got {given}."
+            f"--priors must be empirical, balanced, or numbers in the order of the classes, as 0.9,0.1; got {given}."
         ) from None
 
 

@@ -31,7 +31,7 @@ class Style:
 def quoted(name: str) -> str:
     """Return the name, in quotes if it could be confused with other parts of the text."""
     calm = name.isprintable() and name == name.strip() and "  " not in name
-    plain = name and calm and not set(name) & set('"()<>,')
+    plain = name and calm and not set(name) & set('"()<>,;')
     if plain:
         return name
     # JSON escapes only some of the characters that a terminal would obey, and no marks of direction.

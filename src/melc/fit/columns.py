@@ -25,11 +25,11 @@ from melc.data.hashing import hashes_of
 from melc.model.columns import Category, Columns
 
 # Rows of no class that are added to every level.
-_PSEUDO_ROWS = 10.0
+_ROWS_ADDED = 10.0
 # With fewer rows a level than this, scores come from other folds.
 _MANY_ROWS_PER_LEVEL, _FOLDS = 30, 5
 # Rows that are hashed at once.
-_ROWS_PER_BLOCK = 1 << 16
+_ROWS_HASHED = 1 << 16
 # Levels of a category; the rarest of more are one level.
 _MOST_LEVELS = 250
 # A text column with fewer rows a level and more levels than this is likely to be a name or a number of the row.
@@ -171,7 +171,7 @@ class _Balance:
     def shares(self, masses: Floats) -> Floats:
         """Return the shares of the classes in each group, less those by chance, and shrunk."""
         totals = masses.sum(axis=1, keepdims=True)
-        return (masses + _PSEUDO_ROWS / self.n_classes) / (totals + _PSEUDO_ROWS) - 1 / self.n_classes
+        return (masses + _ROWS_ADDED / self.n_classes) / (totals + _ROWS_ADDED) - 1 / self.n_classes
 
 
 # What a category has: its levels, None for missing, and whether rare ones are left to "others".
@@ -247,7 +247,11 @@ def _with_whole_scores(category: Category, of_rows: Floats) -> tuple[Category, F
     unit = float(np.ptp(category.scores)) if category.n_levels == 2 else _WHOLE_SCORE * float(np.std(of_rows))
     if unit == 0:
         return category, of_rows
-    return replace(category, scores=np.floor(category.scores / unit + 0.5)), np.floor(of_rows / unit + 0.5)
+    # Two levels are counted from the lower one, so that they differ by one also if they are at about ±½ unit.
+    lowest = float(category.scores.min()) if category.n_levels == 2 else 0.0
+    first = np.floor(lowest / unit + 0.5)
+    scores, of_rows = (first + np.floor((each - lowest) / unit + 0.5) for each in (category.scores, of_rows))
+    return replace(category, scores=scores), of_rows
 
 
 def _axis_of(shares: Floats, totals: Floats) -> Floats:
@@ -276,10 +280,10 @@ def _differ_by_chance(masses: Floats) -> bool:
 def _folds_of(codes: list[Floats]) -> NDArray[np.int64]:
     """Return a fold for each row that follows from its contents, so that order and copies do not matter; shape (n,)."""
     folds = np.empty(len(codes[0]), dtype=np.int64)
-    for start in range(0, len(folds), _ROWS_PER_BLOCK):
-        block = np.column_stack([column[start : start + _ROWS_PER_BLOCK] for column in codes])
+    for start in range(0, len(folds), _ROWS_HASHED):
+        block = np.column_stack([column[start : start + _ROWS_HASHED] for column in codes])
         block[np.isnan(block)] = np.nan  # one kind of NaN
-        folds[start : start + _ROWS_PER_BLOCK] = hashes_of(block) % np.uint64(_FOLDS)
+        folds[start : start + _ROWS_HASHED] = hashes_of(block) % np.uint64(_FOLDS)
     return folds
 
 

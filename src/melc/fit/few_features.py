@@ -27,6 +27,7 @@ from melc.fit.candidates import Candidates
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Standing
 from melc.fit.problem import Problem
+from melc.kernels import best_angle
 
 # Angles tried in a plane, and how often their distance is halved around the best: while features are chosen, and for
 # the weights of those that were.
@@ -67,7 +68,19 @@ class FewFeatures:
     def __init__(self, rows: MemoryRows, problem: Problem, most: int) -> None:
         self.candidates = Candidates(rows, map, np.zeros(rows.n_features, dtype=bool))
         self.most = most
-        self.score = _score_of(self.candidates, rows, problem)
+        self.prospect = None if problem.judge is None else Standing(rows.codes, rows.weights, problem.gamma).prospect()
+        self.objective = problem.objective(rows)
+
+    def score(self, weights: Floats) -> float:
+        """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
+        if self.prospect is None:
+            direction, _ = self.candidates.described(weights)
+            return self.objective.evaluate(self.objective.searched_from(direction)).divergence
+        return self.prospect.likelihood(self._along(weights))
+
+    def _along(self, weights: Floats) -> Floats:
+        used = np.flatnonzero(weights)
+        return weights[used] @ self.candidates.columns[used]
 
     def best_direction(self, others: Iterable[Floats]) -> Floats:
         """Return the best direction that the search finds, of shape (d,) and length one, in the units of the features.
@@ -142,6 +155,12 @@ class FewFeatures:
         size = np.sqrt(max(float(weights[used] @ within[np.ix_(used, used)] @ weights[used]), _LEAST_VARIANCE))
         along = weights / size
         correlation = float(np.clip(along[used] @ within[used, j], -_MOST_CORRELATION, _MOST_CORRELATION))
+        if self.prospect is not None:  # the same search, compiled
+            plane = self._along(along), self.candidates.columns[j], correlation, 0.0
+            score, first, second = best_angle(*plane, *self.prospect.arguments, _ANGLES, halvings)
+            along *= first
+            along[j] = second
+            return Found(score, along)
         height = np.sqrt(1 - correlation**2)
         across = -correlation / height * along
         across[j] += 1 / height
@@ -168,20 +187,6 @@ def _without(weights: Floats, j: int) -> Floats:
     rest = weights.copy()
     rest[j] = 0.0
     return rest
-
-
-def _score_of(candidates: Candidates, rows: MemoryRows, problem: Problem) -> Score:
-    """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
-    if problem.judge is None:
-        objective = problem.objective(rows)
-        return lambda w: objective.evaluate(objective.searched_from(candidates.described(w)[0])).divergence
-    prospect = Standing(rows.codes, rows.weights, problem.gamma).prospect()
-
-    def likelihood(w: Floats) -> float:
-        used = np.flatnonzero(w)
-        return prospect.likelihood(w[used] @ candidates.columns[used])
-
-    return likelihood
 
 
 def handy_units(coordinates: Coordinates, coded: NDArray[np.bool_] | None, direction: Floats, largest: int) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.data.frames import Label
 from melc.model.columns import Columns, level_name
 from melc.model.line import Line
 from melc.model.names import by_contribution
@@ -18,14 +19,15 @@ from melc.model.places import date_text
 _ROUNDING, _ROUNDING_BETWEEN = 0.003, 0.1
 _MOST_DECIMALS = 15
 
-Text = Callable[[str], str]
+LabelText = Callable[[str], str]
+LevelText = Callable[[Label | None], str]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of scores: its ends as texts (empty: none), the class, and its rows of the training data.
+    """An interval of scores: its ends as texts (empty: none), the class, and the training rows in it.
 
-    ``code`` is the number of the class, ``right`` the weight of its rows, ``total`` that of all rows.
+    ``code`` is the number of the class, ``right`` the weight of the rows of this class, ``total`` that of all rows.
     """
 
     low: str
@@ -41,6 +43,11 @@ class Interval:
         if self.low and self.high:
             return f"{self.low} to {self.high}"
         return f"{self.low} or more" if self.low else f"below {self.high}" if self.high else "any score"
+
+    @property
+    def counts(self) -> str:
+        """The training rows of the class, of all in the interval."""
+        return f"({_plain_number(self.right)} of {_plain_number(self.total)})"
 
 
 @dataclass(frozen=True)
@@ -81,57 +88,53 @@ class IndexCard:
         return " ".join([f"score = {first.name}", *(term.summand for term in others)])
 
 
-def index_card_of(model: Any, names: Sequence[str], label_of: Text = str, level_of: Text = str) -> IndexCard:
+def index_card_of(
+    model: Any, names: Sequence[str], label_of: LabelText = str, level_of: LevelText = level_name
+) -> IndexCard:
     """Return the card of a fitted model whose only line has whole weights.
 
     ``names`` are those of the features as they are written; ``label_of`` and ``level_of`` write labels and levels.
     """
-    line = _line_with_whole_weights(model)
-    weights, columns = _oriented(line, model.columns_), model.columns_
+    line, weights = _whole_weights(model)
+    columns = model.columns_
     features = by_contribution(line)
     tables = {j: _levels_and_points(columns, j, weights[j] / line.units[j], level_of) for j in features}
     # The fewest points of a category become zero, so that they need only be added.
     fewest = {j: min(points for points, _ in table) for j, table in tables.items() if table}
     terms = []
     for j in features:
-        value = names[j] if j in fewest else _value_name(columns, j, names[j], line.units[j])
+        value = names[j] if j in fewest else _value_name(model, j, names[j], line.units[j])
         points = _grouped([(points - fewest[j], name) for points, name in tables[j]])
-        terms.append(Term(int(weights[j]), value, points, _notes(columns, j, names[j])))
+        terms.append(Term(int(weights[j]), value, points, _notes(columns, j, names[j], line.units[j], level_of)))
     return IndexCard(terms, _intervals(model, line, weights, -sum(fewest.values()), label_of))
 
 
-def _oriented(line: Line, columns: Columns) -> NDArray[np.int64]:
-    """Return the whole weights, shape (d,), with the sign that makes more of the numbers count positive."""
-    weights = line.whole_weights
-    assert weights is not None
-    signs = [int(np.sign(weights[j])) for j in line.features if j not in columns.categories]
-    return -weights if sum(signs) < 0 else weights
-
-
-def _line_with_whole_weights(model: Any) -> Line:
-    n_classes, lines = len(model.classes_), model.lines_
+def _whole_weights(model: Any) -> tuple[Line, NDArray[np.int64]]:
+    """Return the only line, and its whole weights, shape (d,), with the sign that makes more numbers count positive."""
+    n_classes, line = len(model.classes_), model.lines_[0]
     if n_classes > 2:
         raise ValueError(
             f"A card is for two classes, and the model has {n_classes}: {model.classes_.tolist()[:5]}. Fit one class "
             "against the others, for example MELC(max_features=5, whole_weights=5).fit(X, y == label)."
         )
-    if len(lines) > 1 or lines[0].whole_weights is None:
+    weights = line.whole_weights
+    if len(model.lines_) > 1 or weights is None:
         raise ValueError(
             "A card needs a single line with whole-number weights, which this model does not have. Fit "
             "MELC(max_features=5, whole_weights=5)."
         )
-    line: Line = lines[0]
-    return line
+    signs = [int(np.sign(weights[j])) for j in line.features if j not in model.columns_.categories]
+    return line, -weights if sum(signs) < 0 else weights
 
 
-def _levels_and_points(columns: Columns, j: int, weight: float, level_of: Text) -> list[tuple[float, str]]:
+def _levels_and_points(columns: Columns, j: int, weight: float, level_of: LevelText) -> list[tuple[float, str]]:
     """Return the points of each level of a category or ranks, and its name; nothing for numbers."""
     if j in columns.categories:
         category = columns.categories[j]
-        found = list(zip((weight * category.scores).tolist(), map(level_of, category.names), strict=True))
-        return found if category.others else [*found, (0.0, "any other")]
-    labels = columns.ranks.get(j, ())
-    return [(weight * rank, level_of(level_name(label))) for rank, label in enumerate(labels)]
+        names, scores = [*map(level_of, category.levels), "(any other)"], category.scores.tolist()
+        scores = scores if category.others else [*scores, 0.0]
+        return [(weight * score, name) for score, name in zip(scores, names, strict=True)]
+    return [(weight * rank, level_of(label)) for rank, label in enumerate(columns.ranks.get(j, ()))]
 
 
 def _grouped(levels: list[tuple[float, str]]) -> list[tuple[str, list[str]]]:
@@ -140,30 +143,35 @@ def _grouped(levels: list[tuple[float, str]]) -> list[tuple[str, list[str]]]:
     return [(f"{points:.3g}", [name for _, name in group]) for points, group in groupby(ordered, lambda each: each[0])]
 
 
-def _value_name(columns: Columns, j: int, name: str, unit: float) -> str:
-    value = f"days of {name}" if j in columns.dates else name
-    return value if unit == 1 else f"{value}/{_plain_number(unit)}"
+def _value_name(model: Any, j: int, name: str, unit: float) -> str:
+    """Return a number divided by its unit, which is rounded little also if the number is large compared with it."""
+    value = f"days of {name}" if j in model.columns_.dates else name
+    width = unit**2 / max(unit, abs(float(model.feature_mean_[j])))
+    return value if unit == 1 else f"{value}/{_rounded(np.array([unit]), width)[0]}"
 
 
 def _plain_number(value: float) -> str:
-    """Return a number with up to six digits, without an exponent if it is neither very large nor very small."""
-    return f"{value:.0f}" if 1e4 <= value < 1e9 and value == round(value) else f"{value:.6g}"
+    """Return a number with up to six digits or, if it is large, without decimals."""
+    return f"{value:.0f}" if 1e5 <= value < 1e15 else f"{value:.6g}"
 
 
-def _notes(columns: Columns, j: int, name: str) -> list[str]:
+def _notes(columns: Columns, j: int, name: str, unit: float, level_of: LevelText) -> list[str]:
+    """Return what has to be known of a date, and what to take for a missing value, rounded little for its unit."""
     notes = []
     if j in columns.dates:
         notes.append(f"days of {name}: since {date_text(0)}")
     if j in columns.places:
         place = columns.places[j]
-        shown = date_text(place) if j in columns.dates else _plain_number(place)
+        shown = date_text(place) if j in columns.dates else _rounded(np.array([place]), unit)[0]
         if j in columns.ranks:
-            shown = level_name(columns.ranks[j][int(place)])
+            shown = level_of(columns.ranks[j][int(place)])
         notes.append(f"{name} missing: take {shown}")
     return notes
 
 
-def _intervals(model: Any, line: Line, weights: NDArray[np.int64], offset: float, label_of: Text) -> list[Interval]:
+def _intervals(
+    model: Any, line: Line, weights: NDArray[np.int64], offset: float, label_of: LabelText
+) -> list[Interval]:
     j = int(line.features[0])
     per_place = float(weights[j] / line.units[j] / line.direction[j])  # score = offset + per_place × place on the line
     thresholds, codes, counts = line.thresholds * per_place + offset, line.codes, line.counts
@@ -177,7 +185,7 @@ def _intervals(model: Any, line: Line, weights: NDArray[np.int64], offset: float
 
 
 def _rounded(thresholds: Floats, width: float) -> list[str]:
-    """Return thresholds with as many decimals as it takes to round them little."""
+    """Return numbers with as many decimals as it takes to round them little, compared with a width."""
     most = min([_ROUNDING * width, *(_ROUNDING_BETWEEN * np.diff(thresholds))])
     for decimals in range(-_MOST_DECIMALS, _MOST_DECIMALS):
         if np.all(np.abs(np.round(thresholds, decimals) - thresholds) <= most):

@@ -10,6 +10,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict, validati
 from sklearn.pipeline import Pipeline
 
 from melc.arrays import Floats
+from melc.data.frames import Label
+from melc.export.text_parts import level_text
 from melc.model.index_card import IndexCard, Term, index_card_of
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model, without_search
@@ -21,10 +23,12 @@ _WIDTH, _HEIGHT, _MARGIN, _POINTS = 5.0, 3.0, 0.16, 72.0
 # Sizes of letters that are tried until the text fits, in points; the height of a row and the mean width of a letter
 # in units of it.
 _LETTERS, _ROW, _LETTER = (11, 10.5, 10, 9.5, 9, 8.5, 8, 7.5, 7, 6.5, 6, 5.5, 5), 1.38, 0.56
+# No letters are smaller than this, in points.
+_LEAST_SIZE = 2.0
 # The space for a number, in inches, and the part of a row that is left for the text beside it.
 _BLANK, _TEXT_SHARE = 0.6, 0.84
-# Most characters of the name of a level.
-_LONGEST_LEVEL = 30
+# Most characters of the name of a level, and of a feature.
+_LONGEST_LEVEL, _LONGEST_NAME = 30, 90
 
 
 @dataclass(frozen=True)
@@ -125,9 +129,10 @@ class CardDisplay:
         display : CardDisplay
         """
         model = fitted_model(estimator)
-        names = [common.on_one_line(name) for name in feature_names_of(model, feature_names)]
-        card = index_card_of(model, names, common.on_one_line, _short_level)
+        names = common.shortened(feature_names_of(model, feature_names), _LONGEST_NAME)
         labels = common.class_names(model)
+        short = dict(zip(map(str, model.classes_), labels, strict=True))
+        card = index_card_of(model, names, short.__getitem__, _short_level)
         if X is not None and y is not None:
             held_out = held_out_shares(estimator, X, y, cv)
         display = cls(card, f"{labels[0]} or {labels[1]}?" if title is None else title, held_out)
@@ -137,7 +142,7 @@ class CardDisplay:
         """Draw on ``ax``, or on a new figure if it is None, and return the display."""
         size, rows, height = self._layout()
         if ax is None:
-            figure = common.new_figure(_WIDTH, height)
+            figure = common.pyplot().figure(figsize=(_WIDTH, height))
             figure.set_layout_engine("none")  # the card is all of the figure
             ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         self.ax_, self.figure_ = ax, ax.figure
@@ -169,24 +174,33 @@ class CardDisplay:
                 rows += _wrapped(note, width, colour=GREY)
         rows += [_Row("score (the sum)", bold=True, blank=True), _Row("", height=0.4 * _ROW)]
         for each in self.card.intervals:
-            rows.append(_Row(each.name, code=each.code, label=f"{each.label}   ({each.right:.6g} of {each.total:.6g})"))
+            rows.append(_Row(each.name, code=each.code, label=f"{each.label}   {each.counts}"))
         if self.held_out is not None:
             rows += [_Row("", height=0.4 * _ROW), *_wrapped(self.held_out.sentence, width, colour=GREY)]
         return rows
 
     def _draw_row(self, row: "_Row", top: float, size: float) -> None:
         options = {"fontsize": size, "va": "top", "color": row.colour, **AS_WRITTEN}
-        place, letter = _MARGIN, size / _POINTS
+        place, end, letter = _MARGIN, _WIDTH - _MARGIN, size / _POINTS
         if row.code is not None:  # a bar in the colour of the class, then the interval, then the class
             style = class_style(row.code)
             patch = {"facecolor": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
             self.ax_.add_patch(common.pyplot().Rectangle((place, top), 0.2, letter, **patch))
             place += 0.3
-            self.texts_.append(self.ax_.text(place + 0.3 * _WIDTH, top, row.label, **options))
+            self._write(row.label, place + 0.3 * _WIDTH, end, top, options)
+            end = place + 0.29 * _WIDTH
         if row.blank:
-            end = _WIDTH - _MARGIN
             self.ax_.plot([end - _BLANK, end], [top + 1.1 * letter] * 2, color=GREY, linewidth=0.8)
-        self.texts_.append(self.ax_.text(place, top, row.text, weight="bold" if row.bold else "normal", **options))
+            end -= _BLANK
+        self._write(row.text, place, end, top, {**options, "weight": "bold" if row.bold else "normal"})
+
+    def _write(self, words: str, start: float, end: float, top: float, options: dict[str, Any]) -> None:
+        """Write words between two places, with smaller letters if they are so wide that they would not fit."""
+        text = self.ax_.text(start, top, words, **options)
+        to_inches = self.ax_.transData.inverted()
+        while text.get_window_extent().transformed(to_inches).width > end - start and text.get_fontsize() > _LEAST_SIZE:
+            text.set_fontsize(0.95 * text.get_fontsize())
+        self.texts_.append(text)
 
 
 @dataclass(frozen=True)
@@ -212,8 +226,8 @@ def _term_text(term: Term) -> str:
     return f"{term.value}:  " + ";  ".join(f"{text} for {', '.join(levels)}" for text, levels in term.points)
 
 
-def _short_level(name: str) -> str:
-    (short,) = common.shortened([common.on_one_line(name)], _LONGEST_LEVEL)
+def _short_level(level: Label | None) -> str:
+    (short,) = common.shortened([level_text(level)], _LONGEST_LEVEL)
     return short
 
 
