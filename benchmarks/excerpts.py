@@ -1,7 +1,7 @@
-"""``python -m benchmarks.excerpts``: copies figures from the pages quality, quality_tables and speed into others.
+"""``python -m benchmarks.excerpts``: copies figures from the pages of measurements into others.
 
-A page has a place for them between ``<!-- quality: begin … -->`` and ``<!-- quality: end -->``, or with ``tables`` or
-``speed`` instead. So figures stand in several pages, but are written in one.
+A page has a place for them between ``<!-- quality: begin … -->`` and ``<!-- quality: end -->``, or with ``tables``,
+``cards`` or ``speed`` instead. So figures stand in several pages, but are written in one.
 """
 
 import re
@@ -9,7 +9,7 @@ import sys
 
 from benchmarks.measure import ROOT
 
-PAGES = ("README.md", "docs/choosing.md", "docs/user_guide/tables.md")
+PAGES = ("README.md", "docs/choosing.md", "docs/user_guide/cards.md", "docs/user_guide/tables.md")
 _MODELS = ("MELC", "AdditiveMELC", "logistic", "EBM", "boosting", "SVM")
 _SIZES = ("1,000 × 20", "10,000 × 20", "100,000 × 20", "1,000,000 × 20", "20,000 × 200", "50,000 × 500")
 
@@ -25,7 +25,7 @@ def main() -> int:
 
 def updated(text: str) -> str:
     """Return a page with its excerpts as they should be."""
-    for name, excerpt in {"quality": quality, "speed": speed, "tables": tables}.items():
+    for name, excerpt in {"quality": quality, "speed": speed, "tables": tables, "cards": cards}.items():
         place = re.compile(rf"(<!-- {name}: begin[^\n]*-->\n).*?(<!-- {name}: end -->)", re.DOTALL)
         text = place.sub(lambda found, made=excerpt: f"{found[1]}\n{made()}\n{found[2]}", text)
     return text
@@ -51,6 +51,13 @@ def speed() -> str:
 def tables() -> str:
     """Return the means over tables with texts and missing values."""
     return _markdown(_tables("quality_tables.md")[0])
+
+
+def cards() -> str:
+    """Return the means of rules of few features, for each group of data."""
+    titles = re.findall(r"^## Means: (.*)$", (ROOT / "docs" / "quality_cards.md").read_text("utf-8"), re.MULTILINE)
+    groups = zip(titles, _tables("quality_cards.md"), strict=False)
+    return "\n".join(_markdown([[title, *table[0][1:]], *table[1:]]) for title, table in groups)
 
 
 def _tables(name: str) -> list[Table]:
