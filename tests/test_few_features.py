@@ -144,3 +144,15 @@ def test_whole_weights_survive_json_and_scalers() -> None:
 def test_impossible_limits_are_refused(given: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(given))):
         MELC(**given).fit(*two_classes(50))
+
+
+def test_a_score_of_few_values_has_widths_that_predict() -> None:
+    # The variance of a class that lies at both ends tells nothing of the distances between the values.
+    values = np.repeat([0, 1, 4, 5, 0, 1, 4, 5], [650, 30, 20, 5, 120, 10, 300, 70])
+    y = np.repeat([0, 1], [705, 500])
+    X = np.column_stack([values, np.arange(len(y)) % 2]).astype(float)
+    card = MELC(max_features=1, whole_weights=3, random_state=0).fit(X, y)
+    pooled = MELC(bandwidth="pooled", random_state=0).fit(X[:, :1], y)
+    np.testing.assert_allclose(card.decision_function(X), pooled.decision_function(X[:, :1]))
+    silverman = MELC(max_features=1, bandwidth="silverman", random_state=0).fit(X, y)
+    assert not np.allclose(silverman.decision_function(X), pooled.decision_function(X[:, :1]))

@@ -19,6 +19,7 @@ from melc.fit.bandwidth import density_variances
 from melc.fit.condensing import densities_along
 from melc.fit.coordinates import Coordinates
 from melc.fit.density import LEAST_VARIANCE
+from melc.fit.evidence import Standing
 from melc.fit.few_features import FewFeatures, handy_units
 from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
 from melc.fit.problem import Problem, Settings
@@ -42,6 +43,8 @@ _CANCELLED = 1e-8
 _STEPS_PER_KERNEL = 8
 
 _NO_UNITS: Floats = np.empty(0)
+# By how much the likelihood, in nats a row, has to be higher for other widths of the kernels.
+_CLEARLY_LIKELIER = 0.01
 
 # Largest bandwidth: its square is still a float.
 _LARGEST_BANDWIDTH = 1e153
@@ -130,6 +133,7 @@ def learn_projection(
     # With shrinkage the divergence chooses: it then knows how wide the kernels will be, and the likelihood does not.
     by_likelihood = settings.selection == "likelihood" and shrinkage is None
     judge = Judge(coordinates, settings.gamma) if by_likelihood else None
+    simple = settings.max_features is not None or settings.whole_weights is not None
     finished: list[Result] = []
 
     def projection(best: Result, runs: list[Result], units: Floats = _NO_UNITS) -> Projection:
@@ -141,6 +145,9 @@ def learn_projection(
         line = None
         if intercept is not None:
             formula = density_ratio(rows, settings, shrunk, summary, direction, sample)
+            if simple and settings.bandwidth == "robust":
+                pooled = density_ratio(rows, replace(settings, bandwidth="pooled"), shrunk, summary, direction, sample)
+                formula = _likelier(formula, pooled, sample, direction)
             line = replace(_line_along(rows, formula, direction, spread, intercept), units=units)
         left = coordinates.variance_left(direction, shrunk_variances(summary.spread, shrunk))
         floored = is_floored(summary.spread, shrunk, VARIANCE_FLOOR)
@@ -151,7 +158,7 @@ def learn_projection(
         return run_ended(run, lambda: projection(best_run(finished), finished))
 
     problem = Problem(settings, coordinates, shrinkage, judge)
-    if settings.max_features is None and settings.whole_weights is None:
+    if not simple:
         return projection(*search_directions(rows, problem, rng, known, after_run))
     best, units = _search_simple_direction(rows, problem, rng, known, coded)
     after_run(best)
@@ -264,6 +271,20 @@ def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Fl
         densities=densities,
         offsets=np.array([intercept]),
     )
+
+
+def _likelier(usual: DensityRatio, pooled: DensityRatio, rows: MemoryRows, direction: Floats) -> DensityRatio:
+    """Return the usual formula, or that of pooled widths if the classes are clearly more likely with it.
+
+    A score of few values can have class variances that tell nothing of the distances between its values.
+    """
+    z, targets = rows.project(direction), Standing(rows.codes, rows.weights, 1.0).targets
+
+    def likelihood(formula: DensityRatio) -> float:
+        log_odds = formula.log_odds(z)
+        return -float(targets @ np.logaddexp(0, np.where(rows.codes == 1, -log_odds, log_odds)))
+
+    return pooled if likelihood(pooled) > likelihood(usual) + _CLEARLY_LIKELIER else usual
 
 
 def density_ratio(
