@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from cli_cases import call
 from melc import MELC, AdditiveMELC
 from melc.export import export_text, from_json
-from melc.model.index_card import Interval, index_card_of
+from melc.model.index_card import Interval, _simplest, index_card_of
 from melc.plotting import CardDisplay, FeaturePathDisplay
 from melc.report import report_html
 
@@ -214,3 +214,10 @@ def test_the_command_refuses_three_classes_and_unknown_pictures(tmp_path):
     assert "--positive" in three.stderr
     picture = call("card", tmp_path / "patients.csv", "--target", "outcome", "-o", tmp_path / "card.gif")
     assert "choose one of .png, .svg, .pdf" in picture.stderr
+
+
+def test_terms_are_as_simple_as_can_be():
+    ratios = {(2, 20.0): (1, 10.0), (-5, 10.0): (-1, 2.0), (3, 0.2): (15, 1.0), (4, 10.0): (4, 10.0)}
+    for (weight, unit), simplest in ratios.items():
+        assert _simplest(weight, unit) == pytest.approx(simplest)
+    assert _simplest(7, 13.37) == (7, 13.37)

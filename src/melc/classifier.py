@@ -102,8 +102,8 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         Silverman's, for each class its own, as in the paper. "robust": the same, but if the rows between the 10 % and
         the 90 % quantile of a class tell of a smaller standard deviation, that one counts, so that outliers do not
         widen the kernels of all rows; with ``max_features`` or ``whole_weights``, "pooled" is used where the classes
-        are clearly more likely with it. "pooled": the same for both classes, from the mean of their variances. A number:
-        that width, in units of the projections. The divergence always has Silverman's.
+        are clearly more likely with it. "pooled": the same for both classes, from the mean of their variances. A
+        number: that width, in units of the projections. The divergence always has Silverman's.
     max_features : int, default=None
         Largest number of features with a weight in a direction. If it is smaller than the number of features, the
         search is another one: it takes up features one by one and exchanges them until no exchange of one feature for

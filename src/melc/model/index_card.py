@@ -18,6 +18,8 @@ from melc.model.places import date_text
 # Thresholds are rounded by no more than this part of the range of scores, nor of the distance of two thresholds.
 _ROUNDING, _ROUNDING_BETWEEN = 0.003, 0.1
 _MOST_DECIMALS = 15
+# Ratios are whole numbers if they differ from them by less than this part, which is more than rounding.
+_WHOLE = 1e-9
 
 LabelText = Callable[[str], str]
 LevelText = Callable[[Label | None], str]
@@ -103,9 +105,10 @@ def index_card_of(
     fewest = {j: min(points for points, _ in table) for j, table in tables.items() if table}
     terms = []
     for j in features:
-        value = names[j] if j in fewest else _value_name(model, j, names[j], line.units[j])
+        times, unit = _simplest(int(weights[j]), float(line.units[j]))
+        value = names[j] if j in fewest else _value_name(model, j, names[j], unit)
         points = _grouped([(points - fewest[j], name) for points, name in tables[j]])
-        terms.append(Term(int(weights[j]), value, points, _notes(columns, j, names[j], line.units[j], level_of)))
+        terms.append(Term(times, value, points, _notes(columns, j, names[j], line.units[j], level_of)))
     return IndexCard(terms, _intervals(model, line, weights, -sum(fewest.values()), label_of))
 
 
@@ -141,6 +144,16 @@ def _grouped(levels: list[tuple[float, str]]) -> list[tuple[str, list[str]]]:
     """Return the different points as texts, largest first, and the levels that get them."""
     ordered = sorted(levels, key=lambda each: -each[0])
     return [(f"{points:.3g}", [name for _, name in group]) for points, group in groupby(ordered, lambda each: each[0])]
+
+
+def _simplest(weight: int, unit: float) -> tuple[int, float]:
+    """Return a whole multiple and a unit in the same ratio: 2 × x/20 is x/10, and 3 × x/0.2 is 15 × x."""
+    multiple, divisor = weight / unit, unit / abs(weight)
+    if unit < 1 and abs(multiple - round(multiple)) < _WHOLE * abs(multiple):
+        return round(multiple), 1.0
+    leading = divisor / 10.0 ** np.floor(np.log10(divisor) + _WHOLE)
+    is_handy = divisor > 1 - _WHOLE and np.abs(leading - [1, 2, 5]).min() < _WHOLE
+    return (1 if weight > 0 else -1, divisor) if is_handy else (weight, unit)
 
 
 def _value_name(model: Any, j: int, name: str, unit: float) -> str:
