@@ -595,11 +595,19 @@ def search_grid(supports, bandwidth):
 
 
 def canonical(X, index, weights):
-    """Rows sorted by class and features, equal ones merged with the sum of their weights, one by one."""
+    """Rows sorted by class and features, equal ones merged with the sum of their weights, one by one.
+
+    The features are compared in the order of their products with the sums of the third powers of each row.
+    """
     total = {}
     for row, c, weight in zip(X.tolist(), index.tolist(), weights.tolist(), strict=True):
         total.setdefault((c, *row), []).append(weight)
-    keys = sorted(total)
+    rows = np.array([key[1:] for key in sorted(total)])
+    with np.errstate(all="ignore"):
+        standard = np.nan_to_num((rows - rows.mean(axis=0)) / rows.std(axis=0))
+    products = [sum((standard[i] ** 3).sum() * standard[i, j] for i in range(len(rows))) for j in range(rows.shape[1])]
+    columns = sorted(range(rows.shape[1]), key=products.__getitem__)
+    keys = sorted(total, key=lambda key: (key[0], *(key[1 + j] for j in columns)))
     rows, classes = np.array([key[1:] for key in keys]), np.array([key[0] for key in keys])
     return rows, classes, np.array([sum(sorted(total[key])) for key in keys])
 

@@ -207,7 +207,7 @@ class Reporter:
     def wrote(self, what: str, path: Path) -> None:
         """Print where something was written, if that is a file."""
         if not self.quiet and str(path) != "-":
-            echo(f"{what} written to {path}")
+            echo(f"{what} written to {path}", err=True)
 
     def note_unseen(self, counts: dict[str, int]) -> None:
         """Print a note for each category with values that the model does not know."""
