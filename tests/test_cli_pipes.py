@@ -68,7 +68,7 @@ def test_a_command_ends_while_the_file_is_read_ahead(folder, tmp_path, command):
     arguments = [command, folder / "model.json", "-", "-o", tmp_path / output]
     done = subprocess.run([*PROGRAM, *map(str, arguments)], input=content, capture_output=True, timeout=120)
     assert done.returncode == code, done.stderr
-    assert done.stderr.count(b"\n") == code
+    assert done.stderr.count(b"\n") == 1  # the error, or what was written
     assert (tmp_path / output).exists() == (code == 0)
 
 

@@ -38,7 +38,7 @@ def test_thresholds_are_in_the_units_of_the_picture(outcome):
 
 def test_tables_to_try(tmp_path):
     done = call("demo", "--tables", "-o", tmp_path / "t")
-    assert [line.rpartition("/")[2] for line in done.stdout.splitlines()] == ["patients.csv", "new.csv", "test.csv"]
+    assert [line.rpartition("/")[2] for line in done.stderr.splitlines()] == ["patients.csv", "new.csv", "test.csv"]
     assert len((tmp_path / "t" / "patients.csv").read_text().splitlines()) == 301
 
 

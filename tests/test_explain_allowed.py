@@ -59,7 +59,7 @@ def smallest_within(model, x, low, high):
 def test_bounds_keep_the_change_of_one_line_the_smallest(one_line):
     model, X = one_line
     low, high = np.array([-0.4, 35.0, -np.inf, -2.0]), np.array([0.4, 45.0, np.inf, 2.0])
-    inside = X[np.all((low <= X) & (high >= X), axis=1)][:40]
+    inside = X[np.all((low <= X) & (high >= X), axis=1)][:15]
     found = nearest_change(model, inside, bounds={0: (-0.4, 0.4), 1: (35, 45), "x3": (-2, 2)})
     assert found.exact
     assert found.found.all()
