@@ -131,14 +131,13 @@ class FewFeatures:
         return found
 
     def _neighbours(self, found: Found) -> Iterator[Found]:
-        """Yield the best direction with one feature more or, if there are enough, the best instead of each feature.
+        """Yield the best direction with one feature more, if there may be more, and the best instead of each feature.
 
         The feature that contributes least is exchanged first: that is most likely to help.
         """
         used = np.flatnonzero(found.weights)
-        kept = [found.weights]
-        if len(used) == self.most:
-            kept = [_without(found.weights, j) for j in used[np.argsort(np.abs(found.weights[used]))]]
+        kept = [found.weights] if len(used) < self.most else []
+        kept += [_without(found.weights, j) for j in used[np.argsort(np.abs(found.weights[used]))]]
         others = np.setdiff1d(self.candidates.varying, used).tolist()
         for rest in kept if others else []:
             trials = (self._turned(rest, j, _HALVINGS) if rest.any() else self._found({j: 1.0}) for j in others)
