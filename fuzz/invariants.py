@@ -398,10 +398,10 @@ def label_swap(case: Case, fit: Fit) -> None:
 def _same_up_to_the_search(case: Case, fit: Fit, other: MELC, directions: Floats) -> None:
     """Whether the direction of another fit has the same divergence, in problems that rounding does not decide.
 
-    Fits take the same steps, which rounding moves a little; where the classes are far apart, or there are few rows, it
+    Fits take the same steps, which rounding moves a little; where the classes are far apart, or one has few rows, it
     may move them to another optimum. The methods of the paper jump.
     """
-    few = len(case.y) < 3 * case.X.shape[1]
+    few = np.unique(case.y, return_counts=True)[1].min() < 3 * case.X.shape[1]
     if len(fit.model.classes_) > 2 or few or case.settings["method"] not in _FREE_OF_SCALE:
         return
     ((v, formula, divergence, _),) = fit.directions()
