@@ -274,7 +274,8 @@ beside others of that size. The data are the ten sets of the paper (5 folds, twi
 
 All weigh the classes equally; FasterRisk knows no weights of rows, so its intercept is moved by the log-odds of the
 classes in the training rows. Accuracy and log loss are balanced, too. *Features* are the columns of the table that a
-model reads. Seconds are of one processor, for one fit; the machine was busy, so look at ratios only. A dash stands for
+model reads. Seconds are of one processor, for one fit. The models were measured at different times, on a machine that
+was more or less busy, so that their ratios may be wrong by a factor of two. A dash stands for
 what was not measured. Made by `python -m benchmarks.quality.cards`."""
 
 

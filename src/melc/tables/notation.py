@@ -1,7 +1,6 @@
 """Numbers and dates as people write them: decimal commas, thousands, percent and currency signs, days before months."""
 
 import re
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -80,11 +79,6 @@ def date_formats(text: str) -> list[str]:
         match = re.fullmatch(day + time, text.strip())
         found += [order.format(match[1]) + clock for order in orders] if match else []
     return found
-
-
-def fitting_formats(texts: Any, formats: Iterable[str]) -> list[str]:
-    """Return those of the formats that all texts are dates in."""
-    return [format for format in formats if dates_in(texts, format) is not None]
 
 
 def dates_in(texts: Any, format: str) -> Any | None:
