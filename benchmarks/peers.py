@@ -14,9 +14,8 @@ import numpy as np
 
 from benchmarks.measure import Profile, Row, benchmark, one_thread, race, seconds
 from melc.data.memory import MemoryRows
-from melc.kernels import NO_SHRINKAGE, kernel_variances
 from melc.objective import Objective
-from melc.objective.base import VARIANCE_FLOOR
+from melc.objective.base import NO_SHRINKAGE, kernel_variances
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import spread_of
 
@@ -48,7 +47,7 @@ def line(n: int) -> Line:
     x = rng.normal(size=n // 2)
     y = np.where(rng.random(n - n // 2) < 0.5, -1.5, 2.0) + 0.7 * rng.normal(size=n - n // 2)
     spread = spread_of([x, y], [np.ones(len(x)), np.ones(len(y))])
-    return Line(x, y, *kernel_variances(spread, NO_SHRINKAGE, 1.0, VARIANCE_FLOOR))
+    return Line(x, y, *kernel_variances(spread, NO_SHRINKAGE, 1.0))
 
 
 def by_finufft(data: Line, eps: float) -> tuple[float, list[Floats]]:

@@ -30,8 +30,8 @@ from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_run
 from melc.fit.tabulation import DensityRatio
 from melc.fit.validation import MOST_SORTED_NUMBERS
-from melc.kernels import NO_SHRINKAGE
 from melc.objective import Objective
+from melc.objective.base import NO_SHRINKAGE
 
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
 REFUSALS = (

@@ -579,7 +579,7 @@ def thinned(points, step):
     """The first point, then every one that is a step or more above the last one taken; and the last."""
     kept = [points[0]]
     for point in points[1:]:
-        if point - kept[-1] >= step:
+        if point >= kept[-1] + step:
             kept.append(point)
     return np.array([*kept, points[-1]])
 

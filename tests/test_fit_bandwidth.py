@@ -5,9 +5,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from melc import MELC, kernels
+from melc import MELC
 from melc.data.memory import MemoryRows
-from melc.fit import bandwidth, projection
+from melc.fit import density, projection
+from melc.objective.base import NO_SHRINKAGE
 
 
 def two_classes(n=400, seed=0):
@@ -78,7 +79,6 @@ def test_a_direction_and_its_opposite_have_the_same_widths():
         X, y = two_classes(60, seed=seed)
         rows, v = MemoryRows(X, y.astype(np.int8)), np.array([0.8, -0.6, 0.0])
         both = [
-            bandwidth.density_variances("robust", 1.0, rows.summarise(u).spread, kernels.NO_SHRINKAGE, rows, u)
-            for u in (v, -v)
+            density.density_variances("robust", 1.0, rows.summarise(u).spread, NO_SHRINKAGE, rows, u) for u in (v, -v)
         ]
         np.testing.assert_allclose(*both, rtol=1e-12)

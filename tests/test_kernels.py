@@ -11,7 +11,7 @@ from melc.kernels.flags import FAST
 from melc.kernels.pairs import exp_negative
 from melc.sums import Side
 from melc.sums.bins import BinLayout, Bins
-from melc.sums.exact import sum_across, sum_within
+from melc.sums.exact import nearest_distance, sum_across, sum_within
 from melc.sums.moments import sum_bins
 
 
@@ -84,7 +84,7 @@ def test_nearest_distance():
     rng = np.random.default_rng(4)
     for n, m in [(1, 1), (3, 100), (100, 3), (80, 80)]:
         x, y = np.sort(rng.normal(size=n)), np.sort(rng.normal(size=m) + rng.choice([0, 10, -10]))
-        assert kernels.nearest_distance(x, y) == np.min(np.abs(x[:, None] - y))
+        assert nearest_distance(x, y) == np.min(np.abs(x[:, None] - y))
 
 
 def inversions(values):

@@ -9,8 +9,9 @@ import naive
 from melc import kernels
 from melc.data.memory import MemoryRows
 from melc.fit import validation
-from melc.fit.crossings import search_grid
+from melc.fit.crossings import search_grid, thinned
 from melc.fit.density import Density, gauss_nodes
+from melc.objective.base import silverman_factor
 from melc.objective.pairwise import PairwiseDivergence
 from melc.sums import Exact
 from test_objective_moments import CHARACTERS, _draw
@@ -29,7 +30,7 @@ def grid(z, codes, weights=None, gamma=1.0, dtype=np.float64):
     """D by the kernel, and the weight of every point in its gradient."""
     mass = np.ones(len(z)) if weights is None else weights
     totals = np.array([mass[codes == c].sum() for c in (0, 1)])
-    factors = np.array([kernels.silverman_factor(total, gamma) for total in totals])
+    factors = np.array([silverman_factor(total, gamma) for total in totals])
     w = np.zeros(len(z), dtype)
     n_x = int(np.sum(codes == 0))
     return float(kernels.grid_divergence(z.astype(dtype), n_x, mass.astype(dtype), totals, factors, w)), w
@@ -208,7 +209,7 @@ def test_points_are_thinned_as_one_by_one(kind):
     }[kind]
     points = np.sort(points)
     for step in (1e-9, 0.01, 0.1, 1.0, 1e9):
-        np.testing.assert_array_equal(kernels.thinned(points, step), naive.thinned(points, step))
+        np.testing.assert_array_equal(thinned(points, step), naive.thinned(points, step))
 
 
 @pytest.mark.parametrize("n", [1, 2, 50, 2000])

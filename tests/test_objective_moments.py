@@ -10,12 +10,13 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 import naive
-from melc import MELC, kernels
+from melc import MELC
 from melc.data.memory import MemoryRows
 from melc.data.points import Binned, Points
 from melc.data.sample import spread_samples
 from melc.fit.solvers import maximise
 from melc.objective import Objective
+from melc.objective.base import NO_SHRINKAGE
 from melc.objective.moments import MomentsDivergence
 from melc.objective.pairwise import PairwiseDivergence
 from melc.sums import Exact, bins
@@ -234,7 +235,7 @@ def test_gradient_is_exactly_that_of_the_value_within_a_layout(character, kind, 
     """Bins so wide that the computed function is not the divergence: the gradient must be its own."""
     X, codes, weights, v = _rows_of_character(character, 1, n=200, n_features=3)
     divergence = MomentsDivergence(kind(X, codes, weights), 1.0, 0.3)
-    layout = divergence._guess(v, kernels.NO_SHRINKAGE)
+    layout = divergence._guess(v, NO_SHRINKAGE)
     monkeypatch.setattr(divergence, "_guess", lambda v, shrunk: replace(layout, origin=float(v @ divergence._centre)))
     found = divergence.evaluate(v)
     h = 1e-6

@@ -80,7 +80,7 @@ def cauchy_schwarz_divergence(
         Factor on Silverman's bandwidth.
     method : {"exact", "moments", "discard", "bin"}, default="exact"
         How the sums over pairs of points are computed. "exact": over all pairs. "moments": by moment bins, in linear
-        time and with a certified error; up to 700 rows, over all pairs. "discard": without pairs that are far apart
+        time and with a certified error; up to 400 rows, over all pairs. "discard": without pairs that are far apart
         (Theorem 1 of the paper). "bin": with the points of each bin replaced by their mean (Theorem 2).
     eps : float, default=None
         Accepted error, required by "discard" and "bin". For "moments" it is 1e-6 by default and bounds the error of D

@@ -4,10 +4,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from melc import kernels
 from melc.arrays import Floats
 from melc.sums.base import DoubleSum, Side
-from melc.sums.exact import sum_across, sum_within
+from melc.sums.exact import nearest_distance, sum_across, sum_within
 
 
 class Window:
@@ -30,5 +29,5 @@ class Window:
         return sum_within(x, variance, self.eps)
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
-        nearest = kernels.nearest_distance(x.values, y.values)
+        nearest = nearest_distance(x.values, y.values)
         return sum_across(x, y, variance, nearest, max(nearest, self.eps))

@@ -5,17 +5,28 @@ must reach.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.kernels import Spread
 
 # Points at each end of a condensed class that are stored unchanged, because the density far outside depends on them.
 KEPT_AT_EACH_END = 32
 # With more than _MANY new points, only about the lowest _ENOUGH of them are sorted.
 _MANY, _ENOUGH = 1024, 64
+
+
+class Spread(NamedTuple):
+    """Total weight, mean and variance of the projections of each class, x and y."""
+
+    weight_x: float
+    weight_y: float
+    mean_x: float
+    mean_y: float
+    variance_x: float
+    variance_y: float
 
 
 @dataclass(frozen=True)

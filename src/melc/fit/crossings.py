@@ -1,12 +1,12 @@
 """The points at which two kernel densities cross, among the data."""
 
+import bisect
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 
-from melc import kernels
 from melc.arrays import Floats
 from melc.fit.density import Density
 
@@ -45,7 +45,7 @@ def search_grid(densities: tuple[Density, Density]) -> Floats:
     """
     step = min(d.bandwidth for d in densities) / _GRID_PER_BANDWIDTH
     support = np.unique(np.concatenate([d.support for d in densities]))
-    anchors = kernels.thinned(support, step)
+    anchors = thinned(support, step)
     gaps = np.diff(anchors)
     counts = np.clip(np.ceil(gaps / step), 1, _MOST_STEPS_IN_A_GAP).astype(np.int64)
     if counts.sum() > _MOST_GRID:
@@ -57,6 +57,15 @@ def search_grid(densities: tuple[Density, Density]) -> Floats:
     places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)  # of a point within its gap
     inside = np.repeat(anchors[:-1], counts) + places * np.repeat(gaps / counts, counts)
     return np.unique(np.append(inside, support[-1]))
+
+
+def thinned(points: Floats, step: float) -> Floats:
+    """Return the first of sorted points, then each that is ``step`` or more above the last one taken; and the last."""
+    every, taken, i = points.tolist(), [], 0
+    while i < len(every):
+        taken.append(every[i])
+        i = bisect.bisect_left(every, every[i] + step, i + 1)
+    return np.array([*taken, every[-1]])
 
 
 def _roots(ratio: Ratio, grid: Floats, values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The kernel density of a class along a direction, with a bounded number of support points."""
+"""The kernel densities of both classes along a direction: their widths, and their points, of which there are few."""
 
 import math
 from dataclasses import dataclass
@@ -8,14 +8,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from melc import kernels
 from melc.arrays import Floats
-from melc.data.summary import KEPT_AT_EACH_END, Atoms, joined
+from melc.data.memory import MemoryRows
+from melc.data.source import Rows
+from melc.data.summary import KEPT_AT_EACH_END, Atoms, ClassSummaries, ClassSummary, Spread, joined
+from melc.objective.base import (
+    NO_SHRINKAGE,
+    VARIANCE_FLOOR,
+    Shrunk,
+    kernel_variances,
+    shrunk_variances,
+    silverman_factor,
+    total_variance,
+)
+from melc.sums.bins import BinLayout, power_of_two
 
 # A class with up to this many distinct projections keeps them all. A larger one is condensed.
 _EXACT_SUPPORT = 2048
 # A class with more points than this is condensed without counting its distinct projections.
-SURELY_MANY = 1 << 16
+_SURELY_MANY = 1 << 16
 # Bins in a bandwidth when condensing, and quadrature nodes that replace the points of a bin.
-BINS_PER_BANDWIDTH = 4
+_BINS_PER_BANDWIDTH = 4
 _NODES_PER_BIN = kernels.ORDER // 2
 # A quadrature with fewer nodes is used if the last pivot of the Hankel matrix is below this: up to rounding, the points
 # of the bin then have fewer distinct positions than the quadrature has nodes.
@@ -26,6 +38,17 @@ _RANK_TOLERANCE = 1e-9
 LEAST_VARIANCE = 1e-305
 
 _POINTS_PER_CALL = 1 << 16
+
+# A class gets at most about twice this many bins. More would be needed only for a range of thousands of bandwidths,
+# which takes millions of rows with some dozens of them far from the rest.
+_MOST_DENSITY_BINS = 1 << 15
+
+# The central rows of a class: those between these quantiles, whose distance is so many standard deviations of a normal.
+_QUANTILES, _NORMAL_DISTANCE = (0.1, 0.9), 2.563
+# Shares of the rows that differ by less are the same up to rounding.
+_SAME_SHARE = 1e-12
+# Smallest ratio of the standard deviation of the central rows to that of all rows.
+_LEAST_RATIO = 0.01
 
 
 @dataclass(frozen=True)
@@ -63,6 +86,103 @@ def stretches(n: int) -> list[slice]:
     return [slice(start, start + _POINTS_PER_CALL) for start in range(0, n, _POINTS_PER_CALL)]
 
 
+def density_variances(
+    rule: float | str, gamma: float, spread: Spread, shrunk: Shrunk, sample: MemoryRows, direction: Floats
+) -> tuple[float, float]:
+    """Return the kernel variances of both classes along a direction of shape (d,).
+
+    ``rule`` is the parameter ``bandwidth`` of :class:`melc.MELC`, ``spread`` that of all rows along the direction, and
+    ``sample`` some of the rows.
+    """
+    if rule in ("robust", "silverman"):
+        first, second = kernel_variances(spread, shrunk, gamma)
+        if rule == "silverman":
+            return first, second
+        ratios = _robust_ratios(spread, sample, direction)
+        return first * ratios[0] ** 2, second * ratios[1] ** 2
+    if rule == "pooled":
+        variance = 0.5 * sum(shrunk_variances(spread, shrunk))
+        pooled = max(variance, VARIANCE_FLOOR * total_variance(spread))
+        number = 2 / (1 / spread.weight_x + 1 / spread.weight_y)
+        return (silverman_factor(number, gamma) * pooled,) * 2
+    return ((gamma * float(rule)) ** 2,) * 2
+
+
+def _robust_ratios(spread: Spread, sample: MemoryRows, direction: Floats) -> list[float]:
+    """Return the robust over the ordinary standard deviation of each class, at most one.
+
+    The robust one follows from the distance of two quantiles. Outliers make the ordinary one large, and kernels of that
+    width would blur all other rows. If the two quantiles are equal, the ratio is one.
+    """
+    z, weights, ratios = sample.project(direction), sample.all_weights(), []
+    for c, variance in enumerate(shrunk_variances(spread, NO_SHRINKAGE)):
+        low, high = _quantiles(z[sample.codes == c], weights[sample.codes == c])
+        width = (high - low) / _NORMAL_DISTANCE
+        ratio = width / np.sqrt(variance) if variance > 0 and width > 0 else 1.0
+        ratios.append(float(np.clip(ratio, _LEAST_RATIO, 1.0)))
+    return ratios
+
+
+def _quantiles(z: Floats, weights: Floats) -> Floats:
+    """Return the two quantiles of some points. A point of weight k counts as k points.
+
+    A quantile at which one point ends and the next begins is the middle of both, so that those of −z are minus those
+    of z: a direction and its opposite are one, and so are the two ways to number the classes.
+    """
+    order = np.argsort(z)
+    reached = np.cumsum(weights[order])
+    wanted = np.array(_QUANTILES) * reached[-1]
+    below, above = (np.searchsorted(reached, wanted * (1 + side * _SAME_SHARE)) for side in (-1, 1))
+    return np.asarray(0.5 * (z[order][below] + z[order][above]))
+
+
+def densities_along(
+    rows: Rows, v: Floats, summary: ClassSummaries, variances: tuple[float, float]
+) -> tuple[Density, Density]:
+    """Return the densities of both classes along v, with the given kernel variances.
+
+    The density of a small class is made from all its points, that of a large class from the moments of its points in
+    bins and from its outermost points.
+    """
+    large = [count > _SURELY_MANY for count in rows.counts]
+    limits = [each.limits if many else (math.inf, -math.inf) for each, many in zip(summary.classes, large, strict=True)]
+    layout = _layout(limits, variances)
+    moments = rows.bin_between(v, layout, (limits[0], limits[1])) if any(large) else None
+
+    def density(c: int) -> Density:
+        if moments is None or not large[c]:
+            points = rows.points_of(v, c)
+            return estimate_density(points.z, points.weights, variances[c])
+        return _condensed(summary.classes[c], layout, moments, variances[c], c)
+
+    return density(0), density(1)
+
+
+def _layout(limits: list[tuple[float, float]], variances: tuple[float, float]) -> BinLayout:
+    """Return bins that cover the limits of each class, with one more at each end to be safe from rounding.
+
+    The origin is zero, so that local coordinates keep all digits of the projections.
+    """
+    widths, low, count = [], [], []
+    for (a, b), variance in zip(limits, variances, strict=True):
+        inside = (a, b) if a <= b else (0.0, 0.0)
+        width = power_of_two(
+            max(math.sqrt(variance) / _BINS_PER_BANDWIDTH, (inside[1] - inside[0]) / _MOST_DENSITY_BINS)
+        )
+        first, last = (math.floor(end / width) for end in inside)
+        widths.append(width)
+        low.append(first - 1)
+        count.append(last - first + 3)
+    return BinLayout(0.0, (widths[0], widths[1]), (low[0], low[1]), (count[0], count[1]))
+
+
+def _condensed(summary: ClassSummary, layout: BinLayout, moments: Floats, variance: float, c: int) -> Density:
+    table = moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
+    occupied = np.flatnonzero(table[:, 0])
+    middles = np.asarray((layout.low[c] + occupied + 0.5) * layout.widths[c], dtype=np.float64)
+    return density_of_bins(summary.ends, table[occupied], middles, layout.widths[c] / 2, variance)
+
+
 def estimate_density(points: Floats, weights: Floats, variance: float) -> Density:
     """Return the kernel density of weighted points, both of shape (n,), with a bounded number of support points.
 
@@ -76,7 +196,7 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
     return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 
-def condense(atoms: Atoms, variance: float, bins_per_bandwidth: int = BINS_PER_BANDWIDTH) -> Density:
+def condense(atoms: Atoms, variance: float, bins_per_bandwidth: int = _BINS_PER_BANDWIDTH) -> Density:
     """Return about the same density with fewer support points, the outermost ones unchanged."""
     keep = KEPT_AT_EACH_END
     ends, inner = atoms[:keep] + atoms[-keep:], atoms[keep:-keep]

@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from melc import kernels
 from melc.arrays import Floats
+from melc.objective.base import silverman_factor
 
 # Rows of each class that the background of a curve stands for.
 PSEUDO_ROWS = 5.0
@@ -80,7 +81,7 @@ class Standing:
         rest = 1 - own / totals[self.codes]
         growth = 1 / np.where(rest > _LEAST_REST, rest, 1.0)
         numbers = totals**2 / np.bincount(self.codes, masses * own, 2)
-        factor = kernels.silverman_factor(2 / np.sum(1 / numbers), self.gamma)
+        factor = silverman_factor(2 / np.sum(1 / numbers), self.gamma)
         pseudo_mass = PSEUDO_ROWS * masses.sum() / self.n_effective
         known = self.codes, self.targets, masses, own, growth, self.log_odds
         rows = float(self.totals.sum()), self.n_effective

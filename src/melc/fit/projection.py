@@ -15,10 +15,8 @@ from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.data.summary import ClassSummaries
-from melc.fit.bandwidth import density_variances
-from melc.fit.condensing import densities_along
 from melc.fit.coordinates import Coordinates
-from melc.fit.density import LEAST_VARIANCE
+from melc.fit.density import LEAST_VARIANCE, densities_along, density_variances
 from melc.fit.evidence import Standing
 from melc.fit.few_features import FewFeatures, handy_units
 from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
@@ -28,9 +26,8 @@ from melc.fit.selection import Judge
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
 from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
-from melc.kernels import NO_SHRINKAGE, Shrunk, is_floored, shrunk_variances
 from melc.model.line import Line
-from melc.objective.base import VARIANCE_FLOOR
+from melc.objective.base import NO_SHRINKAGE, Shrunk, is_floored, shrunk_variances
 
 # Number of rows from which scales and starting directions are estimated, and those on which few features are chosen.
 _SAMPLE_ROWS, _ROWS_FOR_FEW = 10_000, 2_000
@@ -150,7 +147,7 @@ def learn_projection(
                 formula = _likelier(formula, pooled, sample, direction)
             line = replace(_line_along(rows, formula, direction, spread, intercept), units=units)
         left = coordinates.variance_left(direction, shrunk_variances(summary.spread, shrunk))
-        floored = is_floored(summary.spread, shrunk, VARIANCE_FLOOR)
+        floored = is_floored(summary.spread, shrunk)
         return Projection(direction, line, best, runs, mean, spread, left, floored, units)
 
     def after_run(run: Result) -> bool:

@@ -12,7 +12,7 @@ from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.problem import Settings
 from melc.fit.projection import density_ratio, learn_projection
-from melc.kernels import NO_SHRINKAGE
+from melc.objective.base import NO_SHRINKAGE
 
 TRIED_GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)
 # The number of folds, and the fraction of the starts that the search of a fold makes.

@@ -1,4 +1,4 @@
-"""All functions compiled by numba, and the formulas between them. Their arguments and results are arrays and numbers.
+"""All functions compiled by numba. Their arguments and results are arrays and numbers.
 
 Nothing is compiled at import: there are no eager signatures, and the machine code is cached on disk.
 """
@@ -9,27 +9,16 @@ from melc.kernels.bins import (
     add_point_moments,
     add_spread,
     bin_points,
+    couple_bins,
+    couple_nodes,
+    couple_occupied,
     locate,
     map_bins,
-    measure_classes,
     weigh_points,
 )
-from melc.kernels.couplings import couple_bins, couple_nodes, couple_occupied
 from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features
 from melc.kernels.flags import is_cached
-from melc.kernels.formulas import (
-    NO_SHRINKAGE,
-    Shrunk,
-    Spread,
-    assemble_divergence,
-    is_floored,
-    kernel_variances,
-    shrunk_variances,
-    silverman_factor,
-    total_variance,
-    variance_pull,
-)
 from melc.kernels.hashing import (
     add_weights_by_hash,
     class_keys,
@@ -54,8 +43,6 @@ from melc.kernels.pairs import (
     bin_means,
     insertion_sort,
     log_density,
-    nearest_distance,
-    thinned,
 )
 from melc.kernels.rays import first_changes
 from melc.kernels.rows import (

@@ -123,26 +123,6 @@ def add_self_pairs(x, a, variance, reach, place, budget, dx):
     return 2.0 * twice + diagonal, count
 
 
-def nearest_distance(x, y):
-    """Return the smallest |x_i − y_j| of two sorted arrays (points or bin numbers)."""
-    after = np.searchsorted(y, x)
-    return min(np.abs(x - y[np.minimum(after, len(y) - 1)]).min(), np.abs(x - y[np.maximum(after - 1, 0)]).min())
-
-
-@njit(cache=True, nogil=True)
-def thinned(points, step):
-    """The first of sorted points, then every one that is ``step`` or more above the last one taken; and the last."""
-    taken = np.empty(len(points) + 1)
-    taken[0] = points[0]
-    n = 1
-    for i in range(1, len(points)):
-        if points[i] - taken[n - 1] >= step:
-            taken[n] = points[i]
-            n += 1
-    taken[n] = points[-1]
-    return taken[: n + 1]
-
-
 @njit(cache=True, nogil=True)
 def insertion_sort(values, order, budget):
     """Sort ``values`` in place and apply the same moves to ``order``; both have shape (n,).

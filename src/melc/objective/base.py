@@ -1,20 +1,33 @@
-"""D from three double sums, the same for all methods: the result of an evaluation, and the formula behind it."""
+"""D from three double sums, the same for all methods: the result of an evaluation, and the formulas behind it.
+
+:mod:`melc.objective.penalised` states the formulas. The classes are called x and y.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from melc import kernels
 from melc.arrays import Floats
+from melc.data.summary import Spread
+from melc.sums.bins import Bins
 
 # For a class that does not vary along v, the bandwidth would be zero and D infinite. The variance of a class is
 # therefore taken to be at least this fraction of the variance of all points along v. As a ratio of standard deviations
 # it is 1e-9, well above the rounding errors of a constant.
 VARIANCE_FLOOR = 1e-18
+
+
+class Shrunk(NamedTuple):
+    """Shrinkage of each class variance along v: σ² becomes keep · σ² + add."""
+
+    keep_x: float
+    keep_y: float
+    add_x: float
+    add_y: float
+
+
+NO_SHRINKAGE = Shrunk(1.0, 1.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -52,27 +65,117 @@ class Combined(NamedTuple):
     floored: bool
 
 
-def measure(z: Floats, codes: NDArray[np.int8], weights: Floats, step: int) -> list[list[float]]:
-    """Return pairs over the classes: their weights, means and variances, and their smallest and largest points."""
-    spread = np.zeros((2, 5))
-    spread[:, 3:] = math.inf, -math.inf
-    kernels.measure_classes(z, codes, weights, step, spread)
-    pairs: list[list[float]] = spread.T.tolist()
-    return pairs
+def spread_of(points: Sequence[Floats], weights: Sequence[Floats]) -> Spread:
+    """Return the weight, weighted mean and weighted variance (without Bessel's correction) of each class."""
+    totals = [float(w.sum()) for w in weights]
+    means = [float(w @ z) / total for w, z, total in zip(weights, points, totals, strict=True)]
+    variances = [
+        float(w @ (z - mean) ** 2) / total for w, z, mean, total in zip(weights, points, means, totals, strict=True)
+    ]
+    return Spread(*totals, *means, *variances)
 
 
 def combine_sums(
-    spread: kernels.Spread, shrunk: kernels.Shrunk, gamma: float, logs: Sequence[float], slopes: Sequence[float]
+    spread: Spread, shrunk: Shrunk, gamma: float, logs: Sequence[float], slopes: Sequence[float]
 ) -> Combined:
     """Return D from log S within class x, within class y and across, and the derivative of each by its variance."""
-    variances = kernels.kernel_variances(spread, shrunk, gamma, VARIANCE_FLOOR)
-    divergence, by_vx, by_vy = kernels.assemble_divergence(*logs, *variances, *slopes)
-    own_x, own_y, pooled, *by_added = kernels.variance_pull(spread, shrunk, gamma, VARIANCE_FLOOR, by_vx, by_vy)
+    variances = kernel_variances(spread, shrunk, gamma)
+    divergence, by_vx, by_vy = _assemble_divergence(logs, variances, slopes)
+    own_x, own_y, pooled, *by_added = _variance_pull(spread, shrunk, gamma, by_vx, by_vy)
     share = spread.weight_y / (spread.weight_x + spread.weight_y)
     mean = spread.mean_x + share * (spread.mean_y - spread.mean_x)
     linear = [
         (mean_c, own + pooled, pooled * (mean_c - mean))
         for mean_c, own in ((spread.mean_x, own_x), (spread.mean_y, own_y))
     ]
-    floored = kernels.is_floored(spread, shrunk, VARIANCE_FLOOR)
+    floored = is_floored(spread, shrunk)
     return Combined(divergence, linear, by_added, floored)
+
+
+def total_variance(spread: Spread) -> float:
+    """Return the variance of all points along v, both classes together."""
+    total = spread.weight_x + spread.weight_y
+    a, b = spread.weight_x / total, spread.weight_y / total
+    shift = spread.mean_y - spread.mean_x
+    return a * spread.variance_x + b * spread.variance_y + a * b * (shift * shift)
+
+
+def is_floored(spread: Spread, shrunk: Shrunk) -> bool:
+    """Return whether a class variance along v is at the floor or below it."""
+    return min(shrunk_variances(spread, shrunk)) <= VARIANCE_FLOOR * total_variance(spread)
+
+
+def silverman_factor(weight: float, gamma: float) -> float:
+    """Return the kernel variance divided by the class variance: (γ (4/(3n))^(1/5))², with n the class weight."""
+    return (gamma * (4.0 / (3.0 * weight)) ** 0.2) ** 2
+
+
+def shrunk_variances(spread: Spread, shrunk: Shrunk) -> tuple[float, float]:
+    """Return the class variances along v after shrinkage."""
+    return (
+        shrunk.keep_x * spread.variance_x + shrunk.add_x,
+        shrunk.keep_y * spread.variance_y + shrunk.add_y,
+    )
+
+
+def kernel_variances(spread: Spread, shrunk: Shrunk, gamma: float) -> tuple[float, float]:
+    """Return the kernel variances (V_x, V_y), those of class variances that are at least the floor."""
+    least = VARIANCE_FLOOR * total_variance(spread)
+    variance_x, variance_y = shrunk_variances(spread, shrunk)
+    return (
+        silverman_factor(spread.weight_x, gamma) * max(variance_x, least),
+        silverman_factor(spread.weight_y, gamma) * max(variance_y, least),
+    )
+
+
+def _assemble_divergence(
+    logs: Sequence[float], variances: tuple[float, float], slopes: Sequence[float]
+) -> tuple[float, float, float]:
+    """Return (D, ∂D/∂V_x, ∂D/∂V_y) from the three log sums and the derivative of each by its own variance.
+
+    D = log S_xx + log S_yy − 2 log S_xy + log(V_x + V_y) − ½ log 2V_x − ½ log 2V_y. The factors 2π and W_a W_b cancel
+    between the three terms.
+    """
+    (log_xx, log_yy, log_xy), (slope_xx, slope_yy, slope_xy), (vx, vy) = logs, slopes, variances
+    divergence = log_xx + log_yy - 2 * log_xy
+    divergence += math.log(vx + vy) - 0.5 * (math.log(2 * vx) + math.log(2 * vy))
+    shared = 1 / (vx + vy) - 2 * slope_xy
+    return divergence, 2 * slope_xx - 0.5 / vx + shared, 2 * slope_yy - 0.5 / vy + shared
+
+
+def _variance_pull(
+    spread: Spread, shrunk: Shrunk, gamma: float, by_vx: float, by_vy: float
+) -> tuple[float, float, float, float, float]:
+    """Return the part of the gradient that comes from the kernel variances: (own_x, own_y, pooled, by_add_x, by_add_y).
+
+    The gradient weight of a row of class x at z gets ``own_x (z − mean_x) + pooled (z − mean)`` added, times the weight
+    of the row; likewise for y. ``pooled`` is not zero where a class variance is below the floor, which is a fraction of
+    the variance of all points. by_add_x and by_add_y are the derivatives of D by ``shrunk.add_x`` and ``shrunk.add_y``.
+    """
+    least = VARIANCE_FLOOR * total_variance(spread)
+    variance_x, variance_y = shrunk_variances(spread, shrunk)
+    by_variance_x = by_vx * silverman_factor(spread.weight_x, gamma)
+    by_variance_y = by_vy * silverman_factor(spread.weight_y, gamma)
+    own_x, own_y, pooled, by_add_x, by_add_y = 0.0, 0.0, 0.0, 0.0, 0.0
+    total = spread.weight_x + spread.weight_y
+    if variance_x > least:
+        own_x = 2 * by_variance_x * shrunk.keep_x / spread.weight_x
+        by_add_x = by_variance_x
+    else:
+        pooled += 2 * by_variance_x * VARIANCE_FLOOR / total
+    if variance_y > least:
+        own_y = 2 * by_variance_y * shrunk.keep_y / spread.weight_y
+        by_add_y = by_variance_y
+    else:
+        pooled += 2 * by_variance_y * VARIANCE_FLOOR / total
+    return own_x, own_y, pooled, by_add_x, by_add_y
+
+
+def add_linear(polynomials: Floats, linear: tuple[float, float, float], bins: Bins, origin: float) -> None:
+    """Add a linear function of z, as polynomials in u, to those of the bins, shape (n_bins, P) or (n_bins, P − 1).
+
+    It is given by a point, its slope, and its value at the point.
+    """
+    point, slope, value = linear
+    polynomials[:, 0] += value + slope * (origin + (bins.keys + 0.5) * bins.width - point)
+    polynomials[:, 1] += slope * bins.width / 2

@@ -12,8 +12,8 @@ import numpy as np
 from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
-from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums, measure
-from melc.objective.moments import MomentsDivergence, add_linear
+from melc.objective.base import NO_SHRINKAGE, Evaluation, add_linear, combine_sums, kernel_variances, spread_of
+from melc.objective.moments import MomentsDivergence
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
 from melc.sums.bins import BinLayout, Bins
@@ -28,6 +28,7 @@ class CertifiedDivergence:
 
     def __init__(self, rows: MemoryRows, gamma: float, eps: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.eps, self.shrinkage = rows, gamma, eps, shrinkage
+        self._members, self._weights_by_class = rows.by_class()
         self._weights = rows.weights_and_step()
         # Bins are anchored at the projection of this point: they move with the data as v turns.
         self._centre = np.asarray(rows.X.mean(axis=0, dtype=np.float64)) - (0.0 if rows.centre is None else rows.centre)
@@ -39,12 +40,11 @@ class CertifiedDivergence:
 
     def evaluate(self, v: Floats) -> Evaluation:
         """Return D and its gradient along v."""
-        shrunk = kernels.NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
+        shrunk = NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
         z, origin = self.rows.project(v), float(v @ self._centre)
-        weights, means, squares, lows, highs = measure(z, self.rows.codes, *self._weights)
-        spread = kernels.Spread(*weights, *means, *squares)
-        vx, vy = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
-        layout = self._layout(min(vx, vy), origin, min(lows) - origin, max(highs) - origin)
+        spread = spread_of([z[members] for members in self._members], self._weights_by_class)
+        vx, vy = kernel_variances(spread, shrunk, self.gamma)
+        layout = self._layout(min(vx, vy), origin, float(z.min()) - origin, float(z.max()) - origin)
         if layout is None:
             return self._general.evaluate(v)
         located = *layout.located(z, self.rows.codes), *self._weights

@@ -14,6 +14,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.kernels import ascent
+from melc.objective.base import silverman_factor
 
 # Rows that are prepared at once, while they are in the cache.
 _ROWS_AT_ONCE = 1024
@@ -118,5 +119,5 @@ class GridRows:
 
     def _line(self, gamma: float) -> tuple[int, Any, Floats, Floats]:
         """Return what the kernels need besides projections: rows of class 0, weights, their totals, and factors."""
-        factors = np.array([kernels.silverman_factor(total, gamma) for total in self.totals])
+        factors = np.array([silverman_factor(total, gamma) for total in self.totals])
         return self.n_first, self.weights, self.totals, factors

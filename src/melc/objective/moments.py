@@ -25,13 +25,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from melc import kernels
 from melc.arrays import Floats
 from melc.data.points import Binned, Extra, Points
 from melc.data.sample import spread_samples
 from melc.data.source import Rows
+from melc.data.summary import Spread
 from melc.kernels import ORDER
-from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums, measure
+from melc.objective.base import (
+    NO_SHRINKAGE,
+    Evaluation,
+    Shrunk,
+    add_linear,
+    combine_sums,
+    kernel_variances,
+    spread_of,
+    total_variance,
+)
 from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
 from melc.objective.occupied import Occupied, layout_over, occupied, spread_of_bins
 from melc.objective.shrinkage import Shrinkage
@@ -96,7 +105,7 @@ class _Line:
     layout: BinLayout
     binned: Binned
     classes: tuple[Occupied, Occupied]
-    spread: kernels.Spread
+    spread: Spread
     variances: tuple[float, float]  # of the kernels
     sums: _Sums
 
@@ -119,7 +128,7 @@ class MomentsDivergence:
 
     def evaluate(self, v: Floats) -> Evaluation:
         """Return D and its gradient at v."""
-        shrunk = kernels.NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
+        shrunk = NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
         line = self._sums_along(v, shrunk)
         if line is None:
             return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
@@ -136,7 +145,7 @@ class MomentsDivergence:
 
     # ------------------------------------------------------------------------------------------------- the sums
 
-    def _sums_along(self, v: Floats, shrunk: kernels.Shrunk) -> _Line | None:
+    def _sums_along(self, v: Floats, shrunk: Shrunk) -> _Line | None:
         """Return the sums along v, or None if the projections do not vary.
 
         The first bins are those that a sample suggests. They are made narrower until the certified error is at most
@@ -152,7 +161,7 @@ class MomentsDivergence:
             spread = spread_of_bins(classes[0].bins, classes[1].bins, layout.origin)
             if _nothing_varies(spread, layout.origin):
                 return None
-            variances = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
+            variances = kernel_variances(spread, shrunk, self.gamma)
             sums = self._sum(layout, classes, variances, halvings)
             if _needs_rims(sums, self.eps):
                 sums = self._with_rims(v, layout, classes, sum(variances), binned, sums)
@@ -163,21 +172,21 @@ class MomentsDivergence:
             layout = layout_over(layout.origin, classes[0].bins, classes[1].bins, widths)
         return line
 
-    def _guess(self, v: Floats, shrunk: kernels.Shrunk) -> BinLayout | None:
+    def _guess(self, v: Floats, shrunk: Shrunk) -> BinLayout | None:
         """Return a layout for the bandwidths and the range of a sample of each class; None if all points are equal."""
         samples = [X @ v for X, _ in self._samples]
-        sizes, weights = [len(z) for z in samples], np.concatenate([weights for _, weights in self._samples])
-        measured = measure(np.concatenate(samples), np.repeat(np.array([0, 1], dtype=np.int8), sizes), weights, 1)
-        _, means, variances_of_sample, lows, highs = measured
-        guess = kernels.Spread(*self.rows.total_weights, *means, *variances_of_sample)
-        ranges = (lows[0], highs[0]), (lows[1], highs[1])
-        if kernels.total_variance(guess) <= (_ROUNDING * np.abs(ranges).max()) ** 2:
+        weight_x, weight_y = self.rows.total_weights
+        guess = spread_of(samples, [weights for _, weights in self._samples])
+        guess = guess._replace(weight_x=weight_x, weight_y=weight_y)
+        first, second = ((float(z.min()), float(z.max())) for z in samples)
+        ranges = first, second
+        if total_variance(guess) <= (_ROUNDING * np.abs(ranges).max()) ** 2:
             # The sample varies no more than the rounding of its mean. All rows are used then, which happens seldom.
             summary = self.rows.summarise(v)
             guess, ranges = summary.spread, (summary.classes[0].range, summary.classes[1].range)
             if np.ptp(ranges) == 0:
                 return None
-        variances = kernels.kernel_variances(guess, shrunk, self.gamma, VARIANCE_FLOOR)
+        variances = kernel_variances(guess, shrunk, self.gamma)
         widths = self._widths(variances, 0)
         origin = float(v @ self._centre)
         return BinLayout.around(origin, widths, ranges, lambda c: float(np.median(samples[c])))
@@ -291,16 +300,6 @@ def _drift_at_rims(sums: _Sums, slopes: RimSlopes) -> float:
     return sum(float(np.sum(slopes.polynomials[c] * sums.rimmed.bins.moments[c])) for c in (0, 1))
 
 
-def add_linear(polynomials: Floats, linear: tuple[float, float, float], bins: Bins, origin: float) -> None:
-    """Add a linear function of z, as polynomials in u, to those of the bins, shape (n_bins, P) or (n_bins, P − 1).
-
-    It is given by a point, its slope, and its value at the point.
-    """
-    point, slope, value = linear
-    polynomials[:, 0] += value + slope * (origin + (bins.keys + 0.5) * bins.width - point)
-    polynomials[:, 1] += slope * bins.width / 2
-
-
 def _outliers(line: _Line, c: int, mine: Points, polynomials: Floats, slopes: RimSlopes | None) -> Extra:
     """Return the gradient weights of the outliers of class c, the points that lie in no bin of the table."""
     chosen = polynomials[line.classes[c].of_outside]
@@ -321,10 +320,10 @@ def _joined(extras: list[Extra]) -> Extra | None:
     return Extra(rows[order], weights[order])
 
 
-def _nothing_varies(spread: kernels.Spread, origin: float) -> bool:
+def _nothing_varies(spread: Spread, origin: float) -> bool:
     """Return whether the variance of all points is no more than the rounding error of their means."""
     farthest = max(abs(spread.mean_x - origin), abs(spread.mean_y - origin))
-    return bool(kernels.total_variance(spread) <= (_ROUNDING * farthest) ** 2)
+    return bool(total_variance(spread) <= (_ROUNDING * farthest) ** 2)
 
 
 def _no_certificate(error: float, eps: float) -> str:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from melc import kernels
 from melc.data.points import Binned
+from melc.data.summary import Spread
 from melc.sums.bins import BinLayout, Bins
 
 
@@ -53,7 +54,7 @@ def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) ->
     return BinLayout.around(origin, widths, (ranges[0], ranges[1]), median)
 
 
-def spread_of_bins(x: Bins, y: Bins, origin: float) -> kernels.Spread:
+def spread_of_bins(x: Bins, y: Bins, origin: float) -> Spread:
     """Return the weight, mean and variance of the projections of each class, exact up to rounding, from the moments."""
     weights, means, variances = [], [], []
     for bins in (x, y):
@@ -66,4 +67,4 @@ def spread_of_bins(x: Bins, y: Bins, origin: float) -> kernels.Spread:
         weights.append(float(total))
         means.append(float(origin + mean))
         variances.append(max(0.0, float(second / total)))
-    return kernels.Spread(*weights, *means, *variances)
+    return Spread(*weights, *means, *variances)

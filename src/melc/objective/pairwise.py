@@ -2,10 +2,16 @@
 
 import numpy as np
 
-from melc import kernels
 from melc.arrays import Floats
 from melc.data.source import Rows
-from melc.objective.base import VARIANCE_FLOOR, Evaluation, combine_sums
+from melc.objective.base import (
+    NO_SHRINKAGE,
+    Evaluation,
+    combine_sums,
+    kernel_variances,
+    spread_of,
+    total_variance,
+)
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import Exact, Method
 
@@ -18,21 +24,20 @@ class PairwiseDivergence:
 
     def __init__(self, rows: Rows, gamma: float, method: Method, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.method, self.shrinkage = rows.in_memory(), gamma, method, shrinkage
-        self._members = [self.rows.members(c) for c in (0, 1)]
-        self._weights = [self.rows.all_weights()[members] for members in self._members]
+        self._members, self._weights = self.rows.by_class()
 
     def evaluate(self, v: Floats) -> Evaluation:
         z = self.rows.project(v)
         points = [z[members] for members in self._members]
         spread = spread_of(points, self._weights)
-        if kernels.total_variance(spread) == 0:  # all points coincide along v, so the densities are equal
+        if total_variance(spread) == 0:  # all points coincide along v, so the densities are equal
             return Evaluation(0.0, np.zeros(len(v)), 0, True)
+        shrunk = NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
+        vx, vy = kernel_variances(spread, shrunk, self.gamma)
         share = spread.weight_y / (spread.weight_x + spread.weight_y)
         centre = spread.mean_x + share * (spread.mean_y - spread.mean_x)
         # Sums depend only on differences; subtracting the mean of all points reduces rounding errors.
         sides = [self.method.prepare(points[c] - centre, self._weights[c], c) for c in (0, 1)]
-        shrunk = kernels.NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
-        vx, vy = kernels.kernel_variances(spread, shrunk, self.gamma, VARIANCE_FLOOR)
         xx, yy = self.method.within(sides[0], 2 * vx), self.method.within(sides[1], 2 * vy)
         xy = self.method.across(sides[0], sides[1], vx + vy)
         assert xy.dy is not None
@@ -51,13 +56,3 @@ class PairwiseDivergence:
         error = 0.0 if isinstance(self.method, Exact) else None
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         return Evaluation(combined.divergence, gradient, count, combined.floored, error)
-
-
-def spread_of(points: list[Floats], weights: list[Floats]) -> kernels.Spread:
-    """Return the weight, weighted mean and weighted variance (without Bessel's correction) of each class."""
-    totals = [float(w.sum()) for w in weights]
-    means = [float(w @ z) / total for w, z, total in zip(weights, points, totals, strict=True)]
-    variances = [
-        float(w @ (z - mean) ** 2) / total for w, z, mean, total in zip(weights, points, means, totals, strict=True)
-    ]
-    return kernels.Spread(*totals, *means, *variances)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from melc import kernels
 from melc.arrays import Floats
+from melc.objective.base import Shrunk
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Shrinkage:
     targets: tuple[float, float]
     scale: Floats
 
-    def along(self, v: Floats) -> kernels.Shrunk:
+    def along(self, v: Floats) -> Shrunk:
         """Return the factor and the summand of the shrunk variance of each class along v."""
         length = float(np.sum((self.scale * v) ** 2))
         added = [intensity * target * length for intensity, target in zip(self.intensities, self.targets, strict=True)]
-        return kernels.Shrunk(1 - self.intensities[0], 1 - self.intensities[1], added[0], added[1])
+        return Shrunk(1 - self.intensities[0], 1 - self.intensities[1], added[0], added[1])
 
     def pull(self, v: Floats, by_added: Sequence[float]) -> Floats:
         """Return the part of ∇D, shape (n_features,), that comes from the summands λ_c t_c ‖s∘v‖².

@@ -27,10 +27,8 @@ import melc
 from melc.data.memory import MemoryRows
 from melc.fit.density import estimate_density
 from melc.fit.solvers import maximise
-from melc.kernels import NO_SHRINKAGE, kernel_variances
 from melc.objective import Objective
-from melc.objective.base import VARIANCE_FLOOR
-from melc.objective.pairwise import spread_of
+from melc.objective.base import NO_SHRINKAGE, kernel_variances, spread_of
 from melc.paper import datasets
 from melc.paper.protocol import BaselineCell, Cell, MelcCell
 from melc.paper.records import Record, Run
@@ -162,7 +160,7 @@ def _accuracy(fold: Split, rows: MemoryRows, direction: np.ndarray, gamma: float
     z = rows.project(direction)
     points = [z[rows.codes == code] for code in (0, 1)]
     weights = [np.ones(len(values)) for values in points]
-    variances = kernel_variances(spread_of(points, weights), NO_SHRINKAGE, gamma, VARIANCE_FLOOR)
+    variances = kernel_variances(spread_of(points, weights), NO_SHRINKAGE, gamma)
     densities = [estimate_density(points[c], weights[c], variances[c]) for c in (0, 1)]
     z_test = fold.X_test @ direction
     predicted = (densities[1].log(z_test) > densities[0].log(z_test)).astype(int)

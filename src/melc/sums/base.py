@@ -21,14 +21,6 @@ class Side:
     weights: Floats
     order: NDArray[np.int64] | None = None
 
-    def restore(self, derivative: Floats) -> Floats:
-        """Return an array given in the order of ``values``, shape (n,), in the original order of the points."""
-        if self.order is None:
-            return derivative
-        restored = np.empty_like(derivative)
-        restored[self.order] = derivative
-        return restored
-
 
 @dataclass(frozen=True)
 class DoubleSum:

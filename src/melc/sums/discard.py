@@ -10,7 +10,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.sums import bounds
 from melc.sums.base import DoubleSum, Side
-from melc.sums.exact import sum_across, sum_within
+from melc.sums.exact import nearest_distance, sum_across, sum_within
 
 # If the threshold would leave no pair, all pairs down to this fraction of the largest term are kept instead. D needs
 # the logarithm of ip, on which an absolute error of ip sets no bound.
@@ -47,7 +47,7 @@ class Discard:
         return sum_within(x, variance, bounds.discarding_threshold(variance, self.eps))
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
-        nearest = kernels.nearest_distance(x.values, y.values)
+        nearest = nearest_distance(x.values, y.values)
         reach = bounds.discarding_threshold(variance, self.eps)
         if nearest > reach:
             reach = math.sqrt(nearest**2 - 2 * variance * math.log(_KEPT_WHEN_EMPTY))

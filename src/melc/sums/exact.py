@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +16,17 @@ from melc.sums.base import DoubleSum, Side
 _PAIRS_AT_ONCE = 200_000_000
 
 
+@dataclass(frozen=True)
 class Exact:
     """S = Σ_ij a_i b_j exp(−(x_i − y_j)²/2V) over all pairs. There is no error to accept: ``eps`` is ignored."""
+
+    eps: float = 0.0
 
     smooth: ClassVar[bool] = True
     scale_free: ClassVar[bool] = True
     distributes: ClassVar[bool] = False
     has_grid: ClassVar[bool] = False
     default_eps: ClassVar[float | None] = 0.0
-
-    def __init__(self, eps: float = 0.0) -> None:
-        pass
 
     def prepare(self, values: Floats, weights: Floats, label: int) -> Side:
         return Side(values, weights)
@@ -34,7 +35,7 @@ class Exact:
         return sum_within(x, variance)
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
-        nearest = kernels.nearest_distance(np.sort(x.values), np.sort(y.values))
+        nearest = nearest_distance(np.sort(x.values), np.sort(y.values))
         return sum_across(x, y, variance, nearest)
 
 
@@ -45,7 +46,7 @@ def sum_within(x: Side, variance: float, reach: float = math.inf) -> DoubleSum:
         place, len(dx), lambda: kernels.add_self_pairs(x.values, x.weights, variance, reach, place, _PAIRS_AT_ONCE, dx)
     )
     dx *= x.weights * (2 / (variance * total))
-    return DoubleSum(math.log(total), x.restore(dx), None, count)
+    return DoubleSum(math.log(total), _restored(x, dx), None, count)
 
 
 def sum_across(x: Side, y: Side, variance: float, nearest: float, reach: float = math.inf) -> DoubleSum:
@@ -63,7 +64,23 @@ def sum_across(x: Side, y: Side, variance: float, nearest: float, reach: float =
     dx /= total
     dy *= y.weights / (variance * total)
     log_value = math.log(total) - 0.5 * nearest * nearest / variance
-    return DoubleSum(log_value, x.restore(dx), y.restore(dy), count)
+    return DoubleSum(log_value, _restored(x, dx), _restored(y, dy), count)
+
+
+def nearest_distance(x: NDArray[Any], y: NDArray[Any]) -> float:
+    """Return the smallest |x_i − y_j| of two sorted arrays (points or bin numbers)."""
+    after = np.searchsorted(y, x)
+    above, below = y[np.minimum(after, len(y) - 1)], y[np.maximum(after - 1, 0)]
+    return float(min(np.abs(x - above).min(), np.abs(x - below).min()))
+
+
+def _restored(side: Side, derivative: Floats) -> Floats:
+    """Return an array given in the order of ``side.values``, shape (n,), in the original order of the points."""
+    if side.order is None:
+        return derivative
+    restored = np.empty_like(derivative)
+    restored[side.order] = derivative
+    return restored
 
 
 def _stretch_by_stretch(

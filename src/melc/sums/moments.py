@@ -22,7 +22,7 @@ from melc.kernels import ORDER
 from melc.sums import bounds
 from melc.sums.base import DoubleSum, Side
 from melc.sums.bins import Bins, power_of_two
-from melc.sums.exact import Exact
+from melc.sums.exact import Exact, nearest_distance
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def sum_bins(
     the polynomials of ∂ log S/∂z, and the number of exponentials.
     """
     order, width = x.moments.shape[1], x.width
-    least = 0 if within or x.keys is y.keys else int(kernels.nearest_distance(x.keys, y.keys))
+    least = 0 if within or x.keys is y.keys else int(nearest_distance(x.keys, y.keys))
     first = min(int(x.keys[0]), int(y.keys[0]))
     span = max(int(x.keys[-1]), int(y.keys[-1])) - first + 1
     reach = bounds.farther(0 if within else (least + 1) * width, variance, exponents)
