@@ -27,7 +27,7 @@ collect_ignore = [f"test_{name}.py" for name in POSIX_ONLY] if os.name == "nt" e
 @pytest.fixture
 def general_way(monkeypatch):
     """Fits search as they do where the grid cannot: with certified sums throughout, and sparse rows as they are."""
-    monkeypatch.setattr("melc.fit.problem.Settings.has_grid", False)
+    monkeypatch.setattr("melc.fit.search.Settings.has_grid", False)
     monkeypatch.setattr("melc.fit.intake._WORTH_DENSE", 0)
 
 

@@ -9,9 +9,9 @@ from melc.data.memory import MemoryRows
 from melc.export import export_text, from_json, to_json
 from melc.fit.columns import _with_whole_scores
 from melc.fit.coordinates import Coordinates
+from melc.fit.evidence import Judge
 from melc.fit.few_features import FewFeatures, whole_weights
-from melc.fit.problem import Problem, Settings
-from melc.fit.selection import Judge
+from melc.fit.search import Problem, Settings
 from melc.model.columns import Category
 from naive import best_exchange, best_whole_weights
 from tables_data import mixed_frame

@@ -10,7 +10,7 @@ from melc.arrays import unit
 from melc.data.memory import MemoryRows
 from melc.fit import grid_search, projection, search
 from melc.fit.coordinates import Coordinates
-from melc.fit.problem import Problem, Settings
+from melc.fit.search import Problem, Settings
 from melc.fit.solvers import Result
 from test_ecosystem import Recorder
 

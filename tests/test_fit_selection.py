@@ -10,7 +10,7 @@ from melc import MELC, cauchy_schwarz_divergence
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
 from melc.fit.coordinates import Coordinates
-from melc.fit.selection import Judge, _systematic
+from melc.fit.evidence import Judge, _systematic
 from melc.fit.width import TRIED_GAMMAS
 from test_fit_bandwidth import fitted_with_variances
 

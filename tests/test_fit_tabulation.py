@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from melc.fit import crossings
+from melc.fit import density
 from melc.fit.density import Density, estimate_density
 from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
 
@@ -284,12 +284,12 @@ def peak_of_ratio(classes, variances):
 def lifted_crossings(classes, variances, lift):
     """Where the log ratio of the densities plus a constant changes its sign."""
     formula = DensityRatio(densities(classes, variances), (60.0, 70.0))
-    grid = crossings.search_grid(formula.densities)
+    grid = density.search_grid(formula.densities)
 
     def ratio(t):
         return formula.crossing(t) + lift
 
-    return crossings.find_crossings(ratio, grid, ratio(grid))[0]
+    return density.find_crossings(ratio, grid, ratio(grid))[0]
 
 
 @pytest.mark.slow
@@ -347,6 +347,6 @@ def test_a_pair_of_crossings_is_found_at_any_scale(scale):
     def ratio(t):
         return 1e10 * ((np.asarray(t) / scale - 0.4) ** 2 - 1e-12)
 
-    [(a, t), (same, b)] = crossings._split_at_extremum(ratio, 0.0, scale, 1.0)
+    [(a, t), (same, b)] = density._split_at_extremum(ratio, 0.0, scale, 1.0)
     assert (a, b, same) == (0.0, scale, t)
     assert t == pytest.approx(0.4 * scale, rel=1e-6)

@@ -9,8 +9,7 @@ import naive
 from melc import kernels
 from melc.data.memory import MemoryRows
 from melc.fit import validation
-from melc.fit.crossings import search_grid, thinned
-from melc.fit.density import Density, gauss_nodes
+from melc.fit.density import Density, gauss_nodes, search_grid, thinned
 from melc.objective.base import silverman_factor
 from melc.objective.pairwise import PairwiseDivergence
 from melc.sums import Exact

@@ -12,7 +12,7 @@ from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
 from melc.explain import explain, nearest_change
 from melc.export import from_json
-from melc.fit.table import coded_rows
+from melc.fit.intake import coded_rows
 from melc.report import report_html, show_report
 from melc.report.heldout import held_out
 from melc.report.storage import visible

@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from melc import MELC
-from melc.fit.crossings import search_grid
-from melc.fit.density import Density
+from melc.fit.density import Density, search_grid
 
 
 def refused_without_memory(fit, match, most_bytes=20e6):
@@ -85,7 +84,7 @@ def test_a_model_of_tiny_kernels_is_no_larger_than_the_data(gamma):
 
 
 def test_a_grid_beyond_all_measure_is_refused(monkeypatch):
-    monkeypatch.setattr("melc.fit.crossings._MOST_GRID", 1 << 16)
+    monkeypatch.setattr("melc.fit.density._MOST_GRID", 1 << 16)
     support = np.linspace(0, 1, 5_000)
     many = Density(support, np.full(5_000, 1 / 5_000), 1e-18)
     few = Density(support[:2], np.full(2, 0.5), 1.0)

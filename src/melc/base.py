@@ -24,7 +24,7 @@ from melc.data.dask.collections import lazy_on_dask
 from melc.data.products import project_on
 from melc.data.source import Rows
 from melc.fit.coordinates import UnitsError
-from melc.fit.table import check_no_infinity, coded_rows
+from melc.fit.intake import check_no_infinity, coded_rows
 from melc.model.columns import Columns
 from melc.model.html import fitted_html
 from melc.model.line import Line, log_odds_of

@@ -17,9 +17,9 @@ from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, checked_projections, 
 from melc.data.dask.collections import lazy_on_dask
 from melc.fit.advice import warn_of, warn_of_rounding
 from melc.fit.intake import Labelled, labelled_rows
-from melc.fit.problem import Settings
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, learn_projections
+from melc.fit.search import Settings
 from melc.fit.solvers import SOLVERS, Result
 from melc.fit.together import lines_along
 from melc.fit.validation import log_prior_ratios

@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ class MemoryRows:
     direction, unless there are too many. If the rows are a part of a larger data set, ``first_row`` is the number of
     the first. ``hashes`` are computed when needed if None.
     """
+
+    distributed: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -40,6 +40,11 @@ class Rows(Protocol):
     def n_features(self) -> int: ...
 
     @property
+    def distributed(self) -> bool:
+        """Whether a pass is a round over a cluster, so that several problems on the same rows should share passes."""
+        ...
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Number of rows of each class."""
         ...

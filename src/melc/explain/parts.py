@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
 from melc.base import projections
-from melc.fit.table import check_no_infinity, coded_rows
+from melc.fit.intake import check_no_infinity, coded_rows
 from melc.model.columns import Columns
 from melc.model.line import Line, LogOdds, log_odds_of
 from melc.model.names import column_width, feature_names_of, largest_first

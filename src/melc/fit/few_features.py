@@ -26,7 +26,7 @@ from melc.data.memory import MemoryRows
 from melc.fit.candidates import Candidates
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Standing
-from melc.fit.problem import Problem
+from melc.fit.search import Problem
 from melc.kernels import best_angle
 
 # Angles tried in a plane, and how often their distance is halved around the best: while features are chosen, and for

@@ -28,12 +28,13 @@ from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.coordinates import Coordinates
-from melc.fit.problem import LEAST_PROGRESS, Problem
 from melc.fit.search import (
     COARSE_ROWS,
+    LEAST_PROGRESS,
     MANY_ROWS,
     MIDDLE_ROWS,
     EndedRun,
+    Problem,
     RunListener,
     Searcher,
     distinct_best,

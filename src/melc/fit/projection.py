@@ -17,12 +17,10 @@ from melc.data.source import Rows
 from melc.data.summary import ClassSummaries
 from melc.fit.coordinates import Coordinates
 from melc.fit.density import LEAST_VARIANCE, densities_along, density_variances
-from melc.fit.evidence import Standing
+from melc.fit.evidence import Judge, Standing
 from melc.fit.few_features import FewFeatures, handy_units
 from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
-from melc.fit.problem import Problem, Settings
-from melc.fit.search import search
-from melc.fit.selection import Judge
+from melc.fit.search import Problem, Settings, search
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
 from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
@@ -97,7 +95,7 @@ def learn_projections(
         with contextlib.closing(parts[k]) as rows:
             return learn_projection(rows, settings, rngs[k], start, run_ended, intercept, coded)
 
-    if len(parts) == 1 or isinstance(parts[0], MemoryRows):
+    if len(parts) == 1 or not parts[0].distributed:
         return [learn(k, run_ended) for k in range(len(parts))]
     rounds = SharedRounds(parts)
 

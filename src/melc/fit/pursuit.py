@@ -24,8 +24,8 @@ from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Prospect, Standing
 from melc.fit.grid_search import Mapped, threads
 from melc.fit.intake import Labelled
-from melc.fit.problem import Problem, Settings
 from melc.fit.projection import search_directions
+from melc.fit.search import Problem, Settings
 from melc.fit.together import CurvesAlong, Together, log_odds_against_rest
 from melc.model.line import Line
 

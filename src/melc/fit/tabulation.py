@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
 
 from melc.arrays import Floats
-from melc.fit.crossings import find_crossings, search_grid
-from melc.fit.density import Density
+from melc.fit.density import Density, find_crossings, search_grid
 from melc.fit.evidence import PSEUDO_ROWS
 from melc.model.curve import Curve, at_most, of_points
 

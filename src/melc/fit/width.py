@@ -10,8 +10,8 @@ from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.problem import Settings
 from melc.fit.projection import density_ratio, learn_projection
+from melc.fit.search import Settings
 from melc.objective.base import NO_SHRINKAGE
 
 TRIED_GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)

@@ -17,7 +17,7 @@ from melc.arrays import Floats
 from melc.base import projections
 from melc.data.frames import rows_of
 from melc.divergence import cauchy_schwarz_divergence
-from melc.fit.table import coded_rows
+from melc.fit.intake import coded_rows
 from melc.model.line import Line, decides_alone
 from melc.model.names import found_for
 

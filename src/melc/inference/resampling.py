@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_random_state
 from melc._sklearn import HAS_CALLBACKS, check_weights
 from melc.arrays import Floats
 from melc.data.frames import has_numbers_only, is_frame, rows_of
-from melc.fit.table import coded_rows
+from melc.fit.intake import coded_rows
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model, nameless, without_search
 

@@ -16,7 +16,6 @@ from melc.kernels.bins import (
     map_bins,
     weigh_points,
 )
-from melc.kernels.curves import evaluate_curve
 from melc.kernels.features import add_features
 from melc.kernels.flags import is_cached
 from melc.kernels.hashing import (
@@ -33,6 +32,7 @@ from melc.kernels.lines import (
     PSEUDO_WIDTH,
     TABLE_ROWS,
     best_angle,
+    evaluate_curve,
     line_densities,
     line_evidence,
     pair_gains,

@@ -21,7 +21,6 @@ import numpy as np
 from scipy import sparse
 
 from melc.arrays import Floats, unit
-from melc.data.memory import MemoryRows
 from melc.data.source import Rows
 from melc.objective.base import Divergence, Evaluation
 from melc.objective.certified import CertifiedDivergence
@@ -46,8 +45,8 @@ def _pairwise(name: str) -> Make:
 def _moments(rows: Rows, gamma: float, eps: float, shrinkage: Shrinkage | None) -> Divergence:
     if rows.n_rows <= _FEW_ROWS:
         return PairwiseDivergence(rows, gamma, Exact(), shrinkage)
-    if rows.n_rows <= _MAX_ROWS_PER_CALL and isinstance(rows, MemoryRows) and not sparse.issparse(rows.X):
-        return CertifiedDivergence(rows, gamma, eps, shrinkage)
+    if rows.n_rows <= _MAX_ROWS_PER_CALL and not rows.distributed and not sparse.issparse(rows.in_memory().X):
+        return CertifiedDivergence(rows.in_memory(), gamma, eps, shrinkage)
     return MomentsDivergence(rows, gamma, eps, shrinkage)
 
 

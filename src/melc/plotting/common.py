@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from melc.arrays import Floats
 from melc.base import projections
 from melc.data.frames import is_frame
-from melc.fit.table import check_no_infinity, coded_rows
+from melc.fit.intake import check_no_infinity, coded_rows
 from melc.model.html import CLASS_COLOURS
 from melc.model.line import Line, decides_alone
 from melc.model.names import by_contribution, feature_names_of, line_name, terms_of

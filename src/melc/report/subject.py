@@ -21,7 +21,7 @@ from melc.data.frames import is_frame, rows_of
 from melc.export.document import to_document
 from melc.export.sql import to_sql
 from melc.export.text import export_text
-from melc.fit.table import coded_rows
+from melc.fit.intake import coded_rows
 from melc.fit.validation import log_prior_ratios
 from melc.model.line import decides_alone, log_odds_of
 from melc.model.names import feature_names_of, found_for, line_name

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import dask
 import numpy as np
@@ -43,6 +43,8 @@ class DaskRows:
     The methods are described in :class:`melc.data.source.Rows`. This process receives only sums over rows, points that
     are asked for, and samples of rows.
     """
+
+    distributed: ClassVar[bool] = True
 
     def __init__(
         self,
