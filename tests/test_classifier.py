@@ -17,7 +17,7 @@ from melc.fit import grid_search, solvers
 from melc.sums import SUMS
 
 METHODS = ("exact", "discard", "bin")
-SOLVERS = ("lbfgs", "cg", "sphere")
+SOLVERS = tuple(solvers.SOLVERS)
 
 
 def make(seed=0, n=150, d=3):

@@ -9,11 +9,12 @@ import pytest
 import naive
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import Coordinates
+from melc.fit import solvers
 from melc.fit.solvers import best_run, maximise, sharpen
 from melc.objective import Objective
 from melc.objective.base import Evaluation
 
-SOLVERS = ("lbfgs", "cg", "sphere")
+SOLVERS = tuple(solvers.SOLVERS)
 METHODS = ("exact", "discard", "bin")
 
 
