@@ -8,8 +8,8 @@ import pytest
 
 import naive
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import Coordinates
 from melc.fit import solvers
+from melc.fit.coordinates import Coordinates
 from melc.fit.solvers import best_run, maximise, sharpen
 from melc.objective import Objective
 from melc.objective.base import Evaluation
