@@ -60,6 +60,7 @@ class Objective:
     The direction is v = u / scale. With the standard deviations of the features as ``scale``, of shape (n_features,),
     the search does not depend on the units of the features. A feature with infinite scale is ignored. Without a scale
     u = v, as in the paper. Without ``penalty`` the second term is left out. Evaluations and exponentials are counted.
+    ``eps`` is the accepted error of the method; the exact sum has none.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Objective:
         *,
         gamma: float = 1.0,
         method: str = "exact",
-        eps: float | None = None,
+        eps: float = 0.0,
         penalty: bool = True,
         scale: Floats | None = None,
         shrinkage: Shrinkage | None = None,
@@ -76,7 +77,7 @@ class Objective:
         self.rows = rows
         self.penalty = penalty
         self.scale = np.ones(rows.n_features) if scale is None else scale
-        self._divergence = METHODS[method](rows, gamma, np.nan if eps is None else eps, shrinkage)
+        self._divergence = METHODS[method](rows, gamma, eps, shrinkage)
         self.n_evaluations = 0
         self.n_exponentials = 0
 

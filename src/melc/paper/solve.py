@@ -152,7 +152,7 @@ def _run(cell: MelcCell, rows: MemoryRows, start: np.ndarray) -> tuple[Run, np.n
 
 
 def _objective(cell: MelcCell, rows: MemoryRows) -> Objective:
-    return Objective(rows, gamma=cell.gamma, method=cell.method, eps=cell.eps, penalty=cell.penalty)
+    return Objective(rows, gamma=cell.gamma, method=cell.method, eps=cell.eps or 0.0, penalty=cell.penalty)
 
 
 def _accuracy(fold: Split, rows: MemoryRows, direction: np.ndarray, gamma: float) -> float:
