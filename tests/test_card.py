@@ -7,6 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -14,7 +16,9 @@ from cli_cases import call
 from melc import MELC, AdditiveMELC
 from melc.export import export_text, from_json
 from melc.model.index_card import Interval, _simplest, index_card_of
+from melc.model.units import weights_of_fit
 from melc.plotting import CardDisplay, FeaturePathDisplay
+from melc.plotting.card import held_out_shares
 from melc.report import report_html
 
 
@@ -165,6 +169,21 @@ def test_the_picture_has_the_size_of_a_card_and_room_for_all_texts(fitted):
     assert np.mean(CardDisplay.from_estimator(model, frame.iloc[order], y[order]).held_out.shares) > 0.7
 
 
+def test_held_out_shares_count_rows_by_their_weights():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(120, 2))
+    y = (X[:, 0] + 0.8 * rng.normal(size=120) > 0).astype(int)
+    weights = np.where(np.arange(120) % 4 == 0, 5.0, 0.5)
+    for model in (MELC(whole_weights=3, random_state=0), make_pipeline(StandardScaler(), MELC(random_state=0))):
+        found = held_out_shares(model.fit(X, y), X, y, 3, weights).shares
+        right = np.zeros(120, dtype=bool)
+        for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
+            refit = clone(model).fit(X[train], y[train], **weights_of_fit(model, weights[train]))
+            right[test] = refit.predict(X[test]) == y[test]
+        expected = [weights[right & (y == c)].sum() / weights[y == c].sum() for c in (0, 1)]
+        np.testing.assert_allclose(found, expected)
+
+
 def test_a_card_with_long_texts_gets_higher():
     rng = np.random.default_rng(1)
     levels = np.array([f"a level with quite a long name, number {k}" for k in range(40)])
@@ -204,6 +223,16 @@ def test_the_command_writes_card_and_model(tmp_path):
     assert "2 folds" in result.stdout
     assert (tmp_path / "card.svg").read_text().startswith("<?xml")
     assert len(from_json((tmp_path / "model.json").read_text()).lines_[0].features) <= 3
+
+
+def test_the_command_counts_held_out_rows_by_their_weights(tmp_path):
+    frame, y = patients(200)
+    weights = np.where(np.arange(200) % 4 == 0, 5.0, 0.5)
+    frame.assign(outcome=y, w=weights).to_csv(tmp_path / "patients.csv", index=False)
+    result = call("card", tmp_path / "patients.csv", "--target", "outcome", "--weights", "w", "--cv", 2)
+    model = MELC(max_features=5, whole_weights=5, random_state=0).fit(frame, y, sample_weight=weights)
+    expected = held_out_shares(model, pd.read_csv(tmp_path / "patients.csv")[frame.columns], y, 2, weights)
+    assert expected.sentence in result.stdout
 
 
 def test_the_command_refuses_three_classes_and_unknown_pictures(tmp_path):

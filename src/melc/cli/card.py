@@ -69,7 +69,7 @@ def card(
             rows.fitted(model)
         with report.progress(f"validating with {cv} folds"), report.warnings_as_notes():
             sample = rows.sample(_MAX_ROWS_VALIDATED, seed)
-            held_out = held_out_shares(model, sample.X, sample.labels, _folds(cv, sample))
+            held_out = held_out_shares(model, sample.X, sample.labels, _folds(cv, sample), sample.weights)
         stored = StoredModel(model, rows.target, reading_of(rows.source))
     typer.echo(printable(f"{export_text(model, style='card')}\n{held_out.sentence}"))
     if output is not None:

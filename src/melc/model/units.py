@@ -97,6 +97,12 @@ def without_search(estimator: Any) -> Any:
     return estimator
 
 
+def weights_of_fit(estimator: Any, weights: Floats) -> dict[str, Floats]:
+    """Return the weights of rows as an argument of ``fit``: a pipeline passes them to its last step."""
+    name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
+    return {name: weights}
+
+
 def folds(estimator: Any) -> bool:
     """Return whether all steps of a pipeline before the model are scalers that can be folded into its weights."""
     return all(is_scaler(step) for _, step in _before_last(estimator))

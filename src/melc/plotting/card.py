@@ -14,7 +14,7 @@ from melc.data.frames import Label
 from melc.export.text_parts import level_text
 from melc.model.index_card import IndexCard, Term, index_card_of
 from melc.model.names import feature_names_of
-from melc.model.units import fitted_model, without_search
+from melc.model.units import fitted_model, weights_of_fit, without_search
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, class_style
 
@@ -98,6 +98,7 @@ class CardDisplay:
         X: Any = None,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         cv: Any = 5,
         held_out: HeldOut | None = None,
         feature_names: Any = None,
@@ -113,6 +114,8 @@ class CardDisplay:
         X, y : array-like, default=None
             Training rows and their labels. If they are given, the card says how often the rule is right on rows that
             it was not fitted to, by cross-validation.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of these rows, in the fits of the cross-validation and in the shares that are right.
         cv : int or cross-validation splitter, default=5
             The folds; of a number of them, shuffled ones with the same shares of the classes.
         held_out : HeldOut, default=None
@@ -134,7 +137,7 @@ class CardDisplay:
         short = dict(zip(map(str, model.classes_), labels, strict=True))
         card = index_card_of(model, names, short.__getitem__, _short_level)
         if X is not None and y is not None:
-            held_out = held_out_shares(estimator, X, y, cv)
+            held_out = held_out_shares(estimator, X, y, cv, sample_weight)
         display = cls(card, f"{labels[0]} or {labels[1]}?" if title is None else title, held_out)
         return display.plot(ax)
 
@@ -231,14 +234,15 @@ def _short_level(level: Label | None) -> str:
     return short
 
 
-def held_out_shares(estimator: Any, X: Any, y: Any, cv: Any = 5) -> HeldOut:
-    """Return for each class the share of its rows that is predicted right when they are not in the fit."""
+def held_out_shares(estimator: Any, X: Any, y: Any, cv: Any = 5, sample_weight: Any = None) -> HeldOut:
+    """Return for each class the share of its rows, by weight, that is predicted right when they are not in the fit."""
     estimator = without_search(estimator)
     y, folds = np.asarray(y), _folds(cv)
-    predicted = cross_val_predict(clone(estimator), X, y, cv=folds)
-    classes = estimator.classes_
-    shares = [float(np.mean(predicted[y == label] == label)) for label in classes]
-    return HeldOut([str(label) for label in classes], shares, folds.get_n_splits(X, y))
+    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    passed = {} if sample_weight is None else weights_of_fit(estimator, weights)
+    right = cross_val_predict(clone(estimator), X, y, cv=folds, params=passed) == y
+    shares = [float(np.average(right[y == label], weights=weights[y == label])) for label in estimator.classes_]
+    return HeldOut([str(label) for label in estimator.classes_], shares, folds.get_n_splits(X, y))
 
 
 def _folds(cv: Any) -> Any:

@@ -21,7 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from melc.arrays import Floats
 from melc.data.frames import rows_of
-from melc.report.subject import Subject, weights_of_fit
+from melc.model.units import weights_of_fit
+from melc.report.subject import Subject
 
 LOGISTIC, BOOSTING = "logistic regression", "gradient boosting"
 # Folds, unless the user says how many.

@@ -12,9 +12,10 @@ from melc.inference.bootstrap import intervals_of
 from melc.inference.intervals import Interval, accuracy_interval
 from melc.inference.resampling import refit_of
 from melc.model.places import scale_along
+from melc.model.units import weights_of_fit
 from melc.report.counts import classes_with_most_rows
 from melc.report.heldout import MANY_FEATURES, HeldOut
-from melc.report.subject import Subject, weights_of_fit
+from melc.report.subject import Subject
 
 # Resamples, unless the user says how many, and the confidence of intervals.
 _USUAL_RESAMPLES = 40

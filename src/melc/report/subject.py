@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
 from melc._sklearn import check_weights
@@ -253,8 +252,3 @@ def _rows_to_fit_on(codes: NDArray[Any], max_rows: int, n_features: int, rng: np
 
 def _dense(rows: Any) -> Floats:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
-
-
-def weights_of_fit(model: Any, weights: Floats) -> dict[str, Floats]:
-    """Return the weights of rows as an argument of ``fit``: a pipeline passes them to its last step."""
-    return {f"{model.steps[-1][0]}__sample_weight" if isinstance(model, Pipeline) else "sample_weight": weights}
