@@ -12,8 +12,8 @@ from melc.fit.evidence import Standing
 from melc.kernels.lines import sum_logs
 
 
-def two_classes(kind, n):
-    rng = np.random.default_rng(n)
+def two_classes(kind, n, seed=0):
+    rng = np.random.default_rng([n, seed])
     codes = (np.arange(n) % 2).astype(np.int8)
     z = {
         "normal": lambda: rng.normal(size=n) + 1.5 * codes,
@@ -72,6 +72,18 @@ def grid_of(z, codes, prospect):
     return low + step * nodes, table[:2, nodes], deviation
 
 
+def errors_of_grid(z, codes, n, gamma):
+    """The largest errors of the densities, in units of their peak, and of the curve."""
+    prospect = prospect_of(codes, gamma, weighted=n == 40, explained=n != 8)
+    places, densities, deviation = grid_of(z, codes, prospect)
+    guide = naive.line_guide(z, codes, prospect.masses, prospect.factor, prospect.pseudo_mass)
+    assert deviation == pytest.approx(float(guide.deviation), rel=1e-12)
+    exact = naive.line_densities(places, z, codes, prospect.masses, prospect.factor)
+    b = float(guide.background)
+    curve, exact_curve = (np.log((second + b) / (first + b)) for first, second in (densities, exact))
+    return np.abs(densities - exact).max() / exact.max(), np.abs(curve - exact_curve).max()
+
+
 # --------------------------------------------------------------------------------------------- densities, likelihood
 
 
@@ -79,18 +91,15 @@ def grid_of(z, codes, prospect):
 @pytest.mark.parametrize("n", [8, 40, 400])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_grid_is_near_the_direct_sums(kind, n, gamma):
-    """Cells of 0.4 bandwidths: densities to two hundredths of their peak, curves to about a tenth."""
-    z, codes = two_classes(kind, n)
-    prospect = prospect_of(codes, gamma, weighted=n == 40, explained=n != 8)
-    places, densities, deviation = grid_of(z, codes, prospect)
-    guide = naive.line_guide(z, codes, prospect.masses, prospect.factor, prospect.pseudo_mass)
-    assert deviation == pytest.approx(float(guide.deviation), rel=1e-12)
-    exact = naive.line_densities(places, z, codes, prospect.masses, prospect.factor)
-    assert np.abs(densities - exact).max() <= 0.02 * exact.max()
-    b = float(guide.background)
-    curve, exact_curve = (np.log((second + b) / (first + b)) for first, second in (densities, exact))
-    # Measured: 0.1095 if one class is a point, 0.1028 on log-normal data, at most 0.045 elsewhere.
-    assert np.abs(curve - exact_curve).max() <= (0.11 if kind in ("one class is a point", "log-normal") else 0.05)
+    """Cells of 0.4 bandwidths: densities to two hundredths of their peak, curves to about a tenth.
+
+    How near depends on where rows lie between the nodes, so the largest errors of several data sets are averaged.
+    """
+    errors = [errors_of_grid(*two_classes(kind, n, seed), n, gamma) for seed in range(6)]
+    of_densities, of_curves = np.mean(errors, axis=0)
+    assert of_densities <= 0.02
+    # Measured: 0.1094 if one class is a point, at most 0.0373 elsewhere.
+    assert of_curves <= (0.11 if kind == "one class is a point" else 0.05)
 
 
 @pytest.mark.parametrize("gamma", [0.3, 1.0, 3.0])
@@ -108,6 +117,20 @@ def test_every_row_is_left_out_of_its_own_density(kind, n, gamma):
     assert found == pytest.approx(naive.likelihood(codes, prospect.targets, prospect.log_odds + gains), abs=1e-12)
     # Errors of single rows have both signs; most are far smaller than the largest.
     assert found == pytest.approx(naive.likelihood(codes, prospect.targets, prospect.log_odds + exact), abs=0.015)
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("n", [8, 40, 400])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_direction_and_its_opposite_are_worth_the_same(kind, n, gamma):
+    """The grid of −z is the mirror image of that of z, also with the classes exchanged."""
+    z, codes = two_classes(kind, n)
+    prospect = prospect_of(codes, gamma, weighted=n == 40, explained=False)
+    exchanged = prospect_of(1 - codes, gamma, weighted=n == 40, explained=False)
+    found = prospect.likelihood(z)
+    allowed = 1e-5 if kind == "far away" else 1e-10
+    assert prospect.likelihood(-z) == pytest.approx(found, abs=allowed)
+    assert exchanged.likelihood(-z) == pytest.approx(found, abs=allowed)
 
 
 def test_few_rows_lie_beyond_the_ends_of_a_curve():

@@ -8,7 +8,8 @@ projections z, both classes get a kernel density of the masses,
 and the line adds ``g(t) = log (f₁(t) + b) − log (f₀(t) + b)`` to the log-odds. The constant b stands for a few
 pseudo-rows of either class, spread over six σ; beyond the outermost rows, as many on either side, g is constant. The
 variances leave out rows farther than eight σ from the middle of the classes, as often as that shows others. The
-densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes.
+densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes. The grid of −z is
+the mirror image of that of z, so that a direction and its opposite are worth the same.
 """
 
 from math import cos, exp, pi, sin, sqrt
@@ -94,15 +95,18 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
     reach = _GRID_REACH * sqrt(deviation**2 + 0.25 * (mean[1] - mean[0]) ** 2)
     low = max(low, 0.5 * (mean[0] + mean[1]) - reach) - 0.01 * bandwidth
     high = min(high, 0.5 * (mean[0] + mean[1]) + reach) + 0.01 * bandwidth
-    step = max(_CELL * bandwidth, (high - low) / (MOST_NODES - 2), _LEAST_STEP * max(abs(low), abs(high)))
-    n_nodes = int((high - low) / step) + 2
+    # Cells that end where the rows do; where only rounding makes them wider, there is as much room on either side.
+    least_step = _LEAST_STEP * max(abs(low), abs(high))
+    n_nodes = int(min((high - low) / max(_CELL * bandwidth, least_step), MOST_NODES - 2.0)) + 2
+    step = max((high - low) / (n_nodes - 1), least_step)
+    low -= 0.5 * ((n_nodes - 1) * step - (high - low))
     for r in range(_KERNEL):
         for k in range(n_nodes):
             table[r, k] = 0.0
     per_step = 1 / step
     for i in range(len(z)):
-        place = min(max((z[i] - low) * per_step, 0.0), n_nodes - 1.001)
-        k = int(place)
+        place = min(max((z[i] - low) * per_step, 0.0), n_nodes - 1.0)
+        k = min(int(place), n_nodes - 2)
         above = masses[i] * (place - k)
         table[_MASSES + codes[i], k] += masses[i] - above
         table[_MASSES + codes[i], k + 1] += above
@@ -126,7 +130,7 @@ def line_densities(z, codes, masses, factor, pseudo_mass, table):
         right -= 1
         mass += table[_MASSES, right] + table[_MASSES + 1, right]
     if right <= left:
-        left, right = (left, left + 1) if left + 1 < n_nodes else (left - 1, left)
+        left, right = max(right - 1, 0), min(left + 1, n_nodes - 1)
     return low, step, n_nodes, left, right, deviation
 
 
@@ -142,9 +146,9 @@ def line_evidence(z, codes, targets, masses, own, growth, odds, factor, pseudo_m
     b, bandwidth, per_step = pseudo_mass / (PSEUDO_WIDTH * deviation), factor * deviation, 1 / step
     inverse = np.empty(len(z))  # 1 / P(class)
     for i in range(len(z)):
-        rests = min(max((z[i] - low) * per_step, 0.0), n_nodes - 1.001)
-        place = min(max(rests, left), right - 0.001)
-        k = int(place)
+        rests = min(max((z[i] - low) * per_step, 0.0), n_nodes - 1.0)
+        place = min(max(rests, left), right)
+        k = min(int(place), right - 1)
         t = place - k
         c = codes[i]
         if place == rests:  # a mass divided between two nodes meets itself at the distance 0 and at that of one cell
