@@ -1,12 +1,15 @@
 """What is printed of names and labels from files: nothing that a terminal would obey."""
 
 import csv
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from cli_cases import call
+from melc.cli.commands import app
 from melc.cli.console import printable
 
 TITLE, REVERSED = "\x1b]0;owned\x07", "\u202e"
@@ -56,3 +59,30 @@ def test_commands_print_nothing_that_a_terminal_obeys(folder, command):
     assert not set(OBEYED) & set(printed)
     if "--json" in command:
         assert f"ill{TITLE}" in str(json.loads(done.stdout)).encode().decode("unicode_escape")
+
+
+class Screen(io.TextIOWrapper):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", "model.json", "table.csv"],
+        ["predict", "model.json", "table.csv", "--json", "--proba", "--keep", f"age{REVERSED}"],
+        ["explain", "model.json", "--format", "sql"],
+        ["explain", "model.json", "--format", "json"],
+    ],
+)
+def test_what_goes_to_files_is_shown_on_a_terminal(folder, command, monkeypatch):
+    """Pipes get the bytes as they are, a screen gets escapes."""
+    arguments = [str(folder / word) if word in ("model.json", "table.csv") else word for word in command]
+    piped = call(*arguments).stdout
+    assert set(OBEYED) & set(piped)
+    screen = Screen(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", screen)
+    app([*arguments, "--quiet"], standalone_mode=False)
+    assert screen.buffer.getvalue().decode() == printable(piped)
+    if {"--json", "json"} & set(command):
+        assert json.loads(screen.buffer.getvalue()) == json.loads(piped)

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import typer
 
+from melc.cli.console import printable
 from melc.cli.options import CsvOptions, TableOptions
 
 
@@ -92,15 +93,26 @@ def is_standard_output(path: Path) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a stream to standard output, or to a file that is written completely or not at all."""
+    """Yield a stream to standard output, or to a file that is written completely or not at all.
+
+    A terminal gets what it can show; files and pipes get the bytes as they are.
+    """
     from melc.export.files import replacing
 
     if is_standard_output(path):
-        yield sys.stdout.buffer
+        yield cast(BinaryIO, _Terminal()) if sys.stdout.isatty() else sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
         with replacing(path) as draft, open(draft, "wb") as stream:
             yield stream
+
+
+class _Terminal:
+    """Standard output that shows characters of names and labels which a terminal would obey."""
+
+    def write(self, text: bytes) -> int:
+        """Write a text in UTF-8 that ends with a whole character."""
+        return sys.stdout.buffer.write(printable(text.decode()).encode())
 
 
 def write_binary(path: Path, content: bytes, what: str) -> None:
