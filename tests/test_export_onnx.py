@@ -1,10 +1,12 @@
 """ONNX: the runtime predicts what the model predicts, for both classifiers."""
 
+import copy
 import json
 import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from export_cases import (
@@ -95,6 +97,31 @@ def test_a_model_that_never_changes_its_mind(value, label):
     X = bands(50)[0]
     assert set(constant.predict(framed(X))) == {label}
     assert set(onnx_session(constant).run(["label"], {"X": X})[0]) == {label}
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array([1, 2**63], dtype=np.uint64), "label 9223372036854775808 cannot be .* end at 9223372036854775807"),
+        (np.array(["a", "b\ud800"]), r"'b\\ud800' contains half of a character, which ONNX cannot express"),
+        (np.array([1, 2], dtype="datetime64[D]"), "Labels of type datetime64.* cannot be written as ONNX"),
+    ],
+)
+def test_labels_that_onnx_does_not_have(labels, message):
+    model = copy.copy(fitted_case("two classes")[0])
+    model.classes_ = labels
+    with pytest.raises(ValueError, match=message):
+        to_onnx(model)
+
+
+@pytest.mark.parametrize(("name", "levels"), [("town\ud800", "ab"), ("town", ["a", "b\ud800"])])
+def test_names_and_levels_that_onnx_does_not_have(name, levels):
+    towns = pd.Series(np.resize(np.array(list(levels), dtype=object), 40), dtype=object)
+    numbers = np.arange(40)
+    y = (numbers + (numbers % 5 == 0)) % 2  # mostly the town
+    model = short().fit(pd.DataFrame({"town": towns, "x": np.cos(numbers)}), y)
+    with pytest.raises(ValueError, match="contains half of a character, which ONNX cannot express"):
+        to_onnx(model, feature_names=[name, "x"])
 
 
 def test_another_type_of_rows_is_refused():

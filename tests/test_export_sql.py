@@ -140,6 +140,16 @@ class TestPredictions:
             expected = model.predict(edges).tolist()
         assert predictions(run(to_sql(model, odds=True), edges)) == expected
 
+    @pytest.mark.parametrize("name", ["two classes", "lines, priors", "lines of one feature"])
+    def test_columns_of_single_precision(self, name, run):
+        """Their largest and smallest numbers as well, which are far from the limits of the query."""
+        model, rows = fitted_case(name)
+        edges = np.resize([3.4e38, -3.4e38, 1.4e-45, -1.4e-45], (8, rows.shape[1]))
+        near = np.clip(rows.to_numpy()[:100], -1e38, 1e38)
+        singles = framed(np.concatenate([near, edges]).astype(np.float32).astype(np.float64))
+        found = run(to_sql(model), singles, types=dict.fromkeys(singles.columns, "REAL"))
+        assert predictions(found) == model.predict(singles).tolist()
+
 
 class TestNamesAndLabels:
     @pytest.mark.parametrize("table", ['odd "table"; DROP TABLE x', "p", "r", "o", "q", "pieces", "Lines"])

@@ -24,6 +24,17 @@ def _onnx() -> Any:
     return onnx
 
 
+def written_text(text: str) -> str:
+    """Return a text, or raise ``ValueError`` if UTF-8, in which ONNX writes all texts, cannot express it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{text!r:.200} contains half of a character, which ONNX cannot express; rename it before the fit."
+        ) from None
+    return text
+
+
 class Builder:
     """Collects the inputs, nodes and constants of a graph and names them. Methods that add something return its name.
 
@@ -58,7 +69,7 @@ class Builder:
                 f"The column name {name!r} cannot be that of an input of the graph: it is empty, begins with a slash, "
                 f"occurs twice, or is one of {', '.join(_OUTPUTS)}. Pass other names as feature_names=."
             )
-        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, kind, shape, note))
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(written_text(name), kind, shape, note))
 
     def constant(self, values: Any) -> str:
         """Add an array or a number."""

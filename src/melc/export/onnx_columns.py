@@ -7,7 +7,7 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.data.frames import Label
-from melc.export.onnx_builder import Builder
+from melc.export.onnx_builder import Builder, written_text
 from melc.model.columns import Columns
 
 
@@ -143,7 +143,7 @@ def _codes_of_labels(columns: Columns, j: int) -> Floats:
 
 def _place_of_text(builder: Builder, x: str, labels: Sequence[Label], missing: str) -> str:
     """Return the place of each text among the labels, or that of an unknown or of a missing one; shape (rows,)."""
-    n, texts = len(labels), [str(label) for label in labels]
+    n, texts = len(labels), [written_text(str(label)) for label in labels]
     if len(set(texts)) < n:
         twice = next(text for text in texts if texts.count(text) > 1)
         raise ValueError(f"Two levels of the column {x!r} are written {twice!r}; rename one of them before the fit.")

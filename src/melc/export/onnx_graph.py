@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.export.onnx_builder import Builder
+from melc.export.onnx_builder import Builder, written_text
 from melc.export.onnx_columns import projections
 from melc.model.curve import Curve
 from melc.model.line import LogOdds, log_odds_of
@@ -81,11 +81,16 @@ def to_onnx(model: Any, *, dtype: str = "float64", feature_names: Any = None) ->
 def _labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels in a type that ONNX has: strings, 64-bit integers, doubles or booleans."""
     if classes.dtype.kind in "UTO":
-        return np.array([str(label) for label in classes], dtype=object)
+        return np.array([written_text(str(label)) for label in classes], dtype=object)
     known = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
     if classes.dtype.kind not in known:
         raise ValueError(
             f"Labels of type {classes.dtype} cannot be written as ONNX; use strings, integers, floats or booleans."
+        )
+    if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"The label {classes.max()} cannot be written as ONNX, whose labels end at {np.iinfo(np.int64).max}; use "
+            "smaller numbers, or strings."
         )
     return classes.astype(known[classes.dtype.kind])
 

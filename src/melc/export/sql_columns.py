@@ -51,10 +51,14 @@ def _number(model: Any, j: int, x: str, missing: str) -> str:
 
 
 def _moderate(x: str) -> str:
-    """Return the cases of a number: tiny, usual, huge, and huge below zero."""
+    """Return the cases of a number: tiny, usual, huge, and huge below zero.
+
+    The usual one is a float already. In PostgreSQL all cases would otherwise have the type of a column of single
+    precision, in which the huge ones overflow.
+    """
     huge, tiny, largest = literal(_HUGE), literal(_TINY), literal(_LARGEST)
     return (
-        f"WHEN {x} BETWEEN -{tiny} AND {tiny} THEN 0e0 WHEN {x} BETWEEN -{huge} AND {huge} THEN {x} "
+        f"WHEN {x} BETWEEN -{tiny} AND {tiny} THEN 0e0 WHEN {x} BETWEEN -{huge} AND {huge} THEN {_as_float(x)} "
         f"WHEN {x} BETWEEN {huge} AND {largest} THEN {huge} WHEN {x} BETWEEN -{largest} AND -{huge} THEN -{huge}"
     )
 
