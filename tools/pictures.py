@@ -1,15 +1,20 @@
-"""Draw the pictures of the README, the home page and the theory: ``python tools/pictures.py``.
+"""Draw the pictures of the README, the home page, the command line and the theory: ``python tools/pictures.py``.
 
 Those below the code of a page are drawn by that code: ``python tools/pages.py``.
 """
 
+import contextlib
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer
+from typer.testing import CliRunner
 
 from melc import MELC, AdditiveMELC
+from melc.cli.commands import app
 from melc.export.files import replacing
 from melc.plotting import LinesDisplay, PlaneDisplay, ProjectionDisplay
 from melc.plotting.common import BLACK, CLASS_COLOURS
@@ -77,6 +82,17 @@ def draw_additive(lines_path, plane_path):
     save(figure, plane_path)
 
 
+def draw_command_line(path):
+    """What ``melc plot`` draws of the tables that come with the package."""
+    fit = ["fit", "patients.csv", "--target", "outcome", "--drop", "id", "--no-cv", "-o", "model.json"]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for arguments in (["demo", "--tables", "-o", "."], fit, ["plot", "model.json", "patients.csv", "-o", "picture.png"]):
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, done.output
+        with replacing(path) as draft:
+            shutil.copyfile("picture.png", draft)
+
+
 def save(figure, path):
     with replacing(path) as draft:
         figure.savefig(draft, dpi=130)
@@ -85,3 +101,4 @@ def save(figure, path):
 if __name__ == "__main__":
     draw_bands(IMAGES / "melc.png")
     draw_additive(IMAGES / "lines.png", IMAGES / "plane.png")
+    draw_command_line(IMAGES / "command-line-plot.png")
