@@ -13,34 +13,36 @@ PAGE = ROOT / "docs" / "speed.md"
 
 _PAGE = """# Speed
 
-How long a fit takes, beside scikit-learn's logistic regression on the same rows. Both are measured in turns on the same
-machine, so the ratio says more than the milliseconds: it hardly depends on what else the machine does.
+How long a fit takes, compared with scikit-learn's logistic regression on the same data. The two are measured alternately
+on the same machine, so their ratio is more reliable than the milliseconds: it hardly depends on other load.
 
 ```bash
 make bench BENCH="--only sizes digits"   # measures; about ten minutes
 python -m benchmarks.speed               # writes this page
 ```
 
-Two classes, `MELC(random_state=0).fit` with its ten starts against `LogisticRegression(max_iter=1000).fit`, on data of
-`make_classification` with up to ten informative features and three clusters for each class. The time of a data set is
-the median of several fits. Of three data sets, that with the middle ratio is shown; a million rows are one data set.
+The models are `MELC(random_state=0)`, which has ten starts, and `LogisticRegression(max_iter=1000)`. The data have two
+classes and come from `make_classification`, with up to ten informative features and three clusters per class. Times are
+medians over several fits. For each size there are three data sets, of which the table shows the one with the median
+ratio; for a million rows there is one.
 
 {sizes}
-A number above one means that logistic regression is faster.
+A ratio above one means that logistic regression is faster.
 
-Ten classes, handwritten digits (1,797 × 64): {digits}.
+On handwritten digits, which have ten classes (1,797 × 64): {digits}.
 
 ## What to expect
 
-- A fit tries ten starting directions, so on small data it takes a few times as long as logistic regression; both take
-  milliseconds. With fewer, such as `n_init=3`, it is faster and may miss the best direction.
-- From some tens of thousands of rows on, the starts are searched on samples, and the time of a fit is that of some
-  passes over the rows.
-- It takes longer if the classes hardly overlap or have heavy tails, and on large sparse data.
-- `gamma="auto"` takes two to five times as long as a fit. `AdditiveMELC` takes several times as long as `MELC`: see the
-  seconds in [How well it decides](quality.md).
-- The very first fit after an installation compiles for about ten seconds. What is compiled is kept on disk.
-- [How it scales](scaling.md) has larger data: mapped files, and clusters.
+- On small data, `MELC` takes a few times as long as logistic regression, because it tries ten starting directions; both
+  take milliseconds. With fewer starts, such as `n_init=3`, it is faster, but may miss the best direction.
+- With more than 20,000 rows, the search runs on samples first, and most of the time is spent on a few passes over all
+  rows.
+- A fit takes longer if the classes hardly overlap, if they have heavy tails, and on large sparse data.
+- `gamma="auto"` takes two to five times as long as a fit with a fixed gamma. `AdditiveMELC` mostly takes two to four
+  times as long as `MELC`: see the [seconds per fit](quality.md#seconds-per-fit).
+- The first fit after the installation takes some ten seconds longer, because numba compiles the code. The compiled code
+  is cached on disk.
+- [How it scales](scaling.md) covers larger data: memory-mapped files and clusters.
 
 Measured with Python {python}, NumPy {numpy}, scikit-learn {sklearn} and numba {numba} on {cores} cores ({cpu}), {date}.
 """

