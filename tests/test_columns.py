@@ -213,7 +213,7 @@ def test_tables_of_levels_and_of_missing_values_are_fitted_as_a_dense_basis_woul
         sums.add(basis.entries(np.stack([levels, z])), codes, (weights, 1), request)
         return sums
 
-    fitted = fit_curves(curves, summed, still=1e-9)
+    fitted = fit_curves(curves, summed, tol=1e-9)
     hats = np.stack([np.interp(z, knots, row) for row in np.eye(len(knots))], axis=1)
     dense = np.column_stack([np.ones(n), np.eye(n_levels)[levels.astype(int)], hats])
     best = naive.fitted_curves(dense, codes, weights, [fitted.penalty(0)])
@@ -406,7 +406,7 @@ def test_what_cannot_be_fitted():
         MELC().fit(frame.assign(age=np.where(np.arange(120) == 3, np.inf, 1.0)), y)
     with pytest.raises(ValueError, match="a categorical feature holds it"):
         MELC(categorical_features=["code"]).fit(frame.assign(code=np.inf), y)
-    with pytest.raises(ValueError, match="categorical_features names 'nobody', which is no column of X"):
+    with pytest.raises(ValueError, match="categorical_features names 'nobody', which is not a column of X"):
         MELC(categorical_features=["nobody"]).fit(frame, y)
     with pytest.raises(ValueError, match="categorical_features has 2 truth values, but X has 7 columns"):
         MELC(categorical_features=[True, False]).fit(frame, y)

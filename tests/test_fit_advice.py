@@ -106,7 +106,7 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
     message = caught[0]
     assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
     assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
-    assert message.endswith(f"Unless so many rows were counted, multiply the weights by {60 / total:.6g}.")
+    assert message.endswith(f"Unless they stand for so many rows, multiply the weights by {60 / total:.6g}.")
 
 
 @pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 9.0])
@@ -145,7 +145,7 @@ def test_an_offset_of_many_deviations_does_not_matter(kind):
 @pytest.mark.parametrize("kind", BOTH)
 def test_where_rounding_has_left_little_a_warning_says_so(kind):
     X, y = far_out(1e15)  # eight steps to a deviation
-    with pytest.warns(UserWarning, match=r"feature 'x1' \(0.987\) has only 8 steps of the rounding of its values"):
+    with pytest.warns(UserWarning, match=r"feature 'x1' \(0.987\) is only 8 times the spacing of floats at its mean"):
         model = clone(BOTH[kind]).fit(X, y)
     assert model.score(X, y) > 0.9
     # The deviation is that of the numbers as they are stored.

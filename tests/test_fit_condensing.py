@@ -25,7 +25,7 @@ def points(kind, rng, n):
 
 @pytest.fixture
 def short_stretches(monkeypatch):
-    monkeypatch.setattr(densities, "_SURELY_MANY", 1000)
+    monkeypatch.setattr(densities, "_ALWAYS_CONDENSED", 1000)
     monkeypatch.setattr(products, "_STRETCH_ROWS", 700)
     monkeypatch.setattr(products, "SEGMENT_ROWS", 3000)
 
@@ -98,7 +98,7 @@ def test_a_narrow_class_beside_a_wide_one_far_from_zero(narrow, narrow_class):
     codes = (np.arange(140_000) % 2).astype(np.int8)
     z = 1e5 + rng.normal(size=140_000) * np.where(codes == narrow_class, narrow, 1.0)
     rows, v = MemoryRows(z[:, None].copy(), codes), np.ones(1)
-    assert min(rows.counts) > densities._SURELY_MANY
+    assert min(rows.counts) > densities._ALWAYS_CONDENSED
     bandwidths = [0.1 * np.std(z[codes == c]) for c in (0, 1)]
     found = densities_along(rows, v, rows.summarise(v), (bandwidths[0] ** 2, bandwidths[1] ** 2))
     for c, (density, s) in enumerate(zip(found, bandwidths, strict=True)):

@@ -13,7 +13,7 @@ from melc import MELC, AdditiveMELC
 from melc.data.hats import CurveRequest, HatBasis
 from melc.export import from_json, to_json
 from melc.fit.curves import fit_curves, information_of, knots_of, no_curves, smooth_shape, with_estimated_strengths
-from melc.fit.together import balancing_factors, class_densities
+from melc.fit.joint_fit import balancing_factors, class_densities
 from melc.fit.validation import monotone_signs
 from melc.kernels import left_out_scores
 from test_additive import assert_same_model, assert_sound, learn
@@ -67,7 +67,7 @@ def data(request):
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return fit_curves(data.curves(), data.sums, still=1e-7)
+    return fit_curves(data.curves(), data.sums, tol=1e-7)
 
 
 # --------------------------------------------------------------------------------------------------------------- sums
@@ -179,7 +179,7 @@ def test_the_covariance_is_the_inverse_of_the_penalised_hessian(data, fitted):
 @pytest.mark.parametrize("smoothing", [0.01, 1.0, 20.0])
 def test_strengths_are_a_fixed_point(smoothing):
     data = Data(2, n=600)
-    fitted = fit_curves(data.curves(), data.sums, smoothing, still=1e-7)
+    fitted = fit_curves(data.curves(), data.sums, smoothing, tol=1e-7)
     for line, rough in enumerate(shape.penalty for shape in fitted.shapes):
         part, strength = fitted.part(line), fitted.strengths[0, line]
         beta = fitted.beta[0, part]
@@ -201,7 +201,7 @@ def test_a_larger_smoothing_makes_stronger_penalties():
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_rows_left_out_are_as_if_refitted_without_them(n_classes):
     data = Data(n_classes, n=60, weighted=False)
-    fitted = fit_curves(data.curves(), data.sums, still=1e-7)
+    fitted = fit_curves(data.curves(), data.sums, tol=1e-7)
     found = np.empty((data.n_blocks, 60))
     entries = data.hats.entries(data.z)
     rows = entries.at, entries.part, data.codes, data.weights, 1, data.factors
@@ -251,13 +251,13 @@ def test_a_straight_truth_gets_a_straight_curve():
 
 def test_fits_of_the_same_rows_in_another_order_or_in_copies_agree():
     data = Data(2)
-    fitted = fit_curves(data.curves(), data.sums, still=1e-7)
+    fitted = fit_curves(data.curves(), data.sums, tol=1e-7)
     order = np.random.default_rng(0).permutation(len(data.codes))
     for rows, weights in ((order, data.weights[order]), (np.repeat(order, 2), np.repeat(data.weights[order] / 2, 2))):
         other = Data(2)
         other.z, other.codes = np.ascontiguousarray(data.z[:, rows]), data.codes[rows]
         other.weights, other.targets = weights, weights * data.factors[data.codes[rows]]
-        found = fit_curves(other.curves(), other.sums, still=1e-7)
+        found = fit_curves(other.curves(), other.sums, tol=1e-7)
         np.testing.assert_allclose(found.beta, fitted.beta, atol=1e-6)
         np.testing.assert_allclose(found.covariances, fitted.covariances, atol=1e-6)
 
@@ -393,7 +393,7 @@ def test_a_wish_that_the_data_fulfil_changes_nothing():
     data.weights, data.knots = np.ones(2_000), [knots_of(z[0], 10)]
     data.targets = data.weights
     data.factors = np.ones(2)
-    free, monotone = (fit_curves(data.curves((sign,)), data.sums, still=1e-7) for sign in (0, 1))
+    free, monotone = (fit_curves(data.curves((sign,)), data.sums, tol=1e-7) for sign in (0, 1))
     np.testing.assert_allclose(monotone.beta, free.beta, atol=1e-5)
 
 

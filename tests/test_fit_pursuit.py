@@ -14,8 +14,8 @@ from melc.fit.candidates import Candidates
 from melc.fit.columns import Design
 from melc.fit.evidence import Standing
 from melc.fit.intake import Labelled
+from melc.fit.joint_fit import JointFit
 from melc.fit.pursuit import Plan, Proposal, _is_new, _worthwhile, pursue
-from melc.fit.together import Together
 from melc.model.columns import Columns
 
 
@@ -87,7 +87,7 @@ def test_each_line_adds_a_row_of_likelihood(kind, n_classes, monkeypatch):
     X, codes = circle(n_classes=n_classes)
     weights = np.random.default_rng(5).integers(1, 4, 600).astype(float) if kind == "weights" else None
     reached, fitted = [], []
-    left_out = Together.left_out
+    left_out = JointFit.left_out
 
     def recorded(self, found):
         scores = left_out(self, found)
@@ -95,7 +95,7 @@ def test_each_line_adds_a_row_of_likelihood(kind, n_classes, monkeypatch):
         fitted.append((self, len(found)))
         return scores
 
-    monkeypatch.setattr(Together, "left_out", recorded)
+    monkeypatch.setattr(JointFit, "left_out", recorded)
     heard = []
     found = found_in(X, codes, weights, heard=lambda n_features, loss: heard.append((n_features, loss)))
     together, kept = fitted[0][0], [n for _, n in fitted[: len(heard)]]
@@ -112,7 +112,7 @@ def test_each_line_adds_a_row_of_likelihood(kind, n_classes, monkeypatch):
 def test_the_likelihood_is_that_of_the_rows_with_all_classes_counting_equally():
     for n_classes in (2, 3):
         X, codes = circle(n_classes=n_classes)
-        together = Together(rows_of(X, codes), rows_of(X, codes), n_classes, 1.0)
+        together = JointFit(rows_of(X, codes), rows_of(X, codes), n_classes, 1.0)
         np.testing.assert_allclose(np.bincount(codes, together.targets), together.targets.sum() / n_classes)
         scores = np.random.default_rng(0).normal(size=(together.n_blocks, 600))
         expected = naive.curve_likelihood(scores.T, codes, together.targets, np.eye(together.n_blocks))
@@ -140,7 +140,7 @@ def test_proposals_that_are_worth_a_line():
 def test_the_same_direction_is_no_new_one_whatever_the_units():
     """In units in which one weight is next to nothing, all directions would look the same."""
     X, codes = noisy(d=2)
-    together = Together(rows_of(X, codes), rows_of(X, codes), 2, 1.0)
+    together = JointFit(rows_of(X, codes), rows_of(X, codes), 2, 1.0)
     found = together.with_line(together.without_lines(), np.array([1.0, 1e-150]), np.array([0.5, 0.5]))
     assert not _is_new(proposal(1.0, [1.0, 1e-150], [0.5, 0.5]), found)
     assert not _is_new(proposal(1.0, [-1.0, -1e-150], [0.5, 0.5]), found)
@@ -183,7 +183,7 @@ def test_features_that_may_not_be_combined():
 
 def features(found, candidate):
     """The numbers of the features of a candidate; the search has them in another order."""
-    return np.flatnonzero(found.described(candidate.direction)[0]).tolist()
+    return np.flatnonzero(found.in_units(candidate.direction)[0]).tolist()
 
 
 def test_a_pair_is_no_worse_than_the_best_feature():
@@ -208,12 +208,12 @@ def test_a_direction_is_described_in_the_units_of_the_features():
     X, codes = noisy()
     found, _ = searched(X * [1.0, 10.0, 1.0, 1e-3], codes)
     scaled = np.array([-2.0, 1.0, 0.0, 0.0])[found.chosen]
-    coef, shares = found.described(scaled)
+    coef, shares = found.in_units(scaled)
     assert np.linalg.norm(coef) == pytest.approx(1)
     assert coef[0] > 0 > coef[1]
     assert coef[2] == coef[3] == 0
     np.testing.assert_allclose(shares, [2 / 3, 1 / 3, 0, 0])
-    np.testing.assert_allclose(found.described(-scaled)[0], coef)
+    np.testing.assert_allclose(found.in_units(-scaled)[0], coef)
 
 
 def test_no_feature_is_its_own_partner():
@@ -221,7 +221,7 @@ def test_no_feature_is_its_own_partner():
     x = np.repeat([0.0, 1.0, 2.0, 5.0], 2)
     X, codes = np.column_stack([x, x]), np.arange(8) % 2
     found, prospect = searched(X, codes)
-    pairs = list(found._promising_pairs(prospect, found._singles(prospect)))
+    pairs = list(found._promising_pairs(prospect, found._single_likelihoods(prospect)))
     assert pairs == [(0, 1)]
     assert np.any(found.pair(prospect).direction)
 
@@ -254,7 +254,7 @@ def test_a_feature_that_varies_only_between_the_classes_tells_most():
     X = rng.normal(size=(60, candidates.MOST_FEATURES + 200))
     X[:, 100] = 0.1
     X[:, -1] = codes
-    chosen = candidates._telling_features(rows_of(X, codes))
+    chosen = candidates._features_to_search(rows_of(X, codes))
     assert len(chosen) == candidates.MOST_FEATURES
     assert np.all(np.diff(chosen) > 0)
     assert X.shape[1] - 1 in chosen
@@ -266,7 +266,7 @@ def test_of_many_features_those_of_extreme_units_are_looked_at_without_a_warning
     X[:, 3] *= 1e300
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(candidates._telling_features(rows_of(X, np.arange(20) % 2))) == candidates.MOST_FEATURES
+        assert len(candidates._features_to_search(rows_of(X, np.arange(20) % 2))) == candidates.MOST_FEATURES
 
 
 # ----------------------------------------------------------------------------------------------------------- threads
@@ -306,13 +306,13 @@ def test_few_rows_decide_the_directions_of_many(monkeypatch):
     """Directions from a sample; curves and counts from all rows."""
     X, codes = noisy(6_000)
     samples = []
-    begin = Together.__init__
+    begin = JointFit.__init__
 
     def recorded(self, rows, sample, *more):
         samples.append(sample)
         begin(self, rows, sample, *more)
 
-    monkeypatch.setattr(Together, "__init__", recorded)
+    monkeypatch.setattr(JointFit, "__init__", recorded)
     exact = lines_of(X, codes, max_lines=1, features_per_line=1, full_lines="never")
     monkeypatch.setattr("melc.fit.pursuit._SEARCHED_ROWS", 300)
     monkeypatch.setattr("melc.fit.pursuit._JUDGED_ROWS", 1_000)
@@ -323,7 +323,7 @@ def test_few_rows_decide_the_directions_of_many(monkeypatch):
     np.testing.assert_array_equal(line.direction, exact[0].direction)
     z = X @ line.direction
     # λ and knots come from the sample, all else from all rows: the curve on the sample alone would be farther away.
-    monkeypatch.setattr(Together, "fitted_to_all_rows", Together.fitted)
+    monkeypatch.setattr(JointFit, "fitted_to_all_rows", JointFit.fitted)
     (rough,) = lines_of(X, codes, max_lines=1, features_per_line=1, full_lines="never")
     best = exact[0].curves[0].at(z) + exact[0].offsets
     far, near = (np.mean(np.abs(each.curves[0].at(z) + each.offsets - best)) for each in (rough, line))

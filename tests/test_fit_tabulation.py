@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive
 from melc.fit import density
 from melc.fit.density import Density, estimate_density
-from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
+from melc.fit.tabulation import DensityRatio, curve_of, picture_densities, tabulate
 
 
 def densities(classes, variances):
@@ -214,7 +214,7 @@ def test_pictures_of_densities_are_close_to_them():
     rng = np.random.default_rng(1)
     classes = [rng.normal(size=80), rng.normal(1, 2, size=70)]
     table = table_of(classes, [0.05, 0.3])
-    places, shown = pictured(table)
+    places, shown = picture_densities(table)
     assert len(places) < 300
     for c in (0, 1):
         true = np.exp(naive.log_density(table.z, classes[c], [0.05, 0.3][c])).astype(float)

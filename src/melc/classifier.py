@@ -15,13 +15,13 @@ from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from melc.arrays import Floats
 from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, checked_projections, parts_of, restored_on_error
 from melc.data.dask.collections import lazy_on_dask
-from melc.fit.advice import warn_of, warn_of_rounding
+from melc.fit.advice import warn_of_projection, warn_of_rounding
 from melc.fit.intake import Labelled, labelled_rows
+from melc.fit.joint_fit import lines_along
 from melc.fit.progress import Progress
 from melc.fit.projection import Projection, learn_projections
 from melc.fit.search import Settings
 from melc.fit.solvers import SOLVERS, Result
-from melc.fit.together import lines_along
 from melc.fit.validation import log_prior_ratios
 from melc.fit.width import choose_gamma
 from melc.model.line import LARGEST_WHOLE_WEIGHT
@@ -305,7 +305,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
                 lines = [replace(line, units=each.units) for line, each in zip(lines, found, strict=True)]
             self.__dict__.update(_fitted_attributes(data, lines, intercepts, settings, found))
             for label, projection in zip(classes.tolist(), found, strict=False):
-                warn_of(self, projection, f"Class {label!r} against the rest: " if several else "")
+                warn_of_projection(self, projection, f"Class {label!r} against the rest: " if several else "")
             warn_of_rounding(self)
             progress.fit_ended()
         return self

@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import FAR, mean_and_deviation
+from melc.fit.coordinates import FAR_FROM_ZERO, mean_and_deviation
 from melc.objective import METHODS, Objective
 from melc.sums import SUMS
 
@@ -227,7 +227,7 @@ def _centred(rows: MemoryRows) -> MemoryRows:
     """Return the rows around a centre if they are so far from zero that products with them would lose digits."""
     some = _some_rows(rows)
     mean, deviation = mean_and_deviation(some, np.ones(len(some)))
-    return rows.around(mean) if np.any(np.abs(mean) / FAR > deviation) else rows
+    return rows.around(mean) if np.any(np.abs(mean) / FAR_FROM_ZERO > deviation) else rows
 
 
 def _some_rows(rows: MemoryRows) -> Floats:

@@ -17,25 +17,25 @@ from melc.fit.projection import Projection
 from melc.fit.solvers import limit_reached
 from melc.model.names import feature_names_of
 
-# Features that a warning names at the most: those with at least this part of the largest contribution.
+# The most features that a warning names, and the least contribution of each, as a fraction of the largest.
 _MOST_FEATURES_NAMED, _LEAST_CONTRIBUTION = 5, 0.1
 # Weights whose sum differs from the number of rows by more than this factor are unlikely to be numbers of rows.
-_UNLIKELY = 10
-# Features whose standard deviation has fewer steps of rounding than this have lost most of what they could tell.
+_UNLIKELY_FACTOR = 10
+# A feature has lost most of its information if its standard deviation is below this many times the spacing of floats.
 _FEW_STEPS = 64
 # Stack frames of these packages are skipped, so that a warning points to the user's own line.
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 
 def warn_of_weights(counts: NDArray[np.int64], totals: Floats) -> None:
-    """Warn if weights, by the totals and the numbers of rows of the classes, are hardly meant as numbers of rows."""
+    """Warn if weights are unlikely to be numbers of rows; ``counts`` and ``totals`` are rows and weights per class."""
     n_rows, total = int(counts.sum()), float(totals.sum())
-    if n_rows / _UNLIKELY <= total <= n_rows * _UNLIKELY:
+    if n_rows / _UNLIKELY_FACTOR <= total <= n_rows * _UNLIKELY_FACTOR:
         return
     _warn(
         f"The weights of {n_rows} rows add up to {total:.3g}. A weight counts as that many rows, and their number sets "
         f"the width of the densities, which are now {(n_rows / total) ** 0.2:.2g} times as wide as without weights. "
-        f"Unless so many rows were counted, multiply the weights by {n_rows / total:.6g}.",
+        f"Unless they stand for so many rows, multiply the weights by {n_rows / total:.6g}.",
         UserWarning,
     )
 
@@ -45,14 +45,14 @@ def warn_of_equal_rows(classes: NDArray[Any], counts: Sequence[int]) -> None:
     single = [label for label, count in zip(classes.tolist(), counts, strict=True) if count == 1]
     if single:
         _warn(
-            f"All rows of class {single[0]!r} are equal, so that nothing tells how far that class extends. "
+            f"All rows of class {single[0]!r} are equal, so the width of its density is unknown. "
             "Add rows of that class or remove it.",
             UserWarning,
         )
 
 
 def warn_of_rounding(model: Any) -> None:
-    """Warn of features of which rounding has left little: a large offset, and small differences between the rows."""
+    """Warn of features that vary by only a few steps of rounding, because they have a large common offset."""
     spread = model.feature_spread_
     steps = rounding_steps(model.feature_mean_, spread)
     rounded = np.flatnonzero((spread > 0) & (steps < _FEW_STEPS))
@@ -61,28 +61,29 @@ def warn_of_rounding(model: Any) -> None:
         more = len(rounded) - 1
         others = f" The same holds for {more} other feature{'s' if more > 1 else ''}." if more else ""
         _warn(
-            f"The standard deviation of feature {feature_names_of(model)[j]!r} ({spread[j]:.3g}) has only "
-            f"{steps[j]:.0f} steps of the rounding of its values ({model.feature_mean_[j]:.3g}), so that most of what "
-            f"it could tell is lost.{others} Subtract a common offset before the values are stored.",
+            f"The standard deviation of feature {feature_names_of(model)[j]!r} ({spread[j]:.3g}) is only "
+            f"{steps[j]:.0f} times the spacing of floats at its mean ({model.feature_mean_[j]:.3g}), so that most of "
+            f"its information is lost.{others} Subtract a common offset before the values are stored.",
             UserWarning,
         )
 
 
-def warn_of(model: Any, projection: Projection, whose: str) -> None:
+def warn_of_projection(model: Any, projection: Projection, prefix: str) -> None:
     """Warn if the best run reached ``max_iter``, or if a class does not vary along the direction found."""
     best = projection.best
     if best.reason == limit_reached(model.max_iter):
         _warn(
-            f"{whose}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise max_iter "
-            f"(now {model.max_iter}) or tol (now {model.tol:g}).",
+            f"{prefix}The best of {len(projection.runs)} runs {best.reason} (D = {best.divergence:.6g}). Raise "
+            f"max_iter (now {model.max_iter}) or tol (now {model.tol:g}).",
             ConvergenceWarning,
         )
     if projection.is_degenerate:
         set_by = "a floor on its variance" if projection.floored else "that, not by how the classes differ"
         _warn(
-            f"{whose}A class does not vary along the direction found, which rests on {_carriers(model, projection)}: "
-            f"its density is a spike, and the divergence ({best.divergence:.6g}) is set by {set_by}. "
-            'Set shrinkage="auto", or remove features that are constant within a class or repeat others, or add rows.',
+            f"{prefix}A class does not vary along the direction found, which rests on "
+            f"{_main_features(model, projection)}: its density is a spike, and the divergence ({best.divergence:.6g}) "
+            f'is set by {set_by}. Set shrinkage="auto", or remove features that are constant within a class or repeat '
+            "others, or add rows.",
             UserWarning,
         )
 
@@ -94,7 +95,7 @@ def _warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def _carriers(model: Any, projection: Projection) -> str:
+def _main_features(model: Any, projection: Projection) -> str:
     """Return the names of the features that contribute most to a direction, the strongest first."""
     contributions = np.abs(projection.direction) * projection.spread
     share = contributions / contributions.max()

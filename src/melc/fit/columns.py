@@ -1,15 +1,15 @@
-"""What the columns of a table hold, learned from the training rows: levels with scores, and places of missing numbers.
+"""What the columns of a table hold, learned from the training rows: scores of levels, and places of missing numbers.
 
-Directions of several columns need numbers. The *score* of a level is the share of the second class among its rows,
-all classes counting equally, less what it would be by chance, and shrunk as if ten more rows were of neither class:
+Directions of several columns need numbers, so a level of a category has a *score*: the share of the second class among
+its rows, both classes counting equally, minus one half, and shrunk by ten additional rows, five of each class:
 
-``(a + 5) / (a + b + 10) − ½``, a and b the weights of both classes at the level.
+``(a + 5) / (a + b + 10) − ½``, where a and b are the weights of the two classes at the level.
 
-Of more than two classes it is the shares of all classes projected on the axis along which those of the levels differ
-most. Where a level has few rows, the score of a training row comes from the rows of other folds: otherwise it would
-tell the row's own class. Rules with whole-number weights have whole scores: of two levels 0 and 1, otherwise in units
-of half a standard deviation. A missing number is at the place on the axis where the classes are mixed as they are among
-the rows where it is missing.
+With more than two classes, the score is the projection of the level's class shares on the axis along which the shares
+of the levels differ most. If levels have few rows, the score of a training row is computed from the rows of other
+folds: otherwise it would reveal the row's own class. Rules with whole-number weights have whole scores: 0 and 1 for two
+levels, otherwise in units of half a standard deviation. The place of missing numbers is the number near which the
+classes are mixed as they are among the rows where it is missing.
 """
 
 import warnings
@@ -24,54 +24,54 @@ from melc.data.frames import Column, Label, LabelColumn
 from melc.data.hashing import hashes_of
 from melc.model.columns import Category, Columns
 
-# Rows of no class that are added to every level.
+# Rows that are added to every level, divided equally among the classes.
 _ROWS_ADDED = 10.0
-# With fewer rows a level than this, scores come from other folds.
+# With fewer rows per level than this, the scores of training rows come from other folds; and the number of folds.
 _MANY_ROWS_PER_LEVEL, _FOLDS = 30, 5
 # Rows that are hashed at once.
 _ROWS_HASHED = 1 << 16
-# Levels of a category; the rarest of more are one level.
+# The most levels of a category; rarer ones are joined into one level.
 _MOST_LEVELS = 250
-# A text column with fewer rows a level and more levels than this is likely to be a name or a number of the row.
+# A text column with fewer rows per label and more labels than this is likely to identify the rows.
 _ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
-# Bins of known numbers among which a place for missing ones is searched, and how much a bin loses for being far
-# out, in units of the distance between the median and the upper quartile.
-_BINS, _FAR = 25, 0.01
+# Bins of known numbers among which a place for missing ones is searched, and the penalty on the distance of a bin from
+# the median, in units of the distance between the median and the upper quartile.
+_BINS, _DISTANCE_PENALTY = 25, 0.01
 # The unit of whole scores, in standard deviations of the scores.
-_WHOLE_SCORE = 0.5
-# Sums of weights that differ by less than this part are equal up to rounding.
+_SCORE_UNIT = 0.5
+# Sums of weights whose relative difference is below this are equal up to rounding.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What a line of a single column reads: levels of a category, or numbers of which some are missing.
+    """What a line of a single column is projected on: the levels of a category, or numbers of which some are missing.
 
-    Missing numbers lie at ``mark``, which is beyond ``highest``, the largest number.
+    Missing numbers lie at ``missing_at``, which is above ``highest``, the largest number.
     """
 
     column: int
     n_levels: int = 0
     highest: float = 0.0
-    mark: float = 0.0
+    missing_at: float = 0.0
 
 
 @dataclass(frozen=True)
 class Design:
-    """The matrix that a fit works with: the quantities of all columns, and after them those read along each axis."""
+    """The columns of the matrix that a fit works with: the quantities of all columns of a table, then the axes."""
 
     n_columns: int
     axes: tuple[Axis, ...] = ()
 
     def axis_along(self, direction: Floats) -> Axis | None:
-        """Return the axis of a direction of shape (n_columns,); None if it is along quantities."""
+        """Return the axis of the only column of a direction, shape (n_columns,), or None if it has no axis."""
         features = np.flatnonzero(direction)
         if len(features) > 1:
             return None
         return next((axis for axis in self.axes if axis.column == features[0]), None)
 
     def extended(self, direction: Floats) -> Floats:
-        """Return a direction of shape (n_columns,) as one of the matrix, shape (n_columns + n_axes,)."""
+        """Return a direction of shape (n_columns,) as a direction of the matrix, shape (n_columns + n_axes,)."""
         found = np.zeros(self.n_columns + len(self.axes))
         axis = self.axis_along(direction)
         if axis is None:
@@ -83,32 +83,32 @@ class Design:
 
 @dataclass(frozen=True)
 class Learned:
-    """Columns, and for each of them the codes of the training rows and their quantities, both of shape (n,)."""
+    """What columns hold, and for each of them the codes and the quantities of the training rows, both of shape (n,)."""
 
     columns: Columns
     codes: list[Floats]
     quantities: list[Floats]
 
     def design(self) -> Design:
-        """Return where the axes of single columns are in :meth:`matrix`."""
+        """Return the columns of :meth:`matrix`, with an axis for each category and each column with missing numbers."""
         categories = self.columns.categories.items()
         axes = [Axis(j, n_levels=category.n_levels) for j, category in categories if category.n_levels > 1]
         for j in self.columns.places:
             known = self.codes[j][~np.isnan(self.codes[j])]
             if len(known):
                 lowest, highest = float(known.min()), float(known.max())
-                axes.append(Axis(j, highest=highest, mark=highest + ((highest - lowest) or 1.0)))
+                axes.append(Axis(j, highest=highest, missing_at=highest + ((highest - lowest) or 1.0)))
         return Design(len(self.codes), tuple(axes))
 
     def matrix(self, design: Design) -> Floats:
-        """Return the matrix of a design for the training rows."""
+        """Return the matrix of a design for the training rows, shape (n, n_columns + n_axes)."""
         d = len(self.codes)
         matrix = np.empty((len(self.codes[0]), d + len(design.axes)))
         for j, quantities in enumerate(self.quantities):
             matrix[:, j] = quantities
         for k, axis in enumerate(design.axes):
             codes = self.codes[axis.column]
-            matrix[:, d + k] = codes if axis.n_levels else np.where(np.isnan(codes), axis.mark, codes)
+            matrix[:, d + k] = codes if axis.n_levels else np.where(np.isnan(codes), axis.missing_at, codes)
         return matrix
 
 
@@ -120,7 +120,7 @@ def learn_columns(
     n_classes: int,
     whole_scores: bool = False,
 ) -> Learned:
-    """Learn what the columns of training rows hold; ``index`` has the class number of each row.
+    """Return what the columns of training rows hold; ``index`` has the class number of each row, shape (n,).
 
     With ``whole_scores``, the scores of levels are whole numbers.
     """
@@ -138,9 +138,9 @@ def learn_columns(
             ranks[j] = column.labels
         missing = np.isnan(codes[j])
         if missing.any():
-            places[j] = _place(codes[j], missing, balance)
+            places[j] = _place_of_missing(codes[j], missing, balance)
             quantities[j] = np.where(missing, places[j], codes[j])
-    if all(np.all(each == each[0]) for each in quantities):  # levels of few rows are all that there is
+    if all(np.all(each == each[0]) for each in quantities):  # nothing but levels of few rows, all scored zero
         for j, category in categories.items():
             levels = category.levels, category.others
             categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
@@ -152,47 +152,47 @@ def learn_columns(
 
 
 class _Balance:
-    """Class numbers and weights by which all classes count equally; they add up to the weights given."""
+    """Class numbers of rows, and weights scaled so that all classes have the same total; the overall total is kept."""
 
     def __init__(self, index: NDArray[np.integer], weights: Floats, n_classes: int) -> None:
         totals = np.bincount(index, weights, n_classes)
         self.index, self.given, self.n_classes = index, weights, n_classes
         self.weights = weights * (totals.sum() / n_classes / totals)[index]
-        # As many rows would tell as much, if all classes had the same number of them.
+        # The effective number of rows: so many, equally divided among the classes, would be as informative.
         self.n_effective = n_classes**2 / float(np.sum(1 / totals))
         self.total = float(totals.sum())
 
-    def masses(self, groups: NDArray[np.int64], n_groups: int, weights: Floats | None = None) -> Floats:
+    def class_weights(self, groups: NDArray[np.int64], n_groups: int, weights: Floats | None = None) -> Floats:
         """Return the balanced weight of each class in each group of rows, shape (n_groups, n_classes)."""
         cells = groups * self.n_classes + self.index
         found = np.bincount(cells, self.weights if weights is None else weights, n_groups * self.n_classes)
         return np.asarray(found.reshape(n_groups, self.n_classes), dtype=np.float64)
 
-    def shares(self, masses: Floats) -> Floats:
-        """Return the shares of the classes in each group, less those by chance, and shrunk."""
-        totals = masses.sum(axis=1, keepdims=True)
-        return (masses + _ROWS_ADDED / self.n_classes) / (totals + _ROWS_ADDED) - 1 / self.n_classes
+    def shares(self, class_weights: Floats) -> Floats:
+        """Return the shares of the classes in each group, shrunk, minus 1 / n_classes; shape (n_groups, n_classes)."""
+        totals = class_weights.sum(axis=1, keepdims=True)
+        return (class_weights + _ROWS_ADDED / self.n_classes) / (totals + _ROWS_ADDED) - 1 / self.n_classes
 
 
-# What a category has: its levels, None for missing, and whether rare ones are left to "others".
+# The levels of a category, None for missing values, and whether rare levels are joined into "others".
 _Levels = tuple[tuple[Label | None, ...], bool]
 
 
 def _content(column: Column, balance: _Balance) -> tuple[_Levels | None, Floats]:
-    """Return the levels of a category, or None, and the codes of the rows, shape (n,).
+    """Return the levels of a category, or None for numbers, and the codes of the rows, shape (n,).
 
-    Levels are in the order of the classes' shares, so that neither their names nor their order matters.
+    Levels are sorted by their scores, so that neither their names nor their original order matters.
     """
     if not isinstance(column, LabelColumn):
         return None, column.values
     if column.ordered:
         return None, np.where(column.codes < 0, np.nan, column.codes)
     labels: list[Label | None] = [*column.labels, None]
-    masses = balance.masses(column.codes % len(labels), len(labels))  # the number −1, missing, is the last
-    # Of the weights as they are given: how frequent a level is must not tell its class.
+    class_weights = balance.class_weights(column.codes % len(labels), len(labels))  # code −1, missing, becomes the last
+    # Weights as they were given: which levels are frequent must not depend on the classes.
     totals = np.asarray(np.bincount(column.codes % len(labels), balance.given, len(labels)), dtype=np.float64)
     kept = _frequent(totals)
-    scores = _projected(balance.shares(masses), masses.sum(axis=1))
+    scores = _projected(balance.shares(class_weights), class_weights.sum(axis=1))
     order = sorted(kept, key=lambda k: (scores[k], totals[k], str(type(labels[k])), str(labels[k])))
     others = len(kept) < int(np.count_nonzero(totals))
     number = np.full(len(labels), len(order), dtype=np.float64)
@@ -201,7 +201,7 @@ def _content(column: Column, balance: _Balance) -> tuple[_Levels | None, Floats]
 
 
 def _frequent(totals: Floats) -> list[int]:
-    """Return the levels that occur: all of them, or if they are very many, those with more rows than others."""
+    """Return the levels that occur or, if there are too many, the most frequent of them."""
     present = np.flatnonzero(totals)
     if len(present) > _MOST_LEVELS:
         least = np.sort(totals[present])[-_MOST_LEVELS]
@@ -212,42 +212,42 @@ def _frequent(totals: Floats) -> list[int]:
 def _scored(
     levels: _Levels, numbers: Floats, balance: _Balance, folds: NDArray[np.int64], screened: bool = True
 ) -> tuple[Category, Floats]:
-    """Return a category with the scores of its levels, and those of the training rows, shape (n,).
+    """Return a category with the scores of its levels, and the scores of the training rows, shape (n,).
 
-    If it is ``screened``, levels of few rows are scored by other rows, and have the score zero if they differ no more
-    than by chance.
+    If it is ``screened`` and its levels have few rows, training rows are scored by the rows of other folds, or all
+    scores are zero if the levels differ no more than by chance.
     """
     labels, others = levels
     size, codes = len(labels) + others, numbers.astype(np.int64)
-    masses = balance.masses(codes, size)
-    axis = _axis_of(balance.shares(masses), masses.sum(axis=1))
-    scores = balance.shares(masses) @ axis
+    class_weights = balance.class_weights(codes, size)
+    axis = _axis_of(balance.shares(class_weights), class_weights.sum(axis=1))
+    scores = balance.shares(class_weights) @ axis
     of_rows = scores[codes]
     if screened and size > 2 and balance.n_effective < _MANY_ROWS_PER_LEVEL * size:
-        if _differ_by_chance(masses * (balance.n_effective / balance.total)):
+        if _differ_by_chance(class_weights * (balance.n_effective / balance.total)):
             scores, of_rows = np.zeros(size), np.zeros(len(codes))
         else:
-            of_rows = _scores_from_other_folds(codes, masses, axis, balance, folds)
+            of_rows = _scores_from_other_folds(codes, class_weights, axis, balance, folds)
     return Category(labels, scores, others), of_rows
 
 
 def _scores_from_other_folds(
-    codes: NDArray[np.int64], masses: Floats, axis: Floats, balance: _Balance, folds: NDArray[np.int64]
+    codes: NDArray[np.int64], class_weights: Floats, axis: Floats, balance: _Balance, folds: NDArray[np.int64]
 ) -> Floats:
     found = np.empty(len(codes))
     for fold in range(_FOLDS):
         own = folds == fold
-        inside = balance.masses(codes, len(masses), np.where(own, balance.weights, 0.0))
-        found[own] = (balance.shares(np.maximum(masses - inside, 0.0)) @ axis)[codes[own]]
+        inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))
+        found[own] = (balance.shares(np.maximum(class_weights - inside, 0.0)) @ axis)[codes[own]]
     return found
 
 
 def _with_whole_scores(category: Category, of_rows: Floats) -> tuple[Category, Floats]:
-    """Return a category and the scores of the training rows, both in whole numbers of a unit."""
-    unit = float(np.ptp(category.scores)) if category.n_levels == 2 else _WHOLE_SCORE * float(np.std(of_rows))
+    """Return a category and the scores of the training rows, with all scores rounded to whole multiples of a unit."""
+    unit = float(np.ptp(category.scores)) if category.n_levels == 2 else _SCORE_UNIT * float(np.std(of_rows))
     if unit == 0:
         return category, of_rows
-    # Two levels are counted from the lower one, so that they differ by one also if they are at about ±½ unit.
+    # Two levels are rounded relative to the lower one: then they differ by one, even if they lie near ±½ unit.
     lowest = float(category.scores.min()) if category.n_levels == 2 else 0.0
     first = np.floor(lowest / unit + 0.5)
     scores, of_rows = (first + np.floor((each - lowest) / unit + 0.5) for each in (category.scores, of_rows))
@@ -257,7 +257,7 @@ def _with_whole_scores(category: Category, of_rows: Floats) -> tuple[Category, F
 def _axis_of(shares: Floats, totals: Floats) -> Floats:
     """Return the axis along which the shares of levels differ most, shape (n_classes,).
 
-    It points towards the later classes, so that it is the same in resamples.
+    It points towards the later classes, so that its sign is the same in resamples.
     """
     if shares.shape[1] == 2:
         return np.array([0.0, 1.0])
@@ -269,16 +269,16 @@ def _projected(shares: Floats, totals: Floats) -> Floats:
     return np.asarray(shares @ _axis_of(shares, totals))
 
 
-def _differ_by_chance(masses: Floats) -> bool:
-    """Whether the shares of the classes differ between levels no more than they would by chance (a χ² test)."""
-    masses = masses[masses.sum(axis=1) > 0]
-    expected = masses.sum(axis=1, keepdims=True) / masses.shape[1]
-    freedom = (len(masses) - 1) * (masses.shape[1] - 1)
-    return float(np.sum((masses - expected) ** 2 / expected)) - freedom < 2 * np.sqrt(2 * freedom)
+def _differ_by_chance(class_weights: Floats) -> bool:
+    """Return whether class shares differ between levels no more than they would by chance (a χ² test)."""
+    class_weights = class_weights[class_weights.sum(axis=1) > 0]
+    expected = class_weights.sum(axis=1, keepdims=True) / class_weights.shape[1]
+    freedom = (len(class_weights) - 1) * (class_weights.shape[1] - 1)
+    return float(np.sum((class_weights - expected) ** 2 / expected)) - freedom < 2 * np.sqrt(2 * freedom)
 
 
 def _folds_of(codes: list[Floats]) -> NDArray[np.int64]:
-    """Return a fold for each row that follows from its contents, so that order and copies do not matter; shape (n,)."""
+    """Return the fold of each row, shape (n,), by a hash of its contents, so that order and copies do not matter."""
     folds = np.empty(len(codes[0]), dtype=np.int64)
     for start in range(0, len(folds), _ROWS_HASHED):
         block = np.column_stack([column[start : start + _ROWS_HASHED] for column in codes])
@@ -287,10 +287,10 @@ def _folds_of(codes: list[Floats]) -> NDArray[np.int64]:
     return folds
 
 
-def _place(numbers: Floats, missing: NDArray[np.bool_], balance: _Balance) -> float:
-    """Return where on the axis the classes are mixed as they are among the rows where the number is missing.
+def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: _Balance) -> float:
+    """Return the number near which the classes are mixed as they are among the rows where the number is missing.
 
-    Of places that are equally good, the one nearest to the median is taken.
+    Of equally good places, the one nearest to the median is taken.
     """
     if missing.all():
         return 0.0
@@ -300,39 +300,39 @@ def _place(numbers: Floats, missing: NDArray[np.bool_], balance: _Balance) -> fl
     def quantiles(shares: Floats) -> NDArray[np.int64]:
         return np.minimum(np.searchsorted(below, shares * below[-1] * (1 - _ROUNDING)), len(values) - 1)
 
-    # The upper ends of bins with about as many rows each; a further bin is for the missing.
+    # The upper ends of bins with about equal numbers of rows; a further group is for the missing numbers.
     ends = np.unique(quantiles(np.linspace(0, 1, _BINS + 1)[1:]))
     groups = np.full(len(numbers), len(ends))
     groups[~missing] = np.searchsorted(ends, positions)
-    masses = balance.masses(groups, len(ends) + 1)
-    shares = balance.shares(np.vstack([_smoothed(masses[:-1]), masses[-1:]]))
+    class_weights = balance.class_weights(groups, len(ends) + 1)
+    shares = balance.shares(np.vstack([_smoothed(class_weights[:-1]), class_weights[-1:]]))
     upper = below[ends] / below[-1]
     middles = values[quantiles(0.5 * (upper + np.append(0.0, upper[:-1])))]
     typical, quartile = values[quantiles(np.array([0.5, 0.75]))]
     far = np.abs(middles - typical) / ((quartile - typical) or 1.0)
-    distances = np.linalg.norm(shares[:-1] - shares[-1], axis=1) + _FAR * far
+    distances = np.linalg.norm(shares[:-1] - shares[-1], axis=1) + _DISTANCE_PENALTY * far
     return float(middles[np.argmin(distances)])
 
 
-def _smoothed(masses: Floats) -> Floats:
-    """Masses of bins, each with half of its neighbours."""
-    padded = np.pad(masses, ((1, 1), (0, 0)))
-    return np.asarray(masses + 0.5 * (padded[:-2] + padded[2:]))
+def _smoothed(class_weights: Floats) -> Floats:
+    """Return the weights of the classes in bins, with half of both neighbouring bins added; (n_bins, n_classes)."""
+    padded = np.pad(class_weights, ((1, 1), (0, 0)))
+    return np.asarray(class_weights + 0.5 * (padded[:-2] + padded[2:]))
 
 
 def _warn_of_columns(
     columns: Sequence[Column], found: list[tuple[_Levels | None, Floats]], names: Sequence[str]
 ) -> None:
-    """Name text columns that are nearly unique, and columns that are constant."""
+    """Warn of text columns whose values are nearly unique, and of columns that are constant."""
     for column, (_, codes), name in zip(columns, found, names, strict=True):
         if isinstance(column, LabelColumn) and _is_identifier(column):
             warnings.warn(
                 f"Column {name!r} has {len(column.labels)} different texts in {np.sum(column.codes >= 0)} rows. If it "
-                "is a name or a number of the row, drop it; if it is a number or a date, convert it.",
+                "identifies the rows, drop it; if it holds numbers or dates, convert it.",
                 stacklevel=2,
             )
         elif np.all(codes == codes[0]) or np.isnan(codes).all():
-            warnings.warn(f"Column {name!r} is constant and tells nothing.", stacklevel=2)
+            warnings.warn(f"Column {name!r} is constant and carries no information.", stacklevel=2)
 
 
 def _is_identifier(column: LabelColumn) -> bool:

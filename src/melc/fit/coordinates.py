@@ -16,17 +16,17 @@ from melc.data.memory import MemoryRows
 from melc.fit.validation import MOST_SORTED_NUMBERS, column_order
 from melc.objective.grid import Whitening
 
-# A feature whose standard deviation is at most this many steps of the rounding of its mean is constant up to rounding.
+# A feature is constant up to rounding if its deviation is at most this many times the spacing of floats at its mean.
 _LEAST_STEPS = 2.0
 # If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
-FAR = 1e4
+FAR_FROM_ZERO = 1e4
 # Limit of the scales, so that squares of projections neither overflow nor underflow.
 _LARGEST_EXPONENT = 151
 _LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
 # With more features than this, computing the covariance takes longer than the iterations that it saves.
 MOST_WHITENED_FEATURES = 200
-# In whitening, variances are taken to be at least this fraction of the largest. Below the second, all of them are
-# rounding.
+# In whitening, variances are taken to be at least this fraction of the largest. If the largest is below the second
+# number, all variances are rounding errors.
 _LEAST_STRETCHED, _NO_SPREAD = 1e-2, 1e-24
 # With more features than this, the discriminant uses only the diagonal of the covariance: the full matrix would take
 # longer than the search that it starts.
@@ -34,9 +34,9 @@ _FULL_COVARIANCE_FEATURES = 500
 # Ridge on the within-class covariance, relative to its mean diagonal: directions in which a class does not vary at all
 # (fewer rows than features) must not dominate the start. _LEAST_SPREAD avoids division by zero if no class varies.
 _DISCRIMINANT_RIDGE, _LEAST_SPREAD = 1e-3, 1e-30
-# The ridge where features are many, and a sample's covariance tells more of noise; the number of directions of a
-# subspace in which the classes differ most; and the rows for each feature that it takes to know more than the means.
-_WIDE_RIDGE, _SIGNALS, _ROWS_PER_FEATURE = 0.1, 24, 4
+# With many features: the ridge, larger because the covariance of a sample is noisier; the dimension of the subspace in
+# which the classes differ most; and the rows per feature needed to use the class covariances beside the means.
+_WIDE_RIDGE, _SUBSPACE_DIMENSION, _ROWS_PER_FEATURE = 0.1, 24, 4
 # Eigenvalues of the correlation matrix below this fraction of the largest belong to directions outside the span of the
 # rows.
 _NO_VARIANCE = 1e-10
@@ -87,7 +87,7 @@ class Coordinates:
 
     @functools.cached_property
     def class_statistics(self) -> list[tuple[Floats, Floats]]:
-        """Mean, relative to that of all rows, and standard deviation of every feature within either class."""
+        """For each class, the features' means minus those of all rows, and their deviations, both of shape (d,)."""
         found = []
         for c in (0, 1):
             members = self.sample.members(c)
@@ -97,7 +97,7 @@ class Coordinates:
 
     @functools.cached_property
     def class_covariances(self) -> tuple[Floats, Floats, Floats]:
-        """Covariances of the scaled features within either class, both of shape (d, d), and the difference of means."""
+        """Covariances of the scaled features in each class, both of shape (d, d), and the difference of means, (d,)."""
         means, covariances = [], []
         for c in (0, 1):
             members = self.sample.members(c)
@@ -118,7 +118,7 @@ class Coordinates:
     @property
     def far_centre(self) -> Floats | None:
         """The mean, shape (d,), if it is so large that products with uncentred rows would lose digits; else None."""
-        return self.mean if np.any(np.abs(self.mean) > FAR * self.scale) else None
+        return self.mean if np.any(np.abs(self.mean) > FAR_FROM_ZERO * self.scale) else None
 
     @functools.cached_property
     def white(self) -> Whitening:
@@ -127,7 +127,7 @@ class Coordinates:
 
     @functools.cached_property
     def ridge_white(self) -> Whitening:
-        """White coordinates for many features: by Cholesky's factor, which costs less, of a covariance with a ridge."""
+        """White coordinates for many features: from the Cholesky factor, which is cheaper, with a ridge."""
         covariance = self.within_covariance
         ridge = _WIDE_RIDGE * max(float(np.trace(covariance)) / len(covariance), _LEAST_SPREAD)
         lower = linalg.cholesky(covariance + ridge * np.eye(len(covariance)), lower=True)
@@ -136,13 +136,13 @@ class Coordinates:
     def signal_subspace(self) -> Floats:
         """Return directions in which the classes differ most, in ridge-white coordinates; shape (d, k), orthonormal.
 
-        The first is that of the means. The others are the extreme eigenvectors of the difference of the covariances,
-        if there are rows enough to tell them from noise.
+        The first is the difference of the means. The others are the extreme eigenvectors of the difference of the
+        covariances, if there are rows enough to tell them from noise.
         """
         first, second, difference = self.class_covariances
         white = self.ridge_white.matrix
-        basis = (white.T @ _or_any(difference))[:, None]
-        n = min(_SIGNALS, len(difference) // 2) // 2
+        basis = (white.T @ _or_random(difference))[:, None]
+        n = min(_SUBSPACE_DIMENSION, len(difference) // 2) // 2
         if self.sample.n_rows > _ROWS_PER_FEATURE * len(difference):
             contrast = white.T @ (second - first) @ white
             _, least = linalg.eigh(contrast, subset_by_index=[0, n - 1])
@@ -152,7 +152,7 @@ class Coordinates:
 
     @property
     def finite_scale(self) -> Floats:
-        """The scale, and zero for features that take no part."""
+        """The scale, shape (d,), with zero for features that are ignored."""
         return np.where(np.isfinite(self.scale), self.scale, 0.0)
 
     def direction_of(self, u: Floats) -> Floats:
@@ -184,21 +184,21 @@ class Coordinates:
         if not sparse.issparse(self.sample.X) and self.sample.X.size <= MOST_SORTED_NUMBERS:
             drawn = drawn[:, np.argsort(column_order(self.sample.X))]  # the same starts for any order of the features
         first = self.discriminant()
-        first *= np.sign(first[np.argmax(np.abs(first))])  # the same if the classes are exchanged
+        first *= np.sign(first[np.argmax(np.abs(first))])  # so that exchanging the classes changes nothing
         return [into_span(u) * varies for u in [first, *drawn]]
 
     def discriminant(self, ridge: float = _DISCRIMINANT_RIDGE) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
 
-        Σ is the within-class covariance plus a ridge, in units of its mean diagonal.
+        Σ is the within-class covariance plus ``ridge`` times its mean diagonal element times the identity.
         """
         if len(self.scale) > _FULL_COVARIANCE_FEATURES:
             (mean, deviation), (other_mean, other_deviation) = self.class_statistics
             variances = ((deviation / self.scale) ** 2 + (other_deviation / self.scale) ** 2) / 2
-            return np.asarray(_or_any((other_mean - mean) / self.scale) / (variances + _ridge(variances, ridge)))
+            return np.asarray(_or_random((other_mean - mean) / self.scale) / (variances + _ridge(variances, ridge)))
         added = _ridge(np.diagonal(self.within_covariance), ridge) * np.eye(len(self.scale))
         return np.asarray(
-            np.linalg.solve(self.within_covariance + added, _or_any(self.class_covariances[2])), np.float64
+            np.linalg.solve(self.within_covariance + added, _or_random(self.class_covariances[2])), np.float64
         )
 
     def _span_projection(self) -> Callable[[Floats], Floats]:
@@ -222,20 +222,20 @@ class Coordinates:
         return lambda u: back(vectors @ ((vectors.T @ across(u)) / values))
 
     def _total_covariance(self) -> Floats:
-        """Covariance of the scaled features of all rows: that within the classes and that of their means."""
+        """Return the covariance of the scaled features over all rows, shape (d, d): within and between the classes."""
         first, second, difference = self.class_covariances
         total, share = float(self._weights.sum()), float(self._weights[self.sample.members(1)].sum())
         share /= total
         return (1 - share) * first + share * second + share * (1 - share) * np.outer(difference, difference)
 
 
-def _or_any(difference: Floats) -> Floats:
-    """Return a difference of means or, if it is zero, a random direction: then all directions are equally good."""
+def _or_random(difference: Floats) -> Floats:
+    """Return a difference of means or, if it is zero, a random direction, since all are equally good then."""
     return difference if np.any(difference) else np.random.RandomState(0).normal(size=len(difference))
 
 
 def check_scale(scale: Floats, names: Sequence[str] | None = None) -> None:
-    """Raise an error unless a feature varies and the squares of all scales, shape (d,), are floats."""
+    """Raise an error unless some feature varies and no square of a scale, shape (d,), overflows or underflows."""
     finite = scale[np.isfinite(scale)]
     if not len(finite):
         raise ValueError(
@@ -248,9 +248,9 @@ def check_scale(scale: Floats, names: Sequence[str] | None = None) -> None:
 
 
 def rounding_steps(mean: Floats, deviation: Floats) -> Floats:
-    """Return how many steps of the rounding of its mean the standard deviation of each feature has, shape (d,).
+    """Return the standard deviation of each feature divided by the spacing of floats at its mean, shape (d,).
 
-    The fewer there are, the less the values still tell: near 1e12 neighbouring numbers are 1.2e-4 apart.
+    The smaller it is, the more of the differences is lost to rounding: near 1e12 neighbouring numbers are 1.2e-4 apart.
     """
     with np.errstate(over="ignore"):  # at a mean of zero
         return np.asarray(deviation / np.spacing(np.abs(mean)))
@@ -267,7 +267,7 @@ def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:
     else:
         # Differences of numbers that lie close together are exact, while their mean is rounded.
         least, most = low / size, high / size
-        near = np.where(np.abs(least + most) > FAR * (most - least), least, 0.0)
+        near = np.where(np.abs(least + most) > FAR_FROM_ZERO * (most - least), least, 0.0)
         scaled = X / size - near
         mean = share @ scaled
         variance = share @ (scaled - mean) ** 2
@@ -311,7 +311,7 @@ def _ridge(variances: Floats, ridge: float) -> float:
 
 
 def _range(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenvectors (as columns) and eigenvalues of a positive matrix that are more than rounding."""
+    """Return the eigenvectors, as columns, and eigenvalues of a positive matrix, without eigenvalues near zero."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > _NO_VARIANCE * values[-1]
     return vectors[:, kept], values[kept]

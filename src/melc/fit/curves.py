@@ -13,9 +13,9 @@ Each curve has a λ of its own, estimated from the data by the update of Fellner
 
 ``λ_l ← λ_l (rank(R_l) / λ_l − tr(V R_l)) / (β_lᵀ R_l β_l)``,
 
-between Newton steps; V is the inverse of the penalised Hessian. Of two classes there is one block of coefficients. Of
-more, each class has its own curves along all lines: V is then that of one block, and between updates of λ all blocks
-are improved together by L-BFGS, in coordinates in which the Hessian of each block is near the identity.
+between Newton steps; V is the inverse of the penalised Hessian. With two classes there is one block of coefficients.
+With more, each class has its own curves along all lines: each block then has its own V, and between updates of λ all
+blocks are improved together by L-BFGS, in coordinates in which the Hessian of each block is near the identity.
 """
 
 from collections.abc import Callable
@@ -29,36 +29,36 @@ from scipy import linalg, optimize
 from melc.arrays import Floats
 from melc.data.hats import CurveSums, HatBasis
 
-# The ridge ρ on all coefficients, in rows, of one block and of several.
+# The ridge ρ on all coefficients, in rows: with one block, and with several.
 _RIDGE = 0.3, 0.05
 # The λ from which the estimate starts, and its range, in units of the curve's share of the information in the data.
 _FIRST_STRENGTH, _STRENGTHS = 1.0, (1e-4, 1e6)
-# Rounds of steps and updates of λ. A fit ends when no λ changes by more than this factor (those of curves that are
-# nearly straight count less) and no coefficient by more than this.
+# The most rounds of a Newton step and an update of λ, and the changes of log λ (which count less for nearly straight
+# curves) and of coefficients below which they end.
 _MOST_ROUNDS, _SETTLED_STRENGTH, _SETTLED = 30, 0.3, 0.05
-# The Hessian is computed anew when coefficients have moved by more than this: until then a step leaves little of the
-# error, and the λ need more steps anyway. In the last steps, more than this many times the change at which they end.
+# The Hessian is recomputed when coefficients have moved by more than this: until then the old one is good enough, since
+# λ needs several steps anyway. In the last steps, when they have moved by more than this many times the tolerance.
 _OUTDATED, _OUTDATED_AT_LAST = 0.5, 100
-# The same for several blocks: rounds, a change of coefficients at which they end, and steps of L-BFGS in a round.
+# With several blocks: rounds, the change of coefficients below which they end, and steps of L-BFGS in a round.
 _MOST_BLOCK_ROUNDS, _BLOCKS_SETTLED, _BLOCK_STEPS, _LAST_BLOCK_STEPS = 4, 0.1, 15, 60
-# Degrees of freedom of a curve beyond those of a straight line: fewer are rounding.
+# Least degrees of freedom of a curve beyond those of a straight line; smaller values are rounding errors.
 _LEAST_FREEDOM = 1e-6
-# Least distance of two knots: as a part of the lower quartile of these distances; of the range, because rounding of
-# features that cancel each other makes values differ; and of their size.
+# Least distance of two knots: as a fraction of the lower quartile of these distances; of the range, because features
+# that cancel each other leave differences that are only rounding; and of the absolute values.
 _LEAST_GAP, _ROUNDED, _SPACING = 0.02, 1e-9, 1e-14
 # A step is halved until the penalised likelihood no longer falls by more than rounding.
 _LEAST_STEP, _ROUNDING = 1e-3, 1e-9
 
-# Returns the sums over all rows, with the Hessian of a block unless that is None: summed(basis, beta, block).
+# summed(basis, beta, block) returns the sums over all rows, with the Hessian of a block unless that is None.
 Summed = Callable[[HatBasis, Floats, int | None], CurveSums]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a curve is held to: the matrix R of its penalty and its rank.
+    """Penalty and constraint of a curve: the matrix R of the penalty, its rank, and the sign of the slope.
 
-    ``sign`` is 1 for a curve that must not fall, −1 for one that must not rise, else 0. Of a curve ``with_missing`` the
-    last coefficient is that of rows where the value is missing. Levels of a category are not ``smooth``.
+    ``sign`` is 1 for a curve that must not fall, −1 for one that must not rise, else 0. If ``with_missing``, the last
+    coefficient is for rows where the value is missing. The levels of a category are not ``smooth``.
     """
 
     penalty: Floats
@@ -73,9 +73,9 @@ class Shape:
 
 
 def smooth_shape(size: int, information: float, sign: int = 0, with_missing: bool = False) -> Shape:
-    """Return the shape of a curve with so many coefficients, whose second differences are penalised.
+    """Return the shape of a curve with ``size`` coefficients, whose second differences are penalised.
 
-    ``information`` is the sum of weight times squared entries in the basis: the penalty is measured by it.
+    The penalty is proportional to ``information``, the result of :func:`information_of`.
     """
     penalty, inner = np.zeros((size, size)), size - with_missing
     penalty[:inner, :inner] = _roughness(inner, information)
@@ -83,7 +83,7 @@ def smooth_shape(size: int, information: float, sign: int = 0, with_missing: boo
 
 
 def levels_shape(size: int) -> Shape:
-    """Return the shape of a table of levels: λ is the inverse of the variance of their values."""
+    """Return the shape for the levels of a category: λ is the inverse of the variance of their values."""
     return Shape(np.eye(size), size, smooth=False)
 
 
@@ -101,7 +101,7 @@ class Curves:
     covariances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     def with_line(self, knots: Floats, shape: "Shape") -> "Curves":
-        """Return the curves and a further one that is zero."""
+        """Return the curves with a further one, whose coefficients are zero."""
         n_blocks, size = len(self.beta), len(knots)
         return replace(
             self,
@@ -112,7 +112,7 @@ class Curves:
         )
 
     def part(self, line: int) -> slice:
-        """Return where the coefficients of a line are."""
+        """Return the slice of beta with the coefficients of a line."""
         return slice(1 + self.basis.starts[line], 1 + self.basis.starts[line + 1])
 
     def penalty(self, block: int) -> Floats:
@@ -130,42 +130,42 @@ def no_curves(n_blocks: int) -> Curves:
 
 
 def fit_curves(
-    curves: Curves, summed: Summed, smoothing: float = 1.0, still: float | None = None, curved: Summed | None = None
+    curves: Curves, summed: Summed, smoothing: float = 1.0, tol: float | None = None, curved: Summed | None = None
 ) -> Curves:
     """Return the curves fitted together; λ is the estimate times ``smoothing``.
 
-    The fit starts with the coefficients and λ of ``curves``. While lines are added it need not be exact. The last fit
-    goes on with fixed λ until no coefficient changes by more than ``still``. Hessians are those of ``curved``, if it is
-    given, which may be cheaper than ``summed``; of one block, the last ones are those of ``summed``.
+    The fit starts with the coefficients and λ of ``curves``. Without ``tol`` it stops early, which is enough while
+    lines are added. Otherwise it continues with fixed λ until no coefficient changes by more than ``tol``. ``curved``
+    is a cheaper approximation of ``summed`` for Hessians; with one block, the last steps use ``summed``.
     """
     if len(curves.beta) > 1:
-        return _fit_blocks(curves, summed, curved or summed, smoothing, still is not None)
+        return _fit_blocks(curves, summed, curved or summed, smoothing, tol is not None)
     fit = _Newton(curves, summed, curved or summed)
     for round_number in range(_MOST_ROUNDS):
         moved = fit.step()
         fit.curves, changed = with_estimated_strengths(fit.curves, 0, fit.covariance, smoothing)
         if round_number > 0 and changed < _SETTLED_STRENGTH and moved < _SETTLED:
             break
-    if still is not None:
-        fit.curved, fit.moved, fit.outdated = summed, np.inf, _OUTDATED_AT_LAST * still
+    if tol is not None:
+        fit.curved, fit.moved, fit.outdated = summed, np.inf, _OUTDATED_AT_LAST * tol
         for _ in range(_MOST_ROUNDS):
-            if fit.step() < still:
+            if fit.step() < tol:
                 break
     return replace(fit.curves, beta=_exactly_monotone(fit.curves), covariances=fit.covariance[None])
 
 
 class _Newton:
-    """Newton steps for a single block of coefficients, and the sums where they have led."""
+    """Newton's method for a single block of coefficients: the present curves, and the sums over rows there."""
 
     def __init__(self, curves: Curves, summed: Summed, curved: Summed) -> None:
         self.curves, self.summed, self.curved = curves, summed, curved
         self.sums = summed(curves.basis, curves.beta, None)
         self.hessian, self.covariance = np.empty(0), np.empty(0)
-        # How far coefficients have moved since the Hessian was computed, and how far they may.
+        # How far coefficients have moved since the Hessian was computed, and how far they may move.
         self.moved, self.outdated = np.inf, _OUTDATED
 
     def step(self) -> float:
-        """Make a step, shortened until the penalised likelihood does not fall; return the largest change by it."""
+        """Make a step, halved until the penalised likelihood does not fall; return the largest change in beta."""
         curves, beta, sums = self.curves, self.curves.beta[0], self.sums
         if self.moved > self.outdated:
             self.hessian, self.moved = symmetric(self.curved(curves.basis, curves.beta, 0).hessian), 0.0
@@ -186,8 +186,8 @@ class _Newton:
         return moved
 
 
-def _fit_blocks(curves: Curves, summed: Summed, curved: Summed, smoothing: float, to_the_end: bool) -> Curves:
-    """Fit several blocks of coefficients, which share a likelihood."""
+def _fit_blocks(curves: Curves, summed: Summed, curved: Summed, smoothing: float, until_converged: bool) -> Curves:
+    """Return the curves with several blocks of coefficients, which share a likelihood, fitted together."""
     blocks = range(len(curves.beta))
     for round_number in range(_MOST_BLOCK_ROUNDS):
         before, hessians = curves.beta, _hessians(curves, curved)
@@ -198,7 +198,7 @@ def _fit_blocks(curves: Curves, summed: Summed, curved: Summed, smoothing: float
         if round_number > 0 and np.abs(curves.beta - before).max() < _BLOCKS_SETTLED:
             break
     hessians = _hessians(curves, curved)
-    if to_the_end:
+    if until_converged:
         curves = _climb(curves, summed, hessians, _LAST_BLOCK_STEPS)
     covariances = [inverse(hessians[block] + curves.penalty(block)) for block in blocks]
     return replace(curves, covariances=np.stack(covariances))
@@ -209,7 +209,7 @@ def _hessians(curves: Curves, curved: Summed) -> list[Floats]:
 
 
 def _climb(curves: Curves, summed: Summed, hessians: list[Floats], n_steps: int) -> Curves:
-    """Raise the penalised likelihood of all blocks by L-BFGS with fixed λ.
+    """Return the curves after up to ``n_steps`` of L-BFGS on all blocks, with fixed λ.
 
     The coordinates u of a block are ``Lᵀ β`` with ``L Lᵀ`` its penalised Hessian.
     """
@@ -237,8 +237,8 @@ def _climb(curves: Curves, summed: Summed, hessians: list[Floats], n_steps: int)
 def with_estimated_strengths(curves: Curves, block: int, covariance: Floats, smoothing: float) -> tuple[Curves, float]:
     """Return the curves with the λ of a block updated, and the largest change of their logarithms.
 
-    A change counts times the degrees of freedom beyond a straight line, if these are less than one: a curve that is
-    straight remains so whatever its λ.
+    A change is multiplied by the degrees of freedom beyond a straight line, if these are less than one: a straight
+    curve remains straight whatever its λ.
     """
     strengths, changed = curves.strengths.copy(), 0.0
     for line, shape in enumerate(curves.shapes):
@@ -257,13 +257,13 @@ def with_estimated_strengths(curves: Curves, block: int, covariance: Floats, smo
 def newton_step(hessian: Floats, slope: Floats, beta: Floats, curves: Curves) -> tuple[Floats, Floats]:
     """Return the step that maximises ``slope · s − ½ sᵀ hessian s``, and the inverse of the Hessian.
 
-    Curves with a sign stay monotone: the differences of their values are bounded by zero. Those that are zero after the
-    step have no freedom, and their variance is zero.
+    Curves with a sign stay monotone: the increments between their knots are bounded by zero. Increments that are zero
+    after the step are taken to be fixed, with variance zero.
     """
     if not any(shape.sign for shape in curves.shapes):
         covariance = inverse(hessian)
         return covariance @ slope, covariance
-    change, bounded = _as_increments(curves)
+    change, bounded = _increments_to_values(curves)
     turned = change.T @ hessian @ change
     factor = linalg.cholesky(turned, lower=True)
     right = linalg.solve_triangular(factor, change.T @ slope, lower=True)
@@ -277,7 +277,7 @@ def newton_step(hessian: Floats, slope: Floats, beta: Floats, curves: Curves) ->
 
 
 def _exactly_monotone(curves: Curves) -> Floats:
-    """Return the coefficients without the last digits by which rounding makes monotone curves fall or rise."""
+    """Return the coefficients, with rounding errors removed that make monotone curves fall or rise; (n_blocks, p)."""
     beta = curves.beta.copy()
     for line, shape in enumerate(curves.shapes):
         if shape.sign:
@@ -287,13 +287,13 @@ def _exactly_monotone(curves: Curves) -> Floats:
 
 
 def _known_part(curves: Curves, line: int) -> slice:
-    """Return where the coefficients of a line are, without that of missing values."""
+    """Return the slice of the coefficients of a line, without the one for missing values."""
     part = curves.part(line)
     return slice(part.start, part.stop - curves.shapes[line].with_missing)
 
 
-def _as_increments(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the matrix that turns increments of monotone curves into values, and which increments are bounded."""
+def _increments_to_values(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the matrix from increments of monotone curves to values, (p, p), and which of them are bounded, (p,)."""
     n = curves.beta.shape[1]
     change, bounded = np.eye(n), np.zeros(n, dtype=bool)
     for line, shape in enumerate(curves.shapes):
@@ -313,14 +313,14 @@ def inverse(matrix: Floats) -> Floats:
 
 
 def symmetric(lower: Floats) -> Floats:
-    """Return the symmetric matrix of which the lower triangle is given; above it are zeros."""
+    """Return the symmetric matrix with the given lower triangle; the argument is zero above the diagonal."""
     whole = lower + lower.T
     np.fill_diagonal(whole, np.diagonal(lower))
     return np.asarray(whole)
 
 
 def _roughness(size: int, information: float) -> Floats:
-    """The matrix of squared second differences of ``size`` values, scaled to a quarter of ``information``."""
+    """Return the matrix of squared second differences of ``size`` values, scaled to a quarter of ``information``."""
     if size < 3:
         return np.zeros((size, size))
     differences = np.diff(np.eye(size), 2, axis=0)
@@ -329,12 +329,12 @@ def _roughness(size: int, information: float) -> Floats:
 
 
 def knots_of(z: Floats, most: int) -> Floats:
-    """Return up to ``most`` knots for projections z: half are quantiles of the rows, half of the different values.
+    """Return up to ``most`` knots for projections z: half are quantiles of the rows, half of the distinct values.
 
-    So a feature most of whose values are equal keeps knots where the others are. Quantiles are denser towards both
-    ends, where a curve often bends most and would otherwise be straight over a twelfth of the rows. Knots nearer to
-    each other than a small part of what most are apart would be steps, and are left out. (Not than a part of the range:
-    a single outlier may be a million times farther away than all other rows.)
+    So a feature with mostly equal values has knots among its other values too. Quantiles are denser towards both ends,
+    where a curve often bends most and would otherwise be straight over a twelfth of the rows. Of knots much closer than
+    usual, which would make steps, one is left out. (Not closer than a fraction of the range: a single outlier may be a
+    million times farther away than all other rows.)
     """
     ascending = np.sort(z)
     values = ascending[np.append(True, np.diff(ascending) > 0)]
@@ -353,6 +353,6 @@ def knots_of(z: Floats, most: int) -> Floats:
 
 
 def information_of(z: Floats, knots: Floats, weights: Floats) -> float:
-    """Return the sum of weight times squared entries in the basis: see :meth:`Curves.with_line`."""
+    """Return the sum of weight times squared entries in the basis, which tells how much the rows say about a curve."""
     part = HatBasis(knots, np.array([0, len(knots)])).entries(z[None]).part[0]
     return float(weights @ (part**2 + (1 - part) ** 2))

@@ -1,4 +1,4 @@
-"""The kernel densities of both classes along a direction: their widths, their few support points, their crossings."""
+"""The kernel densities of both classes along a direction: widths, support points and crossings."""
 
 import bisect
 import math
@@ -28,7 +28,7 @@ from melc.sums.bins import BinLayout, power_of_two
 # A class with up to this many distinct projections keeps them all. A larger one is condensed.
 _EXACT_SUPPORT = 2048
 # A class with more points than this is condensed without counting its distinct projections.
-_SURELY_MANY = 1 << 16
+_ALWAYS_CONDENSED = 1 << 16
 # Bins in a bandwidth when condensing, and quadrature nodes that replace the points of a bin.
 _BINS_PER_BANDWIDTH = 4
 _NODES_PER_BIN = kernels.ORDER // 2
@@ -46,9 +46,9 @@ _POINTS_PER_CALL = 1 << 16
 # which takes millions of rows with some dozens of them far from the rest.
 _MOST_DENSITY_BINS = 1 << 15
 
-# The central rows of a class: those between these quantiles, whose distance is so many standard deviations of a normal.
+# Quantiles that bound the central rows of a class, and their distance in standard deviations, if these are normal.
 _QUANTILES, _NORMAL_DISTANCE = (0.1, 0.9), 2.563
-# Shares of the rows that differ by less are the same up to rounding.
+# Cumulative weights whose relative difference is below this are equal up to rounding.
 _SAME_SHARE = 1e-12
 # Smallest ratio of the standard deviation of the central rows to that of all rows.
 _LEAST_RATIO = 0.01
@@ -58,7 +58,7 @@ Ratio = Callable[[ArrayLike], Floats]
 _GRID_PER_BANDWIDTH, _MOST_STEPS_IN_A_GAP = 8, 64
 # Points of the grid (64 MB) beyond which the bandwidth is refused as too narrow for the range of the data.
 _MOST_GRID = 1 << 23
-# Points between two neighbours of the grid among which an extremum is searched, and the accuracy of its place.
+# Points between two neighbours of the grid on which an extremum is searched, and the accuracy of its location.
 _EXTREMUM_POINTS, _EXTREMUM_ACCURACY = 65, 3e-8
 # Between narrow kernels the log ratio is so steep that only bisection makes progress, and Brent's method may take many
 # steps before it bisects.
@@ -96,7 +96,7 @@ class Density:
 
 
 def stretches(n: int) -> list[slice]:
-    """Return slices that divide n points into compiled calls, between which Python can react to Ctrl-C."""
+    """Return slices of n points, one for each compiled call; between calls Python can react to Ctrl-C."""
     return [slice(start, start + _POINTS_PER_CALL) for start in range(0, n, _POINTS_PER_CALL)]
 
 
@@ -105,8 +105,8 @@ def density_variances(
 ) -> tuple[float, float]:
     """Return the kernel variances of both classes along a direction of shape (d,).
 
-    ``rule`` is the parameter ``bandwidth`` of :class:`melc.MELC`, ``spread`` that of all rows along the direction, and
-    ``sample`` some of the rows.
+    ``rule`` is the parameter ``bandwidth`` of :class:`melc.MELC`, ``spread`` is the spread of all rows along the
+    direction, and ``sample`` are some of the rows.
     """
     if rule in ("robust", "silverman"):
         first, second = kernel_variances(spread, shrunk, gamma)
@@ -123,7 +123,7 @@ def density_variances(
 
 
 def _robust_ratios(spread: Spread, sample: MemoryRows, direction: Floats) -> list[float]:
-    """Return the robust over the ordinary standard deviation of each class, at most one.
+    """Return the ratio of the robust to the ordinary standard deviation of each class, at most one.
 
     The robust one follows from the distance of two quantiles. Outliers make the ordinary one large, and kernels of that
     width would blur all other rows. If the two quantiles are equal, the ratio is one.
@@ -140,8 +140,8 @@ def _robust_ratios(spread: Spread, sample: MemoryRows, direction: Floats) -> lis
 def _quantiles(z: Floats, weights: Floats) -> Floats:
     """Return the two quantiles of some points. A point of weight k counts as k points.
 
-    A quantile at which one point ends and the next begins is the middle of both, so that those of −z are minus those
-    of z: a direction and its opposite are one, and so are the two ways to number the classes.
+    A quantile that falls exactly between two points is their midpoint, so that the quantiles of −z are the negated
+    ones of z: the sign of a direction, and which class is the first, must not matter.
     """
     order = np.argsort(z)
     reached = np.cumsum(weights[order])
@@ -158,7 +158,7 @@ def densities_along(
     The density of a small class is made from all its points, that of a large class from the moments of its points in
     bins and from its outermost points.
     """
-    large = [count > _SURELY_MANY for count in rows.counts]
+    large = [count > _ALWAYS_CONDENSED for count in rows.counts]
     limits = [each.limits if many else (math.inf, -math.inf) for each, many in zip(summary.classes, large, strict=True)]
     layout = _layout(limits, variances)
     moments = rows.bin_between(v, layout, (limits[0], limits[1])) if any(large) else None
@@ -237,11 +237,11 @@ def density_of_bins(ends: Atoms, moments: Floats, middles: Floats, half: float, 
 
 
 def gauss_nodes(moments: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return, for all bins together, nodes in [−1, 1] and positive weights with the given moments, shape (n_bins, 8).
+    """Return the bin of each node, the nodes in [−1, 1] and their positive weights, all of shape (n_nodes,).
 
-    The first array tells the bin of every node. By Golub and Welsch, from moments: with the Hankel matrices
+    They have the given moments, of shape (n_bins, 8). By Golub and Welsch, from moments: with the Hankel matrices
     G = (m_{i+j}) = LLᵀ and G₁ = (m_{i+j+1}), the matrix L⁻¹ G₁ L⁻ᵀ is the Jacobi matrix of the points' orthogonal
-    polynomials: its eigenvalues are the nodes. A bin whose points have fewer different places gets fewer nodes.
+    polynomials: its eigenvalues are the nodes. A bin with fewer than four distinct points gets fewer nodes.
     """
     found, left = [], np.arange(len(moments))
     for m in range(_NODES_PER_BIN, 1, -1):
@@ -261,9 +261,9 @@ def gauss_nodes(moments: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
 
 
 def _cholesky(matrices: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Lower factors of many matrices, and which of them are positive with room to spare.
+    """Return the Cholesky factors of a stack of matrices, and which of these are safely positive definite.
 
-    NumPy's own would give up on all of them for one that is not.
+    NumPy's function raises an error for the whole stack if one of them is not.
     """
     size = matrices.shape[1]
     lower, positive = np.zeros_like(matrices), np.ones(len(matrices), dtype=bool)
@@ -294,7 +294,7 @@ def search_grid(densities: tuple[Density, Density]) -> Floats:
     """Return the grid, in ascending order, on which sign changes of the log ratio are searched.
 
     Among the data, its steps are an eighth of the smaller bandwidth. A wide gap between data points has 64 steps,
-    because both log densities are close to parabolas there. It ends at the outermost data points.
+    because both log densities are close to parabolas there. The grid ends at the outermost data points.
     """
     step = min(d.bandwidth for d in densities) / _GRID_PER_BANDWIDTH
     support = np.unique(np.concatenate([d.support for d in densities]))
@@ -313,7 +313,7 @@ def search_grid(densities: tuple[Density, Density]) -> Floats:
 
 
 def thinned(points: Floats, step: float) -> Floats:
-    """Return the first of sorted points, then each that is ``step`` or more above the last one taken; and the last."""
+    """Return the first of sorted points, every further one at least ``step`` above the last one taken, and the last."""
     every, taken, i = points.tolist(), [], 0
     while i < len(every):
         taken.append(every[i])
@@ -324,13 +324,13 @@ def thinned(points: Floats, step: float) -> Floats:
 def _roots(ratio: Ratio, grid: Floats, values: Floats) -> Floats:
     """Return the roots of ``ratio``, ascending: those at sign changes on the grid, and pairs between its points."""
     brackets = [(grid[i], grid[i + 1]) for i in np.flatnonzero(values[:-1] * values[1:] < 0)]
-    for i in _suspects(values):
+    for i in _possible_double_roots(values):
         brackets += _split_at_extremum(ratio, grid[i - 1], grid[i + 1], np.sign(values[i]))
     roots = [_root(ratio, a, b) for a, b in brackets]
     return np.unique(np.concatenate([roots, grid[values == 0]]))
 
 
-def _suspects(values: Floats) -> NDArray[np.int64]:
+def _possible_double_roots(values: Floats) -> NDArray[np.int64]:
     """Return the indices of grid points near which the ratio may cross zero twice without a sign change on the grid.
 
     These are local minima of its absolute value that are low enough compared with their neighbours.
@@ -344,11 +344,11 @@ def _suspects(values: Floats) -> NDArray[np.int64]:
 
 
 def _split_at_extremum(ratio: Ratio, a: float, b: float, sign: float) -> list[tuple[float, float]]:
-    """Return two brackets of roots, [a, t] and [t, b] with t the extremum, if the ratio changes its sign there."""
+    """Return two brackets of roots, [a, t] and [t, b] with t the extremum, or none if the sign does not change at t."""
     fine = np.linspace(a, b, _EXTREMUM_POINTS)
     lowest = int(np.clip(np.argmin(sign * ratio(fine)), 1, len(fine) - 2))
-    # The part beyond zero may be far narrower than these steps, so the minimum itself is computed; its place as a share
-    # of two steps, for the squares of distances such as 1e155 overflow.
+    # The ratio may cross zero within far less than a step, so its minimum is computed; as a fraction of two steps,
+    # because the squares of distances such as 1e155 would overflow.
     start, width = fine[lowest - 1], fine[lowest + 1] - fine[lowest - 1]
     found = minimize_scalar(
         lambda share: sign * float(ratio(np.array([start + share * width]))[0]),

@@ -22,9 +22,9 @@ from melc.objective.base import silverman_factor
 
 # Rows of each class that the background of a curve stands for.
 PSEUDO_ROWS = 5.0
-# Log-odds beyond these count as these: their exponentials are finite, also times the ratio of two densities.
+# Log-odds are clipped to ± this, so that their exponentials are finite, also times the ratio of two densities.
 _MOST_LOG_ODDS = 300.0
-# A row with all but this part of the mass of its class is the class, and nothing is left to grow.
+# If the rows other than one have less than this part of the mass of a class, nothing is left without that row.
 _LEAST_REST = 1e-7
 
 # Rows of each class on which directions are compared.
@@ -50,7 +50,7 @@ class Prospect:
     targets: Floats
     masses: Floats
     own: Floats  # the masses of single copies of the rows
-    growth: Floats  # by how much the rest of a class grows to its total when a copy of the row is left out
+    growth: Floats  # factor on the rest of a class that restores its total mass when a copy of the row is left out
     log_odds: Floats
     factor: float
     pseudo_mass: float
@@ -71,7 +71,7 @@ class Prospect:
 
 
 class Standing:
-    """Where the rows of two classes stand: their log-odds by the lines so far, of shape (n,)."""
+    """The rows of two classes: their targets, and their log-odds by the lines so far, all of shape (n,)."""
 
     def __init__(self, codes: NDArray[np.int8], weights: Floats | None, gamma: float) -> None:
         """Take codes 0 and 1, and weights: a row of weight k counts as k rows."""
@@ -145,7 +145,7 @@ class Judge:
     def linear_directions(self) -> list[Floats]:
         """Return linear directions with ridges, of length one and in the units of the features.
 
-        They are those of logistic regression or, with many features, linear discriminants, whose covariance is known.
+        They come from logistic regression or, with many features, are linear discriminants, which cost less.
         """
         coordinates = self.coordinates
         ridges = [ridge * len(coordinates.scale) / self._prospect.n_effective for ridge in _JUDGED_RIDGES]

@@ -1,12 +1,12 @@
 """Directions of few features, and directions with whole-number weights: rules that a person can apply with a pencil.
 
-Features are taken up one after the other. Each time the feature is chosen with which the plane of the direction so far
-and this feature holds the best direction. After each, the weights are improved one by one in such planes. In the end
-features are exchanged, one for another, until no exchange leads to a better direction.
+Features are added one at a time. For each remaining feature, the best direction in the plane of the direction so far
+and this feature is searched, and the best of all is taken. Then the weights are improved one by one in such planes.
+Finally, single features are replaced by others until no replacement gives a better direction.
 
-Whole numbers are the weights of features in handy units: 1, 2 or 5 times a power of ten near the standard deviation.
-The real weights are multiplied by several factors and rounded, and from the best of these rules the search goes on to
-neighbours, which differ in one weight by one, or in two of them, until none is better.
+Whole-number weights are for features in handy units: 1, 2 or 5 times a power of ten near the standard deviation. The
+real weights are multiplied by several factors and rounded. From each of these rules the search moves to the best
+neighbour, which differs by one in one or two weights, until none is better.
 
 Directions are compared by a score: the likelihood of the classes with every row left out of its own density
 (:mod:`melc.fit.evidence`), or the divergence.
@@ -29,23 +29,23 @@ from melc.fit.evidence import Standing
 from melc.fit.search import Problem
 from melc.kernels import best_angle
 
-# Angles tried in a plane, and how often their distance is halved around the best: while features are chosen, and for
-# the weights of those that were.
+# Angles tried in a plane, and how often their step is halved around the best one: while features are chosen, and for
+# the weights of the chosen ones.
 _ANGLES, _HALVINGS, _FINE_HALVINGS = 8, 5, 12
 # A direction is better than another if its score is higher by more than this, which is well above rounding.
 _BETTER = 1e-9
-# Two features are nearly the same if they correlate more than this; their plane is then searched as if they did so.
+# Larger correlations of two features are replaced by this: they would not span a plane up to rounding.
 _MOST_CORRELATION = 0.999
-# Variances along a direction of scaled features below this count as this.
+# Smaller variances along a direction of scaled features are replaced by this.
 _LEAST_VARIANCE = 1e-12
-# How often the weights are improved one by one at the most, after which hardly anything is left to gain.
+# The most sweeps over the weights, after which hardly anything is left to gain.
 _MOST_SWEEPS = 10
-# With up to this many weights, neighbours of a whole rule differ in one or two weights, otherwise in one.
+# With up to this many weights, neighbours of a rule differ in one or two weights, otherwise in one.
 _FEW_WEIGHTS = 12
-# Real weights are multiplied so that the largest becomes one of the whole numbers up to this part of the limit.
+# Real weights are scaled so that the largest is a whole number, from this fraction of the limit up to the limit.
 _LEAST_LARGEST = 0.3
 
-# A smaller whole number is rounded to zero; its feature gets a unit in which it is about this.
+# A weight below the first would be rounded to zero; its feature gets a unit in which the weight is about the second.
 _ROUNDED_TO_ZERO, _ENLARGED = 0.5, 0.7
 
 Score = Callable[[Floats], float]
@@ -63,7 +63,7 @@ class Found:
 
 
 class FewFeatures:
-    """The search on some rows for a direction of at most so many features."""
+    """The search, on some rows, for a direction of at most ``most`` features."""
 
     def __init__(self, rows: MemoryRows, problem: Problem, most: int) -> None:
         self.candidates = Candidates(rows, map, np.zeros(rows.n_features, dtype=bool))
@@ -74,26 +74,26 @@ class FewFeatures:
     def score(self, weights: Floats) -> float:
         """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
         if self.prospect is None:
-            direction, _ = self.candidates.described(weights)
+            direction, _ = self.candidates.in_units(weights)
             return self.objective.evaluate(self.objective.searched_from(direction)).divergence
-        return self.prospect.likelihood(self._along(weights))
+        return self.prospect.likelihood(self._projected(weights))
 
-    def _along(self, weights: Floats) -> Floats:
+    def _projected(self, weights: Floats) -> Floats:
         used = np.flatnonzero(weights)
         return weights[used] @ self.candidates.columns[used]
 
     def best_direction(self, others: Iterable[Floats]) -> Floats:
         """Return the best direction that the search finds, of shape (d,) and length one, in the units of the features.
 
-        It starts from a single feature, and from the largest contributions of ``others``, directions of all features.
+        It starts from a single feature, and from the main features of each of ``others``, directions of all features.
         """
         chosen = self.candidates.chosen
         starts = [self._best_single(), *(self._largest(self.candidates.scaled(each[chosen])) for each in others)]
         found = max((self.improved(start) for start in starts), key=lambda each: each.score)
-        return self.candidates.described(found.weights)[0]
+        return self.candidates.in_units(found.weights)[0]
 
     def whole_direction(self, direction: Floats, units: Floats, largest: int) -> Floats:
-        """Return the direction of length one near another whose weights, times the units, are in whole proportions."""
+        """Return a direction of length one, near another, whose weights in ``units`` have whole-number proportions."""
         chosen = self.candidates.chosen
         per_unit = self.candidates.scaled(1 / units[chosen])  # scaled weights of features in their units
         whole = whole_weights((direction * units)[chosen], largest, lambda w: self.score(w * per_unit))
@@ -105,12 +105,12 @@ class FewFeatures:
         return max((self._found({j: 1.0}) for j in self.candidates.varying.tolist()), key=lambda each: each.score)
 
     def _largest(self, weights: Floats) -> Found:
-        """Return a direction without all but the features that contribute most to it."""
+        """Return a direction restricted to the features that contribute most to it."""
         kept = np.argsort(-np.abs(weights), kind="stable")[: self.most]
         return self._found({int(j): float(weights[j]) for j in kept})
 
     def improved(self, found: Found) -> Found:
-        """Return a direction with features added and exchanged until no exchange of a single one improves it."""
+        """Return a direction with features added and replaced until no change of a single feature improves it."""
         while True:
             found = self.reweighted(found)
             better = next((each for each in self._neighbours(found) if found.or_better(each) is each), None)
@@ -125,22 +125,22 @@ class FewFeatures:
             for j in np.flatnonzero(found.weights).tolist():
                 rest = _without(found.weights, j)
                 if rest.any():
-                    found = found.or_better(self._turned(rest, j, _FINE_HALVINGS))
+                    found = found.or_better(self._best_in_plane(rest, j, _FINE_HALVINGS))
             if found is before:
                 break
         return found
 
     def _neighbours(self, found: Found) -> Iterator[Found]:
-        """Yield the best direction with one feature more, if there may be more, and the best instead of each feature.
+        """Yield the best direction with a further feature, if allowed, and the best ones with each feature replaced.
 
-        The feature that contributes least is exchanged first: that is most likely to help.
+        The feature that contributes least is replaced first: that is most likely to help.
         """
         used = np.flatnonzero(found.weights)
         kept = [found.weights] if len(used) < self.most else []
         kept += [_without(found.weights, j) for j in used[np.argsort(np.abs(found.weights[used]))]]
         others = np.setdiff1d(self.candidates.varying, used).tolist()
         for rest in kept if others else []:
-            trials = (self._turned(rest, j, _HALVINGS) if rest.any() else self._found({j: 1.0}) for j in others)
+            trials = (self._best_in_plane(rest, j, _HALVINGS) if rest.any() else self._found({j: 1.0}) for j in others)
             yield max(trials, key=lambda each: each.score)
 
     def _found(self, weights: dict[int, float]) -> Found:
@@ -148,14 +148,14 @@ class FewFeatures:
         w[list(weights)] = list(weights.values())
         return Found(self.score(w), w)
 
-    def _turned(self, weights: Floats, j: int, halvings: int) -> Found:
-        """Return the best direction in the plane of a direction and feature j, which it does not have."""
+    def _best_in_plane(self, weights: Floats, j: int, halvings: int) -> Found:
+        """Return the best direction in the plane of a direction and feature j, which has weight zero in it."""
         within, used = self.candidates.within, np.flatnonzero(weights)
         size = np.sqrt(max(float(weights[used] @ within[np.ix_(used, used)] @ weights[used]), _LEAST_VARIANCE))
         along = weights / size
         correlation = float(np.clip(along[used] @ within[used, j], -_MOST_CORRELATION, _MOST_CORRELATION))
         if self.prospect is not None:  # the same search, compiled
-            plane = self._along(along), self.candidates.columns[j], correlation, 0.0
+            plane = self._projected(along), self.candidates.columns[j], correlation, 0.0
             score, first, second = best_angle(*plane, *self.prospect.arguments, _ANGLES, halvings)
             along *= first
             along[j] = second
@@ -172,7 +172,7 @@ class FewFeatures:
 
 
 def _best_angle(at: Callable[[float], Found], halvings: int) -> Found:
-    """Return the best direction of a half turn: of some angles, then of those nearer and nearer to the best."""
+    """Return the best direction over half a turn: on a grid of angles, then with smaller steps around the best."""
     step = np.pi / _ANGLES
     angle, found = max(((k * step, at(k * step)) for k in range(_ANGLES)), key=lambda each: each[1].score)
     for _ in range(halvings):
@@ -191,8 +191,8 @@ def _without(weights: Floats, j: int) -> Floats:
 def handy_units(coordinates: Coordinates, coded: NDArray[np.bool_] | None, direction: Floats, largest: int) -> Floats:
     """Return units of the features near their standard deviations, shape (d,), for weights up to ``largest``.
 
-    Features that hold whole numbers only have units of at least one, columns that are ``coded`` the unit one. Where the
-    weight in a direction is so small that it would be rounded to zero, the unit is larger.
+    Features that hold only whole numbers have units of at least one, and ``coded`` columns have the unit one. Where a
+    weight of ``direction`` is so small that it would be rounded to zero, the unit is larger.
     """
     whole = _holds_whole_numbers(coordinates.sample.X)
     units = _handy(coordinates.finite_scale)
@@ -248,7 +248,7 @@ def whole_weights(real: Floats, largest: int, score: Score) -> NDArray[np.int64]
 
 
 def _whole_neighbours(whole: NDArray[np.int64], used: list[int], largest: int) -> Iterator[NDArray[np.int64]]:
-    """Yield weights of which one of the ``used`` differs by one, or two if they are few."""
+    """Yield weights that differ by one in one of the ``used`` weights or, if these are few, in one or two."""
     steps = [(j, step) for j in used for step in (-1, 1)]
     changes = [[each] for each in steps]
     if len(used) <= _FEW_WEIGHTS:

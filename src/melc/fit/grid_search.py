@@ -1,9 +1,9 @@
 """The fast search: all starts on a grid, the best polished with certified sums.
 
-For dense rows, if the method and the solver have a grid, without shrinkage. L-BFGS moves along the unit sphere of white
-coordinates, in which the classes are about round. Each ascent is one compiled call without Python's lock, so that
-ascents run side by side on threads; the results do not depend on the number of threads. Where the grid has to hand over
-(classes that hardly overlap, heavy tails, a class that does not vary), the solver goes on from there.
+It is used for dense rows without shrinkage, if method and solver have a grid. L-BFGS moves along the unit sphere of
+white coordinates, in which the classes are about round. Each ascent is one compiled call without Python's lock, so
+that ascents run in parallel on threads; the results do not depend on the number of threads. Where the grid cannot be
+accurate (classes that hardly overlap, heavy tails, a class that does not vary), the solver continues from there.
 
 - Few features, few rows: every start sees all rows, or from 6,000 rows on a sample first.
 - Few features, many rows: from coarse to fine, as described in :mod:`melc.fit.search`.
@@ -51,23 +51,23 @@ from melc.objective.grid import Ascent, GridRows, Whitening
 # Tolerances of ascents on the grid: of the gradient, relative to D, and of progress.
 Accuracy = tuple[float, float]
 _ROUGH: Accuracy = (3e-2, 1e-4)
-# Not smaller than the rounding of single precision, which would spoil what is known of the curvature.
+# Not below the rounding of single precision, which would spoil the curvature estimates of L-BFGS.
 _CLOSE: Accuracy = (3e-4, 1e-7)
-# Factor on the tolerance that sharpening reaches, and the steps that it may take.
+# Sharpening reduces the gradient to this fraction of the tolerance, in at most so many steps.
 _SHARPER, _SHARPENING_STEPS = 1e-3, 12
-# More features than this are many; and more than this are too many for covariances of them all.
+# With more features than this the search begins in a subspace; with more than this their covariance would be too large.
 _MANY_FEATURES, MOST_GRID_FEATURES = 64, 2_000
-# Up to this many rows every start sees all of them; with more, a sample of this size first.
-_ALL_STARTS, _SAMPLE = 6_000, 4_000
-# Rows and numbers that are searched in all features, where these are many.
+# Up to this many rows, every start sees all of them; with more, a sample of this size first.
+_ROWS_FOR_ALL_STARTS, _SAMPLE_FOR_STARTS = 6_000, 4_000
+# With many features: the most rows, and the most numbers in them, of the sample that is searched in all features.
 _MOST_WIDE_ROWS, _MOST_WIDE_NUMBERS = 100_000, 1 << 25
-# Up to this many numbers, random directions in all features are worth searching from as well.
+# Up to this many numbers, random directions in all features are used as starts as well.
 _FEW_WIDE_NUMBERS = 2_000_000
-# Rows that the search inside a subspace sees, and the number of its directions that continue in all features.
+# Rows that the search in a subspace sees, and the number of its directions that continue in all features.
 _SUBSPACE_ROWS, _FROM_SUBSPACE = 8_000, 4
 # The number of runs that continue from a sample, and the fraction of the best divergence that they must reach.
-_GO_ON, _WORTH_GOING_ON = 6, 0.6
-# Numbers of X from which threads are worth starting.
+_CONTINUED, _WORTH_CONTINUING = 6, 0.6
+# The size of X, in numbers, from which threads are worth starting.
 _NUMBERS_WORTH_THREADS = 100_000
 
 ALGORITHM = "L-BFGS along the unit sphere on a grid, the best run polished with certified sums"
@@ -77,7 +77,7 @@ _REASONS = {
     ascent.STALLED: NO_BETTER_POINT,
 }
 
-Mapped = Callable[..., Iterable[Any]]  # map, or that of a pool of threads
+Mapped = Callable[..., Iterable[Any]]  # the built-in map, or the map of a pool of threads
 
 
 class GridSearcher(Searcher):
@@ -144,16 +144,16 @@ class GridSearcher(Searcher):
         else:
             polished = self._certified(objective, last.point, last.ascent)
         for run in reversed(runs):
-            polished = _after(run.result, polished)
+            polished = _with_earlier_run(run.result, polished)
         return polished
 
     def _sees_all(self, rows: Rows) -> bool:
-        """Whether the rows of this search are all of some rows, with their weights."""
+        """Return whether this searcher has all of some rows, not a sample: number and total weight agree."""
         mine, all_of_them = sum(self.rows.total_weights), sum(rows.total_weights)
         return self.rows.n_rows == rows.n_rows and math.isclose(mine, all_of_them)
 
     def _certified(self, objective: Objective, start: Floats, before: Ascent) -> Result:
-        """Return an ascent by certified evaluations."""
+        """Return the result of an ascent by certified evaluations, begun with the curvature seen ``before``."""
         settings, n_exponentials = self.problem.settings, objective.n_exponentials
         climbing = Ascent(start, settings.max_iter, before)
         while climbing.status == ascent.RUNNING:
@@ -206,7 +206,7 @@ class GridSearcher(Searcher):
 
 
 class _WideSearcher(GridSearcher):
-    """Makes runs in step, on rows that are scaled only: with many features, whitening them costs more than the search.
+    """Makes all runs in lockstep, on rows that are not whitened: with many features that costs more than the search.
 
     Each step is two matrix products for all ascents together.
     """
@@ -228,7 +228,7 @@ class _WideSearcher(GridSearcher):
             yield self.ended(each, gamma)
 
 
-def _after(run: Result, polished: Result) -> Result:
+def _with_earlier_run(run: Result, polished: Result) -> Result:
     """Return a polished result with the iterations and evaluations of the run before it added."""
     n_iter = run.n_iter + polished.n_iter
     return replace(
@@ -267,13 +267,13 @@ class _Task:
         rows = self.rows.in_memory()
         with threads(_threads_for(rows)) as mapped:
             every = GridSearcher(rows, problem, white, mapped=mapped)
-            if rows.n_rows <= _ALL_STARTS:
+            if rows.n_rows <= _ROWS_FOR_ALL_STARTS:
                 runs = candidates = until_stopped(every.runs(starts, problem.gamma), self.run_ended)
             else:
-                sample = GridSearcher(draw_sample(rows, _SAMPLE, self.rng), problem, white, True, mapped)
+                sample = GridSearcher(draw_sample(rows, _SAMPLE_FOR_STARTS, self.rng), problem, white, True, mapped)
                 gamma = problem.gamma_for(sample.rows, rows)
                 runs = until_stopped(sample.runs(starts, gamma), self.run_ended)
-                some = distinct_best(runs, _WORTH_GOING_ON)[:_GO_ON]
+                some = distinct_best(runs, _WORTH_CONTINUING)[:_CONTINUED]
                 known = [run.ascent for run in some]
                 candidates = list(every.runs([run.point for run in some], problem.gamma, known))
         return finish(every, rows, candidates, runs, starts[: len(runs)])
@@ -314,7 +314,7 @@ class _Task:
         with threads(_threads_for(some)) as mapped:
             few = GridSearcher(some, problem, inside, True, mapped)
             runs = until_stopped(few.runs(starts, problem.gamma_for(some, rows)), self.run_ended)
-        chosen = [basis @ run.point for run in distinct_best(runs, _WORTH_GOING_ON)[:_FROM_SUBSPACE]]
+        chosen = [basis @ run.point for run in distinct_best(runs, _WORTH_CONTINUING)[:_FROM_SUBSPACE]]
         every = _WideSearcher(sample, problem, white, coarse=True)
         if sample.n_rows * sample.n_features <= _FEW_WIDE_NUMBERS:
             others = _starts(coordinates, white, self.n_starts, rng)
@@ -344,7 +344,7 @@ def threads(n_threads: int) -> Iterator[Mapped]:
     pool = ThreadPoolExecutor(n_threads)
 
     def mapped(work: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        # Few at a time: thousands of starts submitted at once would compete for the lock with whoever is to end them.
+        # Few at a time: thousands of tasks submitted at once would compete with the caller for Python's lock.
         waiting: deque[Future[Any]] = deque()
         for each in zip(*arguments, strict=True):
             waiting.append(pool.submit(work, *each))

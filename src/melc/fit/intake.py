@@ -1,4 +1,4 @@
-"""The data of a user as checked, labelled rows: from a matrix of numbers, or a table with labels and missing values.
+"""The user's data as checked, labelled rows: from a matrix of numbers, or a table with labels and missing values.
 
 Data in memory are the general case. Any other storage is an entry of ``STORAGES``: how its data are recognised, and how
 they become rows.
@@ -59,7 +59,7 @@ class Table:
         return int((self.matrix.data if sparse.issparse(self.matrix) else self.matrix).nbytes)
 
     def rows(self, chosen: NDArray[np.bool_]) -> "Table":
-        """Return some of the rows."""
+        """Return a table of the rows at which ``chosen``, of shape (n,), is True."""
         if self.columns is None:
             return Table(self.matrix[chosen])
         return Table(columns=[_chosen(column, chosen) for column in self.columns], names=self.names)
@@ -113,7 +113,7 @@ def _categorical(wanted: Any, names: Sequence[Any]) -> list[bool]:
             chosen.add(int(each))
         else:
             raise ValueError(
-                f"categorical_features names {each!r}, which is no column of X. Its columns are {list(names)[:10]}."
+                f"categorical_features names {each!r}, which is not a column of X. Its columns are {list(names)[:10]}."
             )
     return [j in chosen for j in range(len(names))]
 
@@ -146,7 +146,7 @@ def _values(column: Column) -> NDArray[Any]:
 
 
 def _chosen(column: Column, rows: NDArray[np.bool_]) -> Column:
-    """Return some rows of a column; of labels, those that remain."""
+    """Return the chosen rows of a column, and of an unordered one only the labels that they have."""
     if isinstance(column, NumberColumn):
         return NumberColumn(column.values[rows], column.is_date)
     codes = column.codes[rows]
@@ -191,7 +191,7 @@ STORAGES = [Storage(dask_collections.is_lazy, dask_collections.collect, dask_col
 def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any, with_axes: bool = False) -> Labelled:
     """Return the checked rows, their classes and columns, wherever the data are.
 
-    With ``with_axes``, rows have the axes of single columns as well.
+    If ``with_axes``, the rows have the axes of single columns as well.
     """
     for storage in STORAGES:
         if storage.holds(X, y, sample_weight):
@@ -203,7 +203,7 @@ def labelled_rows(model: Any, X: Any, y: Any, sample_weight: Any, with_axes: boo
 
 
 def _belong_in_memory(n_rows: int, n_features: int) -> bool:
-    """Whether data are so small that a cluster could only slow them down."""
+    """Return whether data are so small that a cluster would only slow the fit down."""
     return n_rows <= MANY_ROWS or n_rows * n_features <= validation.MOST_SORTED_NUMBERS
 
 
@@ -248,13 +248,13 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
 def _as_matrix(
     table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool, whole_scores: bool
 ) -> tuple[Any, Columns, Design]:
-    """Return a matrix of numbers for the rows of a table, what its columns hold, and those of the matrix."""
+    """Return the rows of a table as a matrix of numbers, what the table's columns hold, and the matrix's columns."""
     if table.columns is not None:
         learned = learn_columns(table.columns, table.names, index, weights, n_classes, whole_scores)
         design = learned.design() if with_axes else Design(len(table.columns))
         return learned.matrix(design), learned.columns, design
     X = table.matrix
-    if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one way to lie in memory, so that the bits of the fit are the same
+    if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one memory layout, so that fits agree to the last bit
         X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
     return X, Columns(), Design(X.shape[1])
 
@@ -264,8 +264,8 @@ def _canonical(
 ) -> tuple[Any, NDArray[Any], Floats | None, RowHashes]:
     """Return the rows without repetitions, and their hashes.
 
-    Rows that every start of a search sees are put in an order that follows from what they contain. With more rows that
-    is done with samples only, which costs less. Data of more than four million elements are returned as they are.
+    Small data are also sorted by their contents, so that the order of the rows does not matter; of larger data only
+    samples are sorted, later on. Data of more than four million elements are returned unchanged.
     """
     distinct = validation.MOST_SORTED_NUMBERS < X.shape[0] * X.shape[1] <= _WORTH_DENSE
     if distinct:

@@ -23,7 +23,7 @@ from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
 from melc.fit.search import Problem, Settings, search
 from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
-from melc.fit.tabulation import DensityRatio, curve_of, pictured, tabulate
+from melc.fit.tabulation import DensityRatio, curve_of, picture_densities, tabulate
 from melc.model.line import Line
 from melc.objective.base import NO_SHRINKAGE, Shrunk, is_floored, shrunk_variances
 
@@ -38,7 +38,7 @@ _CANCELLED = 1e-8
 _STEPS_PER_KERNEL = 8
 
 _NO_UNITS: Floats = np.empty(0)
-# By how much the likelihood, in nats a row, has to be higher for other widths of the kernels.
+# Pooled widths of the kernels are used if the likelihood is higher with them by more than this, in nats per row.
 _CLEARLY_LIKELIER = 0.01
 
 # Largest bandwidth: its square is still a float.
@@ -47,7 +47,7 @@ _LARGEST_BANDWIDTH = 1e153
 
 @dataclass(frozen=True)
 class Projection:
-    """A direction of length one, and how it was found; of two classes with the line along it."""
+    """A direction of length one, how it was found, and the line along it if there are two classes."""
 
     direction: Floats
     line: Line | None
@@ -79,7 +79,7 @@ def learn_projections(
     run_ended: ProjectionListener,
     coded: NDArray[np.bool_],
 ) -> list[Projection]:
-    """Return one projection for each part: rows with code 1 for a class.
+    """Return one projection for each part: rows in which one class has code 1 and the others code 0.
 
     ``intercept`` is the log ratio of the priors of two classes. With None, no lines are made along the directions.
     Parts in Dask collections are solved in parallel, which saves rounds over the cluster. ``known``, of shape
@@ -125,7 +125,7 @@ def learn_projection(
     coordinates = Coordinates(sample, sample.n_rows == rows.n_rows)
     _check_width(settings, coordinates)
     shrinkage = estimate_shrinkage(rows, settings.shrinkage, coordinates.scale)
-    # With shrinkage the divergence chooses: it then knows how wide the kernels will be, and the likelihood does not.
+    # With shrinkage the divergence chooses: the likelihood does not take the shrunk widths of the kernels into account.
     by_likelihood = settings.selection == "likelihood" and shrinkage is None
     judge = Judge(coordinates, settings.gamma) if by_likelihood else None
     simple = settings.max_features is not None or settings.whole_weights is not None
@@ -247,7 +247,7 @@ def _evaluated(direction: Floats, rows: Rows, problem: Problem, reason: str, alg
 
 
 def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, intercept: float) -> Line:
-    """Return the line of a direction with the given densities; it is the only one of its class."""
+    """Return the line along a direction, with the curve of a formula."""
     table = tabulate(formula)
     curve = curve_of(table, intercept)
     added = [curve.at(density.support) for density in formula.densities]
@@ -255,7 +255,7 @@ def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Fl
     mean = sum(float(w @ g) for w, g in zip(weights, added, strict=True))
     importance = sum(float(w @ np.abs(g - mean)) for w, g in zip(weights, added, strict=True))
     contributions = np.abs(direction) * spread
-    places, densities = pictured(table)
+    places, densities = picture_densities(table)
     return Line(
         direction=direction,
         curves=(curve,),
@@ -269,9 +269,9 @@ def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Fl
 
 
 def _likelier(usual: DensityRatio, pooled: DensityRatio, rows: MemoryRows, direction: Floats) -> DensityRatio:
-    """Return the usual formula, or that of pooled widths if the classes are clearly more likely with it.
+    """Return the usual formula, or the one with pooled widths if its likelihood is clearly higher.
 
-    A score of few values can have class variances that tell nothing of the distances between its values.
+    If projections have few distinct values, class variances may say nothing about the distances between these.
     """
     z, targets = rows.project(direction), Standing(rows.codes, rows.weights, 1.0).targets
 
@@ -285,7 +285,7 @@ def _likelier(usual: DensityRatio, pooled: DensityRatio, rows: MemoryRows, direc
 def density_ratio(
     rows: Rows, settings: Settings, shrunk: Shrunk, summary: ClassSummaries, direction: Floats, sample: MemoryRows
 ) -> DensityRatio:
-    """Return the formula of the curve along a direction of shape (d,), of which the summary is known."""
+    """Return the formula of the curve along a direction of shape (d,) with the given summary."""
     # The bandwidth must not be below the spacing of floats, or a kernel could fall between two neighbouring floats.
     least = max(LEAST_VARIANCE, (_STEPS_PER_KERNEL * float(np.spacing(summary.largest))) ** 2)
     variances = density_variances(settings.bandwidth, settings.gamma, summary.spread, shrunk, sample, direction)

@@ -1,8 +1,8 @@
 """What is maximised and how, and the search from several starts: on all rows, or for large data from coarse to fine.
 
 On large data each start runs on a small stratified sample, with the wide kernels of the sample and with the narrow ones
-of all rows: each finds optima that the other misses. The best few directions continue on a larger sample, while the
-bandwidth goes to that of all rows (first above it, then below it, then to it). Only the best is optimised on all rows.
+of all rows: each finds optima that the other misses. The best few directions continue on a larger sample, with
+bandwidths above, below and at last equal to the one of all rows. Only the best direction is optimised on all rows.
 
 Here the runs are made by the solver that the user chose, with certified sums throughout. Where the objective has a
 grid, :mod:`melc.fit.grid_search` makes them, which is faster.
@@ -26,11 +26,11 @@ from melc.objective.grid import Ascent
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import SUMS
 
-# The optimum of a sample differs from that of the next, so neither its search nor its sums need high accuracy.
+# Optima differ from sample to sample, so neither the search on a sample nor its sums need high accuracy.
 _COARSE_TOL, _COARSE_EPS = 1e-2, 1e-3
 # Smallest relative change of a smooth objective that counts as progress, a little more than its rounding.
 LEAST_PROGRESS = 1e-11
-# With more features than this, the steps that make a result more accurate would be too many.
+# With more features than this, making a result more accurate would take too many steps.
 _MOST_SHARPENED_FEATURES = 200
 
 # Beyond this many rows, starts run on samples.
@@ -95,7 +95,7 @@ class Problem:
     def objective(self, rows: Rows, gamma: float | None = None, coarse: bool = False) -> Objective:
         """Return the objective of some rows, with another ``gamma`` or with ``coarse`` sums if asked for.
 
-        Only an error that does not depend on the scale of the data can be made larger.
+        Sums are made coarser only if their error bound does not depend on the scale of the data.
         """
         settings = self.settings
         coarse = coarse and SUMS[settings.method].scale_free
@@ -137,11 +137,11 @@ class Problem:
         return sharpen(objective, best, shortest)
 
     def needs_sharpening(self, rows: Rows) -> bool:
-        """Return whether a run may end at different bits for the same data.
+        """Return whether runs on the same data may end at slightly different directions.
 
-        A run ends anywhere within its tolerance. Small data are searched in one order of rows and of memory, and end at
-        the same bits. Larger ones may come in another order, as a sparse matrix or from a cluster, and the search may
-        lead elsewhere by 1e-6. With very many features the steps that mend it cost too much.
+        A run ends anywhere within its tolerance. Small data are brought into one order and memory layout, and give the
+        same bits. Larger data may come in another order, as a sparse matrix or from a cluster, and then results differ
+        by 1e-6. With very many features the steps that prevent this cost too much.
         """
         return rows.n_rows * rows.n_features > MOST_SORTED_NUMBERS and rows.n_features <= _MOST_SHARPENED_FEATURES
 
@@ -299,7 +299,7 @@ def finish(
 def no_lower_than(starts: Sequence[Floats], best: Result, objective: Objective, searcher: Searcher) -> Result:
     """Return the best run, or a start if the run ended below it.
 
-    The first steps follow the grid, whose error is about 1e-5. A run that is stopped soon after may have lost that.
+    The first steps follow the grid, whose error is about 1e-5: a run that is stopped early may end that much lower.
     """
     for start in map(unit, starts):
         begun = objective.evaluate(searcher.scaled(start)).divergence
@@ -319,7 +319,7 @@ def distinct_best(runs: Sequence[EndedRun], least: float = 0.0) -> list[EndedRun
 
 
 def _without_near_copies(items: Sequence[Any], values: list[float], point: Callable = lambda item: item) -> list[Any]:
-    """Return the items by decreasing value, without those whose points are close to that of a better one."""
+    """Return the items by decreasing value, without those whose points are close to a better one."""
     kept: list[Any] = []
     for k in np.argsort(-np.array(values), kind="stable"):
         if all(abs(float(point(items[k]) @ point(other))) < _SAME_DIRECTION for other in kept):
@@ -328,7 +328,7 @@ def _without_near_copies(items: Sequence[Any], values: list[float], point: Calla
 
 
 def until_stopped(runs: Iterable[Any], run_ended: RunListener, result: Callable = lambda run: run.result) -> list[Any]:
-    """Return all runs in their order, or those up to the one after which ``run_ended`` asks to stop."""
+    """Return all runs in order, or those up to the one after which ``run_ended`` asks to stop."""
     found = []
     for run in runs:
         found.append(run)

@@ -15,7 +15,7 @@ from melc.objective.shrinkage import Shrinkage
 
 # Number of rows of a class from which the intensity is estimated.
 _ESTIMATE_ROWS = 2000
-# Relative rounding error of a difference of equal numbers.
+# A difference smaller than this, relative to its terms, is a rounding error.
 _DIFFERENCE_ROUNDING = 1e-13
 
 

@@ -14,7 +14,7 @@ SCIPY_PROGRESS = 2.2e-9
 # Runs whose divergences differ by less than this, relatively, are taken to have reached the same optimum.
 _SAME_OPTIMUM = 5e-10
 
-# A step on the sphere must gain this part of what its slope promises (Armijo), and is halved so often until it does.
+# Armijo's condition: a step must gain this part of what the slope predicts; it is halved at most so often to do so.
 _ARMIJO, _MOST_HALVINGS = 1e-4, 40
 # Evaluations of L-BFGS-B for each iteration that it may make; it needs about one.
 _EVALUATIONS_PER_ITERATION = 20
@@ -33,7 +33,7 @@ BY_LIKELIHOOD = "chosen by likelihood: a linear direction"
 
 
 def limit_reached(max_iter: int) -> str:
-    """Return the reason of a run that ended at its limit."""
+    """Return the reason for which a run ends at its limit of iterations."""
     return f"stopped: the limit of {max_iter} iterations was reached"
 
 
@@ -219,11 +219,11 @@ def maximise(
 def sharpen(objective: Objective, found: Result, shortest: int = LONG_RUN) -> Result:
     """Return the result of a long converged run, made more accurate by Newton steps; other results unchanged.
 
-    Long are runs of at least ``shortest`` iterations.
+    A run is long if it has at least ``shortest`` iterations.
 
     A run ends anywhere within its tolerance, and after many iterations rounding decides where: the same rows, dense and
-    sparse, may end 1e-5 apart. Newton steps s with −H s = g reduce the gradient to 1e-4 of its size, with about as many
-    evaluations as the run had at most. They use only gradients, because the objective itself changes by less than its
+    sparse, may end 1e-5 apart. Newton steps s with −H s = g reduce the gradient to 1e-4 of its size, with at most about
+    as many evaluations as the run had. They use only gradients, because the objective itself changes by less than its
     rounding. The new evaluations are added to the count, the number of iterations stays the same.
     """
     if not found.converged or found.n_iter < shortest:

@@ -7,8 +7,8 @@ everywhere, which says how far a few rows can be trusted. Without it, the odds b
 would be as extreme as the tails of their kernels. The sign of g is that of ``f₁ − f₀``, so the curve passes through
 zero where the densities cross.
 
-An interval between crossings is kept if it holds rows of its own class and earns its place: with every row left out of
-its own density, its rows are predicted better than by a coin, by at least one row's worth of likelihood. Otherwise it
+An interval between crossings is kept if it holds rows of its own class and has a *gain* of at least one nat: with every
+row left out of its own density, the log-likelihood of its rows must be so much higher than with even odds. Otherwise it
 is joined with its neighbours, and the curve has their sign there. Each class keeps an interval.
 """
 
@@ -26,21 +26,21 @@ from melc.fit.density import Density, find_crossings, search_grid
 from melc.fit.evidence import PSEUDO_ROWS
 from melc.model.curve import Curve, at_most, of_points
 
-# Rows that the background stands for at the most, of both classes: five rows of a rare class are a large part of it,
-# and would blur what the many rows of the other class tell. With 1 : 200 and classes three deviations apart
-# the mean probability was 0.68 of the rate without that limit, and is 0.90 with it.
+# The most rows, of both classes together, that the background stands for: five rows are a large part of a rare class,
+# and would blur the density of the many rows of the other class. With 1 : 200 and classes three deviations apart, the
+# mean probability was 0.68 of the rate without this limit, and is 0.90 with it.
 _MOST_PSEUDO_ROWS = 40.0
 # How far the table may be from the formula between its points, and how far a curve with fewer knots from the table.
 _TABLE_ERROR, _KNOT_ERROR = 0.0005, 0.001
-# Places of a table up to which it is made finer, knots of a curve (or twice the rows), and places of a picture. Kernels
-# that are narrow beside the gaps between rows would need millions of them.
+# The most points of a table, knots of a curve (or twice the number of rows, if that is more), and points of a picture:
+# kernels that are narrow compared with the gaps between rows would need millions of them.
 _MOST_PLACES, _MOST_KNOTS, _MOST_PICTURED = 200_000, 10_000, 1_000
 # Halvings of a segment: from a gap of 10¹⁵ bandwidths down to their details.
 _MOST_ROUNDS = 100
-# Likelihood that an interval must earn, in rows.
+# The gain that an interval must have, in nats.
 _LEAST_GAIN = 1.0
 # How far densities in pictures may be from the true ones, as a part of the highest; the part of the rows of a class
-# that may lie outside, at either end; and the number of places, of which those beyond the rows are added.
+# that may lie outside, at either end; and the points over the whole width, of which those beyond the rows are used.
 PICTURE_ERROR, _PICTURE_LEFT_OUT, _PICTURE_PLACES = 0.004, 5e-4, 257
 
 
@@ -145,19 +145,19 @@ def _rough_segments(z: Floats, values: Floats) -> NDArray[np.int64]:
 def curve_of(table: RatioTable, log_prior_ratio: float) -> Curve:
     """Return the curve of a table, with as few knots as will do.
 
-    An interval between thresholds earns its place if its rows, each left out of the densities, are predicted better
-    than by chance (:meth:`LeftOut.gains`); otherwise it is joined with its neighbours. That is judged with equal priors
-    first, so that the curve does not depend on the priors. If the given priors move the thresholds, the intervals
-    between the moved ones are judged as well.
+    An interval between thresholds is kept if its rows, each left out of the densities, are predicted better than by
+    chance (:meth:`LeftOut.gains`); otherwise it is joined with its neighbours. That is judged with equal priors first,
+    so that the curve does not depend on the priors. If the given priors move the thresholds, the intervals between the
+    moved ones are judged as well.
     """
     # A curve that rises is positive above its last zero, and the threshold is the next number.
     zeros = np.where(table.codes[1:] == 1, np.nextafter(table.crossings, -np.inf), table.crossings)
     curve = of_points(np.append(zeros, table.z), np.append(np.zeros(len(zeros)), table.values))
-    curve = _joined(curve, table, table.crossings, table.codes, 0.0)
+    curve = _without_weak_intervals(curve, table, table.crossings, table.codes, 0.0)
     if log_prior_ratio:
         curve = curve.with_knots_at(-log_prior_ratio)
         moved = curve.plus(log_prior_ratio)
-        curve = _joined(curve, table, moved.thresholds, moved.codes, log_prior_ratio)
+        curve = _without_weak_intervals(curve, table, moved.thresholds, moved.codes, log_prior_ratio)
     n_points = sum(len(density.support) for density in table.formula.densities)
     return _with_few_knots(curve, -log_prior_ratio, max(_MOST_KNOTS, 2 * n_points))
 
@@ -186,19 +186,19 @@ class LeftOut:
     totals: tuple[float, float]
 
     def gains(self, intervals: NDArray[np.int64], n_intervals: int, log_prior_ratio: float) -> Floats:
-        """Return what each interval earns, in rows; shape (n_intervals,).
+        """Return the gain of each interval, in nats; shape (n_intervals,).
 
         It is ``Σ weight · (log P(class of the row) − log ½)`` over its rows. The classes count by their priors.
         """
         priors = expit([-log_prior_ratio, log_prior_ratio])
         n_effective = 1 / sum(prior**2 / total for prior, total in zip(priors, self.totals, strict=True))
         margins = np.where(self.codes == 1, 1.0, -1.0) * (self.log_odds + log_prior_ratio)
-        earned = n_effective * priors[self.codes] * self.weights * (log_expit(margins) + math.log(2))
-        return np.asarray(np.bincount(intervals, earned, n_intervals), dtype=np.float64)
+        gains = n_effective * priors[self.codes] * self.weights * (log_expit(margins) + math.log(2))
+        return np.asarray(np.bincount(intervals, gains, n_intervals), dtype=np.float64)
 
 
 def _left_out(table: RatioTable) -> LeftOut:
-    """Return the rows of a table: the support points of the densities, of which a row of weight k is k copies."""
+    """Return the support points of the densities as rows. Of a row of weight k, one of k copies is left out."""
     formula, found = table.formula, []
     for c, (density, total) in enumerate(zip(formula.densities, formula.totals, strict=True)):
         z = density.support
@@ -219,10 +219,10 @@ def _without_itself(log_density: Floats, itself: Floats, copy: Floats) -> Floats
         return np.where(copy < 1, log_density + left - np.log1p(-np.minimum(copy, 1 - 1e-16)), -np.inf)
 
 
-def _joined(
+def _without_weak_intervals(
     curve: Curve, table: RatioTable, crossings: Floats, codes: NDArray[np.int8], log_prior_ratio: float
 ) -> Curve:
-    """Return a curve without those crossings at which an interval ends that does not earn its place.
+    """Return a curve without the crossings at the ends of intervals whose gain is too small.
 
     ``codes`` tell in which intervals the curve plus ``log_prior_ratio`` is positive. Knots of the wrong sign are left
     out: where an interval is joined with its neighbours, and where rounding made the odds even.
@@ -232,9 +232,9 @@ def _joined(
     gains = rows.gains(interval, len(codes), log_prior_ratio)
     own = np.bincount(interval, rows.weights * (rows.codes == codes[interval]), len(codes))
     gains[own == 0] = -np.inf
-    kept = _earned(gains, np.interp(crossings, table.z, table.logs.max(axis=0)))
+    kept = _kept_crossings(gains, np.interp(crossings, table.z, table.logs.max(axis=0)))
     thresholds = crossings[kept]
-    # What is left below a crossing has the code of what is there now; without crossings, that of the best interval.
+    # The codes just below the kept crossings do not change; without crossings, the best interval decides.
     kept_codes = np.append(codes[kept], 1 - codes[kept[-1:]]) if len(kept) else codes[[np.argmax(gains)]]
     signs = np.where(kept_codes[np.searchsorted(thresholds, curve.knots, side="right")] == 1, 1.0, -1.0)
     moved = curve.log_odds + log_prior_ratio
@@ -245,45 +245,45 @@ def _joined(
     return Curve(curve.knots[stays], curve.log_odds[stays])
 
 
-def _earned(gains: Floats, heights: Floats) -> NDArray[np.int64]:
-    """Return which of n crossings separate intervals that earn their place, ascending.
+def _kept_crossings(gains: Floats, heights: Floats) -> NDArray[np.int64]:
+    """Return which of n crossings are kept, ascending: those between intervals with enough gain.
 
-    ``gains``, of shape (n + 1,), is what the intervals between them earn, −∞ without rows of their own class, and
-    ``heights``, of shape (n,), are the logarithms of the higher density at the crossings. The interval that earns least
-    is joined with its neighbours first; of equals the one at whose ends the densities are lower. Each class keeps an
+    ``gains``, of shape (n + 1,), belong to the intervals between them, −∞ without rows of their own class, and
+    ``heights``, of shape (n,), are the logarithms of the higher density at the crossings. The interval of least gain is
+    joined with its neighbours first; of equals the one at whose ends the densities are lower. Each class keeps an
     interval, unless that has no rows of its own class.
     """
     n = len(gains)
     around = np.concatenate([[-np.inf], heights, [-np.inf]])
     # An interval is known by the number of the crossing at its lower end; ends[k] is the crossing at its upper end.
     ends, starts = {k: k + 1 for k in range(n)}, {k + 1: k for k in range(n)}
-    earned = dict(enumerate(gains.tolist()))
+    gain_of = dict(enumerate(gains.tolist()))
 
     def key(k: int) -> tuple[float, float, int]:
-        return earned[k], float(np.logaddexp(around[k], around[ends[k]])), k
+        return gain_of[k], float(np.logaddexp(around[k], around[ends[k]])), k
 
     waiting = [key(k) for k in range(n)]
     heapq.heapify(waiting)
     while waiting and waiting[0][0] < _LEAST_GAIN:
         entry = heapq.heappop(waiting)
         k = entry[2]
-        if k not in earned or entry != key(k):  # joined meanwhile
+        if k not in gain_of or entry != key(k):  # joined meanwhile
             continue
-        neighbours = [each for each in (starts.get(k), ends[k]) if each in earned]
+        neighbours = [each for each in (starts.get(k), ends[k]) if each in gain_of]
         needed = 2 + len(neighbours)  # intervals that there must be, so that both classes keep one
-        if not neighbours or (len(earned) < needed and entry[0] > -np.inf):
+        if not neighbours or (len(gain_of) < needed and entry[0] > -np.inf):
             continue
-        known = [earned[each] for each in neighbours if earned[each] > -np.inf]
+        known = [gain_of[each] for each in neighbours if gain_of[each] > -np.inf]
         first, last = min(k, *neighbours), ends[max(k, *neighbours)]
         for each in (k, *neighbours):
-            del earned[each]
+            del gain_of[each]
             starts.pop(ends.pop(each))
-        ends[first], starts[last], earned[first] = last, first, sum(known) if known else -np.inf
+        ends[first], starts[last], gain_of[first] = last, first, sum(known) if known else -np.inf
         heapq.heappush(waiting, key(first))
-    return np.array(sorted(earned)[1:], dtype=np.int64) - 1
+    return np.array(sorted(gain_of)[1:], dtype=np.int64) - 1
 
 
-def pictured(table: RatioTable) -> tuple[Floats, Floats]:
+def picture_densities(table: RatioTable) -> tuple[Floats, Floats]:
     """Return as few places as a picture needs, shape (p,), and the densities of the classes there, shape (2, p).
 
     They cover the kernels of all rows but a few of the outermost, which may be very far from the others.

@@ -13,7 +13,7 @@ from melc.arrays import Floats
 
 # With more than _MANY_CLASSES classes there must be at least _ROWS_PER_CLASS rows for each class, on average.
 _MANY_CLASSES, _ROWS_PER_CLASS = 50, 4
-# The codes of all classes may take _SMALL_CODES bytes, or if it is more, _CODES_PER_BYTE bytes for each byte of X.
+# The codes of all classes may take _SMALL_CODES bytes or, if that is more, _CODES_PER_BYTE bytes for each byte of X.
 _SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
 # Rows are processed in blocks of this size where all at once would take too much memory.
 _ROWS_PER_BLOCK = 1 << 16
@@ -21,12 +21,15 @@ _ROWS_PER_BLOCK = 1 << 16
 _LABELS_AT_ONCE = 1 << 20
 # Types of labels that are no quantities: booleans, integers and strings. Others are looked at more closely.
 _LABEL_KINDS = "biuU"
-# Deviation from one that the sum of the priors may have, for priors that were rounded.
+# How far the sum of the priors may be from one, because priors are often rounded.
 _PRIORS_ROUNDING = 1e-6
 # Smallest and largest total weight of a class.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
 # Data with up to this many elements are sorted, which takes little time; larger data are seldom degenerate.
 MOST_SORTED_NUMBERS = 200_000
+# Larger weights are not numbers of copies; and how far a multiple may be from a whole number by rounding.
+_LARGEST_COUNT, _MULTIPLE_ERROR = 2.0**53, 1e-12
+_MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}
 
 
 def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
@@ -101,35 +104,35 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     >>> X.ravel(), index, weights
     (array([1., 2.]), array([0, 0]), array([1., 2.]))
     """
-    mass = np.ones(len(index)) if weights is None else weights
+    totals = np.ones(len(index)) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X
-    order, first = _sorted(values, index, mass)
-    order, mass = order[first], np.add.reduceat(mass[order], first)
-    again, _ = _sorted(values[order][:, column_order(values[order])], index[order], mass)
-    order, mass = order[again], mass[again]
+    order, first = _sorted(values, index, totals)
+    order, totals = order[first], np.add.reduceat(totals[order], first)
+    again, _ = _sorted(values[order][:, column_order(values[order])], index[order], totals)
+    order, totals = order[again], totals[again]
     chosen = X[order]
     if sparse.issparse(chosen):
         chosen.sort_indices()  # sparse products are added in the order of the stored elements
-    return chosen, index[order], mass
+    return chosen, index[order], totals
 
 
-def _sorted(values: Floats, index: NDArray[Any], mass: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the order of rows by class and features, and the places in it at which other rows begin."""
+def _sorted(values: Floats, index: NDArray[Any], totals: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the order of rows by class and features, and the positions in it at which a different row begins."""
     order = np.lexsort([values[:, 0], index])
     leading, classes = values[order, 0], index[order]
-    if not np.any((leading[1:] == leading[:-1]) & (classes[1:] == classes[:-1])):  # these two decide the order
+    if not np.any((leading[1:] == leading[:-1]) & (classes[1:] == classes[:-1])):  # no further features are needed
         return order, np.arange(len(index))
     # The weights of equal rows are sorted too, because their sum depends on the order in the last digit.
-    order = np.lexsort([mass, *values.T[::-1], index])
+    order = np.lexsort([totals, *values.T[::-1], index])
     keys = np.column_stack([index, values])[order]
     return order, np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
 
 
 def column_order(X: Floats) -> NDArray[np.int64]:
-    """Return the numbers of the columns, shape (d,), in an order that follows from what dense rows contain.
+    """Return the numbers of the columns, shape (d,), in an order that depends only on the contents of dense rows.
 
-    They are ordered by their products with the sums of the third powers of each row, all in standard units. So the
-    order of the rows, that of the columns and their units change the order by rounding only.
+    The key of a column is its product with the sums of cubes of the rows, all standardised. Except for rounding it
+    does not depend on the order of the rows, the order of the columns or their units.
     """
     with np.errstate(all="ignore"):  # a column may be constant
         rows = X / np.abs(X).max(axis=0)
@@ -200,7 +203,7 @@ def check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floa
 def log_prior_ratios(priors: Any, classes: NDArray[Any], totals: Floats) -> Floats:
     """Return what priors add to the log-odds: log(prior of the second / prior of the first class), shape (1,).
 
-    Of more than two classes, the logarithms of the priors less their mean, shape (n_classes,).
+    With more than two classes, the logarithms of the priors minus their mean, shape (n_classes,).
     """
     if priors is None:
         return np.zeros(len(classes) if len(classes) > 2 else 1)
@@ -216,7 +219,7 @@ def prior_shares(priors: Any, classes: NDArray[Any], totals: Floats) -> Floats:
 
 
 def priors_in_order(priors: Any, classes: NDArray[Any]) -> Any:
-    """Return priors that are a dict as a list in the order of the classes, and others as they are."""
+    """Return priors that are a dict as a list in the order of the classes, and any others unchanged."""
     if not isinstance(priors, Mapping):
         return priors
     labels = classes.tolist()
@@ -252,8 +255,8 @@ def in_numbers_of_rows(weights: Floats) -> Floats:
     """Return weights, not negative and not all zero, in a unit in which a row of weight k counts as k rows.
 
     If all are whole multiples of one weight, they are numbers of copies, and that weight is the unit. Otherwise they
-    say how much rows matter, and their sum becomes the number of rows that equal weights would need to tell as much,
-    (Σ w)² / Σ w². So a common factor on all weights changes nothing.
+    say how much rows matter, and their sum becomes the effective number of rows, (Σ w)² / Σ w². So a common factor on
+    all weights changes nothing.
 
     Examples
     --------
@@ -265,7 +268,7 @@ def in_numbers_of_rows(weights: Floats) -> Floats:
     positive = weights[weights > 0]
     whole = np.all(positive == np.round(positive)) and positive.max() < _LARGEST_COUNT
     unit = float(np.gcd.reduce(positive.astype(np.int64)) if whole else positive.min())
-    with np.errstate(over="ignore", invalid="ignore"):  # beside a weight of 1e-300 all others are beyond all floats
+    with np.errstate(over="ignore", invalid="ignore"):  # in units of 1e-300, other weights overflow
         multiples = positive / unit
         copies = np.all(np.abs(multiples - np.round(multiples)) <= _MULTIPLE_ERROR * multiples)
     if copies:
@@ -312,8 +315,3 @@ def check_monotone_columns(signs: Floats, categories: Container[int], names: Any
                 f"monotone names {j if names is None else names[j]!r}, but {j if names is None else names[j]!r} is a "
                 "category, whose levels have no order. Make it an ordered category or a number, or leave it out."
             )
-
-
-# Weights beyond this are no numbers of copies, and how far a multiple may be from a whole number by rounding.
-_LARGEST_COUNT, _MULTIPLE_ERROR = 2.0**53, 1e-12
-_MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}

@@ -23,7 +23,7 @@ _MOST_ROWS_DIVIDED, _FEWEST_DIVIDED = 20_000, 6
 
 @one_blas_thread
 def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomState) -> float:
-    """Return the gamma of the lowest log loss, over three folds of the rows of each part; one if rows are too few.
+    """Return the gamma of the lowest log loss over three folds of the rows of each part, or 1 if rows are too few.
 
     The direction of a fold is searched once, with gamma one and fewer starts, and serves all widths.
     """
@@ -42,7 +42,7 @@ def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomSta
 def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[MemoryRows, MemoryRows]]:
     """Yield the rows outside and inside each fold. The folds divide the rows of both classes.
 
-    Either class is divided by the same seed, so that nothing depends on which of them is the first.
+    Both classes are divided with the same seed, so that nothing depends on which of them is the first.
     """
     seed = rng.randint(2**31)
     fold_of = [np.random.RandomState(seed).permutation(np.arange(count) % _N_FOLDS) for count in rows.counts]
@@ -53,7 +53,7 @@ def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[Memor
 
 
 def _log_loss(kept: MemoryRows, held: MemoryRows, settings: Settings, direction: Floats) -> float:
-    """Return the log loss on held-out rows of the densities of the other rows; both classes count equally."""
+    """Return the log loss, on held-out rows, of densities estimated from ``kept`` rows; both classes count equally."""
     formula = density_ratio(kept, settings, NO_SHRINKAGE, kept.summarise(direction), direction, kept)
     log_odds = formula.log_odds(held.project(direction))
     losses = np.logaddexp(0, np.where(held.codes == 1, -log_odds, log_odds))

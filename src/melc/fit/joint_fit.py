@@ -1,4 +1,4 @@
-"""Lines whose curves are fitted together: on a sample while lines are added, at last on all rows; and what is kept."""
+"""The joint fit of the curves of all lines: on a sample while lines are added, at last on all rows."""
 
 from dataclasses import dataclass, replace
 
@@ -20,16 +20,16 @@ from melc.model.columns import Columns
 from melc.model.curve import Curve, simplified
 from melc.model.line import Line
 
-# Knots of a curve: of two classes, of more (each line has as many curves as there are classes), and of minor lines.
+# Knots of a curve: with two classes, with more (each line has as many curves as there are classes), of minor lines.
 _KNOTS, _KNOTS_OF_SEVERAL, _MINOR_KNOTS = 24, 16, 10
-# Changes of coefficients at which a fit ends: to a sample's rows, and to more.
+# Changes of coefficients at which the last fit ends: if the sample has all rows, and if there are more.
 _LEAST_CHANGE, _LEAST_CHANGE_ON_MANY = 1e-7, 1e-3
 # Rows on which knots are placed.
 _SAMPLED_ROWS = 10_000
 # Knots without which the log-odds change by less than this are left out.
 _KNOT_ERROR = 0.002
-# A factor on the bandwidth of a density acts as this power of it on λ (Silverman, Annals of Statistics 12, 1984); the
-# latter stays in this range.
+# A factor on the bandwidth of a density corresponds to this power of it as a factor on λ (Silverman, Annals of
+# Statistics 12, 1984), which stays in this range.
 _POWER, _LEAST_SMOOTHING, _MOST_SMOOTHING = 4, 1e-12, 1e12
 # The grid of densities in pictures, and how far it reaches beyond the rows in bandwidths.
 _GRID, _BEYOND_ROWS = 257, 3.0
@@ -39,10 +39,10 @@ _LEAST_GRID_STEP = 1e-300
 
 @dataclass(frozen=True)
 class CurvesAlong:
-    """Curves along directions. ``shares`` are the features' parts in a direction; both have shape (n_lines, d).
+    """Curves along directions. ``directions``, and the features' ``shares`` in them, have shape (n_lines, d).
 
-    z, of shape (n_lines, n), are the projections of the sample, and ``entries`` those in the basis of the curves: both
-    stay the same while curves are fitted. ``minor`` says which lines are minor.
+    z, of shape (n_lines, n), are the projections of the sample, and ``entries`` their entries in the basis of the
+    curves: both stay the same while curves are fitted. ``minor`` says which lines are minor.
     """
 
     directions: Floats
@@ -56,10 +56,10 @@ class CurvesAlong:
         return len(self.directions)
 
 
-class Together:
-    """Rows with class numbers as codes, and a sample of them on which lines are compared.
+class JointFit:
+    """Fits the curves of lines to rows, with class numbers as codes, and to a sample on which lines are compared.
 
-    The columns of both are those of a design; directions are those of its quantities.
+    The rows have the columns of a design; directions have a weight for each of its quantities.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Together:
     def with_line(
         self, found: CurvesAlong, direction: Floats, shares: Floats, sign: int = 0, minor: bool = False
     ) -> CurvesAlong:
-        """Return the lines and a further one whose curves are zero. ``sign`` is that of a monotone curve."""
+        """Return the lines and a further one whose curves are zero. ``sign`` is ±1 if they must be monotone."""
         z = self.sample.project(self.design.extended(direction))
         axis, most = self.design.axis_along(direction), _KNOTS if self.n_blocks == 1 else _KNOTS_OF_SEVERAL
         knots = _knots_along(z, axis, _MINOR_KNOTS if minor else most)
@@ -110,10 +110,10 @@ class Together:
         return replace(found, curves=fit_curves(found.curves, self._summed_on_sample(found.entries), self.smoothing))
 
     def fitted_to_all_rows(self, found: CurvesAlong) -> CurvesAlong:
-        """Return the lines with all curves fitted to all rows until they stand still.
+        """Return the lines with all curves fitted to all rows until they converge.
 
-        While λ are estimated, the steps need the gradient of all rows, but not their Hessian: that of the sample is
-        about proportional.
+        While λ is estimated, steps use the gradient of all rows, but the Hessian of the sample, which is about
+        proportional to theirs.
         """
         on_sample, rows = self._summed_on_sample(found.entries), self.rows
         if self.sample.n_rows == rows.n_rows:
@@ -159,14 +159,14 @@ class Together:
         return scores
 
     def likelihood(self, scores: Floats) -> float:
-        """Return the log-likelihood of log-odds of shape (n_blocks, n), in rows."""
+        """Return the log-likelihood of log-odds of shape (n_blocks, n), in nats, with balanced classes."""
         codes = self.sample.codes
         if self.n_blocks == 1:
             return float(self.targets @ -np.logaddexp(0, np.where(codes == 1, -scores[0], scores[0])))
         return float(self.targets @ (scores[codes, np.arange(len(codes))] - logsumexp(scores, axis=0)))
 
     def lines(self, found: CurvesAlong, log_priors: Floats) -> tuple[list[Line], Floats]:
-        """Return the lines of a model, and its intercepts: the fitted constants and the logarithms of prior ratios."""
+        """Return the lines of a model, and its intercepts, shape (n_blocks,): fitted constants plus ``log_priors``."""
         curves, targets = found.curves, self.targets / self.targets.sum()
         beta = curves.beta - (curves.beta.mean(axis=0) if self.n_blocks > 1 else 0.0)
         intercepts, alone = beta[:, 0] + log_priors, len(found) == 1
@@ -180,10 +180,10 @@ class Together:
             intercepts = intercepts + means
             lines.append(self._line(found, k, knots, values - means[:, None], errors, means))
         if alone:
-            lines = [_deciding_alone(lines[0], intercepts)]
-        return [self._counted(line) for line in lines], intercepts
+            lines = [_as_only_line(lines[0], intercepts)]
+        return [self._with_counts(line) for line in lines], intercepts
 
-    def _counted(self, line: Line) -> Line:
+    def _with_counts(self, line: Line) -> Line:
         """Return a line with the weight of the rows of each class in its intervals, or at its levels."""
         axis, direction = self.design.axis_along(line.direction), self.design.extended(line.direction)
         if axis is None:
@@ -191,7 +191,7 @@ class Together:
         if axis.n_levels:
             between = np.arange(0.5, axis.n_levels - 1)
             return replace(line, counts=self.rows.count(direction, between, self.n_classes))
-        beyond = 0.5 * (axis.highest + axis.mark)
+        beyond = 0.5 * (axis.highest + axis.missing_at)
         counts = self.rows.count(direction, np.append(line.thresholds, beyond), self.n_classes)
         return replace(line, counts=counts[:-1], missing_counts=counts[-1])
 
@@ -240,16 +240,16 @@ def lines_along(
 
     ``spread``, of shape (d,), are the standard deviations of the features.
     """
-    together = Together(rows, draw_sample(rows, _SAMPLED_ROWS, rng), len(rows.counts), gamma=1.0)
-    found = together.without_lines()
+    joint = JointFit(rows, draw_sample(rows, _SAMPLED_ROWS, rng), len(rows.counts), gamma=1.0)
+    found = joint.without_lines()
     for direction in directions:
         contributions = np.abs(direction) * spread
-        found = together.with_line(found, direction, contributions / contributions.sum())
-    return together.lines(together.fitted_to_all_rows(found), log_priors)
+        found = joint.with_line(found, direction, contributions / contributions.sum())
+    return joint.lines(joint.fitted_to_all_rows(found), log_priors)
 
 
 def balancing_factors(totals: tuple[float, ...]) -> Floats:
-    """Return factors on the weights, by which all classes have the same total: that of ``n_classes² / Σ 1/total``."""
+    """Return factors on the weights of each class that make their totals equal, ``n_classes / Σ 1/total``."""
     sizes = np.array(totals)
     return np.asarray(len(sizes) / np.sum(1 / sizes) / sizes)
 
@@ -268,17 +268,17 @@ def class_densities(z: Floats, codes: NDArray[np.int8], weights: Floats, n_class
     """
     chosen = [codes == c for c in range(n_classes)]
     widths = [_bandwidth(z[each], weights[each]) for each in chosen]
-    # Rows may be equal, or a few floats apart: the places of a grid differ all the same.
+    # Rows may be equal, or a few floats apart; the points of the grid must differ nevertheless.
     finest = 2 * _GRID * max(float(np.spacing(np.abs(z).max())), _LEAST_GRID_STEP)
     margin = max(_BEYOND_ROWS * max(widths), finest)
     places = np.linspace(z.min() - margin, z.max() + margin, _GRID)
     step = places[1] - places[0]
     densities = np.empty((n_classes, _GRID))
     for c, (each, width) in enumerate(zip(chosen, widths, strict=True)):
-        masses = np.histogram(z[each], _GRID, (places[0] - step / 2, places[-1] + step / 2), weights=weights[each])[0]
+        binned = np.histogram(z[each], _GRID, (places[0] - step / 2, places[-1] + step / 2), weights=weights[each])[0]
         reach = np.arange(-_GRID, _GRID + 1) * step
         kernel = np.exp(-0.5 * (reach / max(width, step)) ** 2)
-        smooth = np.convolve(masses, kernel)[_GRID : 2 * _GRID]
+        smooth = np.convolve(binned, kernel)[_GRID : 2 * _GRID]
         densities[c] = smooth / max(smooth.sum() * step, _LEAST_GRID_STEP)  # all rows of a class may be missing
     kept = simplified(places, densities.T, PICTURE_ERROR * float(densities.max()))
     return places[kept], densities[:, kept]
@@ -292,31 +292,31 @@ def level_shares(
     z are the numbers of the levels of the rows.
     """
     cells = codes.astype(np.int64) * n_levels + z.astype(np.int64)
-    masses = np.bincount(cells, weights, n_classes * n_levels).reshape(n_classes, n_levels)
-    return np.arange(float(n_levels)), np.asarray(masses / masses.sum(axis=1, keepdims=True))
+    totals = np.bincount(cells, weights, n_classes * n_levels).reshape(n_classes, n_levels)
+    return np.arange(float(n_levels)), np.asarray(totals / totals.sum(axis=1, keepdims=True))
 
 
 def _knots_along(z: Floats, axis: Axis | None, most: int) -> Floats:
-    """Return knots for projections z: quantiles, the levels of a category, or quantiles and the mark of the missing."""
+    """Return knots for projections z: quantiles, or all levels, or quantiles and the place of missing values."""
     if axis is None:
         return knots_of(z, most)
     if axis.n_levels:
         return np.arange(float(axis.n_levels))
     known = knots_of(z[z <= axis.highest], most)
-    return np.unique(np.append(known[known <= axis.highest], [axis.highest, axis.mark]))
+    return np.unique(np.append(known[known <= axis.highest], [axis.highest, axis.missing_at]))
 
 
 def _bandwidth(z: Floats, weights: Floats) -> float:
-    """Silverman's bandwidth of weighted values."""
+    """Return Silverman's bandwidth of weighted values."""
     total = max(float(weights.sum()), _LEAST_GRID_STEP)
     middle = float(weights @ z) / total
     return float(np.sqrt(weights @ (z - middle) ** 2 / total)) * (4 / (3 * total)) ** 0.2
 
 
 def _errors(curves: Curves, k: int, entries: Floats, alone: bool) -> Floats:
-    """The standard errors of the curves of line k at its knots, shape (n_blocks, n_knots).
+    """Return the standard errors of the curves of line k at its knots, shape (n_blocks, n_knots).
 
-    They are those of the curve less its mean over the rows; of the only line, those of the curve and the constant.
+    They are for the curve minus its mean over the rows; for the only line of a model, for the curve plus the constant.
     """
     part = curves.part(k)
     found = []
@@ -330,7 +330,7 @@ def _errors(curves: Curves, k: int, entries: Floats, alone: bool) -> Floats:
     return np.array(found)
 
 
-def _deciding_alone(line: Line, intercepts: Floats) -> Line:
+def _as_only_line(line: Line, intercepts: Floats) -> Line:
     """Return the only line of a model, whose thresholds are where the decision changes."""
     curves = line.curves
     if len(curves) == 1 and not line.levels:  # a knot at each threshold, so that all exports agree there
