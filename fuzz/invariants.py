@@ -279,11 +279,11 @@ def better_than_starts(case: Case, fit: Fit) -> None:
         if (
             problem.smooth
         ):  # evaluated like the starts: bins depend on the length of a direction, and so do their errors
-            divergence = objective.evaluate(objective.searched_from(v)).divergence
+            divergence = objective.evaluate(objective.coordinates_of(v)).divergence
         # The paper's methods jump where rounding moves a point across an edge.
         accepted = 1e-9 if problem.smooth else 1e-6
         for start in starts:
-            begun = objective.evaluate(objective.searched_from(start)).divergence
+            begun = objective.evaluate(objective.coordinates_of(start)).divergence
             # A direction is as good as its digits: classes √D apart magnify what rounding turns it by.
             allowed = accepted * (1 + abs(begun)) * (1 + 1e-7 * math.sqrt(abs(begun)))
             if problem.smooth and divergence < begun - allowed:
@@ -297,7 +297,7 @@ def _unsteadiness(objective: Objective, v: Floats) -> float:
     Offsets of 10⁹ widths magnify that digit. No search can end closer to the highest D than this.
     """
     digits = np.random.default_rng(0).choice([-1, 0, 1], size=(_NEIGHBOURS, len(v)))
-    near = [objective.searched_from(v * (1 + np.finfo(float).eps * each)) for each in digits]
+    near = [objective.coordinates_of(v * (1 + np.finfo(float).eps * each)) for each in digits]
     return float(np.ptp([objective.evaluate(u).divergence for u in near]))
 
 
@@ -457,7 +457,7 @@ def _divergence(X: Any, codes: Any, v: Floats, weights: Any, case: Case, method:
         scale=scale,
         shrinkage=estimate_shrinkage(rows, case.settings.get("shrinkage"), scale),
     )
-    return objective.evaluate(objective.searched_from(v)).divergence
+    return objective.evaluate(objective.coordinates_of(v)).divergence
 
 
 def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats, accepted: float) -> None:

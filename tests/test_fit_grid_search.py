@@ -86,7 +86,7 @@ def test_the_result_is_an_optimum_and_its_divergence_certified(size):
     model = learn(X, y)
     rows = MemoryRows(X, y.astype(np.int8))
     objective = Problem(Settings(eps=1e-9), Coordinates(rows)).objective(rows)
-    there = objective.evaluate(objective.searched_from(model.coef_[0]))
+    there = objective.evaluate(objective.coordinates_of(model.coef_[0]))
     assert model.divergence_ == pytest.approx(there.divergence, abs=2e-6)
     assert np.abs(there.gradient).max() < 1e-3
     assert model.result_.converged

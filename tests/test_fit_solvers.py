@@ -204,7 +204,7 @@ def long_run():
 
 
 def gradient_at(objective, result):
-    u = result.norm * objective.searched_from(result.direction)
+    u = result.norm * objective.coordinates_of(result.direction)
     return objective.penalise(u, objective.evaluate(u))[1]
 
 
@@ -250,7 +250,7 @@ def test_no_step_is_taken_where_the_objective_is_not_concave(long_run):
     """Somewhere on the way the gradient leads uphill without end: better the run as it was than a wild step."""
     objective, found = long_run
     start = random_starts(60, 1, 5)[0]
-    away = replace(found, direction=start, divergence=objective.evaluate(objective.searched_from(start)).divergence)
+    away = replace(found, direction=start, divergence=objective.evaluate(objective.coordinates_of(start)).divergence)
     sharp = sharpen(objective, away)
     assert sharp.divergence >= away.divergence - 1e-8
     assert np.isfinite(sharp.divergence)

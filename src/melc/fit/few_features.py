@@ -75,7 +75,7 @@ class FewFeatures:
         """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
         if self.prospect is None:
             direction, _ = self.candidates.in_units(weights)
-            return self.objective.evaluate(self.objective.searched_from(direction)).divergence
+            return self.objective.evaluate(self.objective.coordinates_of(direction)).divergence
         return self.prospect.likelihood(self._projected(weights))
 
     def _projected(self, weights: Floats) -> Floats:

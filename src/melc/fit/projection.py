@@ -231,7 +231,7 @@ def _or_linear(best: Result, judge: Judge, rows: Rows, problem: Problem) -> Resu
 def _evaluated(direction: Floats, rows: Rows, problem: Problem, reason: str, algorithm: str) -> Result:
     """Return a direction that no solver has found, with its divergence."""
     objective = problem.objective(rows)
-    evaluation = objective.evaluate(objective.searched_from(direction))
+    evaluation = objective.evaluate(objective.coordinates_of(direction))
     return Result(
         direction=direction,
         divergence=evaluation.divergence,

@@ -212,7 +212,7 @@ def maximise(
     >>> result.converged, bool(abs(result.direction[0]) > 0.9)
     (True, True)
     """
-    trace = Trace(objective, objective.searched_from(start), curvature)
+    trace = Trace(objective, objective.coordinates_of(start), curvature)
     return replace(SOLVERS[solver].run(trace, max_iter, tol, progress), algorithm=SOLVERS[solver].algorithm)
 
 
@@ -230,7 +230,7 @@ def sharpen(objective: Objective, found: Result, shortest: int = LONG_RUN) -> Re
         return found
     before = objective.n_evaluations, objective.n_exponentials
     last = objective.n_evaluations + max(found.n_evaluations, LONG_RUN)
-    u = found.norm * objective.searched_from(found.direction)
+    u = found.norm * objective.coordinates_of(found.direction)
     evaluation = objective.evaluate(u)
     value, gradient = objective.penalise(u, evaluation)
     enough = _SHARPENED_GRADIENT * float(np.linalg.norm(gradient))

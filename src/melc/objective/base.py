@@ -84,7 +84,7 @@ def _product(*vectors: Floats) -> float:
 def combine_sums(
     spread: Spread, shrunk: Shrunk, gamma: float, logs: Sequence[float], slopes: Sequence[float]
 ) -> Combined:
-    """Return D from log S within class x, within class y and across, and the derivative of each by its variance."""
+    """Return D from ``logs``, log S within x, within y and across, and their derivatives by V, ``slopes``."""
     variances = kernel_variances(spread, shrunk, gamma)
     divergence, by_vx, by_vy = _assemble_divergence(logs, variances, slopes)
     own_x, own_y, pooled, *by_added = _variance_pull(spread, shrunk, gamma, by_vx, by_vy)
@@ -125,7 +125,7 @@ def shrunk_variances(spread: Spread, shrunk: Shrunk) -> tuple[float, float]:
 
 
 def kernel_variances(spread: Spread, shrunk: Shrunk, gamma: float) -> tuple[float, float]:
-    """Return the kernel variances (V_x, V_y), those of class variances that are at least the floor."""
+    """Return the kernel variances (V_x, V_y), from class variances that are raised to the floor if below it."""
     least = VARIANCE_FLOOR * total_variance(spread)
     variance_x, variance_y = shrunk_variances(spread, shrunk)
     return (
@@ -178,9 +178,9 @@ def _variance_pull(
 
 
 def add_linear(polynomials: Floats, linear: tuple[float, float, float], bins: Bins, origin: float) -> None:
-    """Add a linear function of z, as polynomials in u, to those of the bins, shape (n_bins, P) or (n_bins, P − 1).
+    """Add a linear function of z to the polynomials in u of the bins, shape (n_bins, P) or (n_bins, P − 1).
 
-    It is given by a point, its slope, and its value at the point.
+    ``linear`` holds a point, the slope, and the value at the point.
     """
     point, slope, value = linear
     polynomials[:, 0] += value + slope * (origin + (bins.keys + 0.5) * bins.width - point)

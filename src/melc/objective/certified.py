@@ -1,6 +1,6 @@
 """The divergence of dense rows in memory by moment bins of one width: a short way with a certified error.
 
-The formula is that of :mod:`melc.objective.moments`. Where bins of one width cannot keep the error small (classes far
+The formula is in :mod:`melc.objective.moments`. Where bins of one width cannot keep the error small (classes far
 apart, heavy tails), that module takes over.
 """
 
@@ -67,7 +67,7 @@ class CertifiedDivergence:
             polynomials += own.polynomials[0][:, :-1]
             add_linear(polynomials, combined.linear[c], x, origin)  # the bins of both classes are the same
         kernels.weigh_points(*located, table, z)
-        # The bins move along with the centre, so the weights of D add up to zero only together with it.
+        # The origin of the bins is v·centre, so the gradient of D as computed is Σ w_i (x_i − centre).
         gradient = self.rows.pull_back(z) - float(z.sum()) * self._centre
         if self.shrinkage is not None:
             gradient += self.shrinkage.pull(v, combined.by_added)

@@ -26,13 +26,13 @@ Chosen = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 # The narrow bins may use this fraction of eps.
 _SHARE = 0.0625
-# Significant bits of a projection, less some for its place within a bin; and the least exponent of a bin width, for
-# points at the origin.
+# Significant bits of a projection, minus some for its position within a bin; and the least exponent of a bin width,
+# for points at the origin.
 _DIGITS, _LOWEST_EXPONENT = 50, -1000
 
 
 def bins_at_rims(x: Bins, y: Bins, variance: float, exponents: float) -> tuple[Chosen, tuple[float, float]]:
-    """Return masks of the bins of each class whose points may matter for the sum, and bounds (low, high) on the gap."""
+    """Return masks, shape (n_bins,), of the bins of each class that may matter for the sum, and bounds on the gap."""
     first, second = _distances(*x.edges, *y.edges), _distances(*y.edges, *x.edges)
     least = float(first.min())
     most = least + x.width + y.width
@@ -49,7 +49,7 @@ def rims_of(
     exponents: float,
     eps: float,
 ) -> Rims:
-    """Return the chosen bins of the table, divided into bins narrow enough for a gap within these bounds.
+    """Return the chosen bins of the table, divided into bins that are narrow enough for a gap within its bounds.
 
     ``chosen``, of shape (n_bins,), marks rows of the table. ``extent`` is the largest distance of their points from the
     origin: bins cannot be narrower than the spacing of floats of that size.

@@ -76,9 +76,9 @@ class GridRows:
                 some = order[a : a + _ROWS_AT_ONCE]
                 self.columns[:, a : a + len(some)] = prepare(rows.X[some]).T
         self.n_first = rows.counts[0]
-        mass = rows.all_weights()[order]
-        self.weights = mass.astype(np.float32)
-        self.totals = np.array([mass[: self.n_first].sum(), mass[self.n_first :].sum()])
+        weights = rows.all_weights()[order]
+        self.weights = weights.astype(np.float32)
+        self.totals = np.array([weights[: self.n_first].sum(), weights[self.n_first :].sum()])
 
     @property
     def n_rows(self) -> int:
@@ -86,22 +86,22 @@ class GridRows:
 
     def climb(self, climbing: Ascent, gamma: float, tol: float, progress: float) -> None:
         """Run an ascent of D to its end, or until the grid has no value."""
-        kernels.climb(self.columns, *self._line(gamma), climbing.state, tol, progress)
+        kernels.climb(self.columns, *self._class_arguments(gamma), climbing.state, tol, progress)
 
     def climb_together(self, ascents: list[Ascent], white: Floats, gamma: float, tol: float, progress: float) -> None:
-        """Run several ascents side by side, for rows with many features, which are scaled but not white.
+        """Run several ascents in lockstep, for rows with many features, which are scaled but not white.
 
         ``white``, of shape (d, d), maps the coordinates of the ascents to scaled features. Every step takes two
         products for all running ascents together, Z = V Xᵀ and G = W X, instead of two for each.
         """
-        columns, line = self.columns, self._line(gamma)
+        columns, classes = self.columns, self._class_arguments(gamma)
         white = white.astype(np.float32)
         while running := [each for each in ascents if each.status == ascent.RUNNING]:
             trials = np.array([each.table[ascent.TRIAL] for each in running], dtype=np.float32)
             with np.errstate(over="ignore", invalid="ignore"):
                 Z = (trials @ white.T) @ columns
             W = np.zeros_like(Z)
-            values = [float(kernels.grid_divergence(z, *line, w)) for z, w in zip(Z, W, strict=True)]
+            values = [float(kernels.grid_divergence(z, *classes, w)) for z, w in zip(Z, W, strict=True)]
             gradients = ((W @ columns.T) @ white).astype(np.float64)
             for each, value, gradient in zip(running, values, gradients, strict=True):
                 if np.isnan(value):
@@ -111,13 +111,13 @@ class GridRows:
                     kernels.advance(value, gradient, each.state, relative, progress)
 
     def evaluate(self, p: Floats, gamma: float) -> tuple[float, Floats]:
-        """Return D and its gradient by p, of shape (d,); NaN where the grid has no value."""
+        """Return D and its gradient with respect to p, of shape (d,); D is NaN where the grid has no value."""
         with np.errstate(over="ignore", invalid="ignore"):
             z, w = np.asarray(p, np.float32) @ self.columns, np.zeros(self.n_rows, np.float32)
-            value = kernels.grid_divergence(z, *self._line(gamma), w)
+            value = kernels.grid_divergence(z, *self._class_arguments(gamma), w)
             return float(value), np.asarray(self.columns @ w, dtype=np.float64)
 
-    def _line(self, gamma: float) -> tuple[int, Any, Floats, Floats]:
+    def _class_arguments(self, gamma: float) -> tuple[int, Any, Floats, Floats]:
         """Return what the kernels need besides projections: rows of class 0, weights, their totals, and factors."""
         factors = np.array([silverman_factor(total, gamma) for total in self.totals])
         return self.n_first, self.weights, self.totals, factors

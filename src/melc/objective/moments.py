@@ -121,7 +121,7 @@ class MomentsDivergence:
         self._samples = spread_samples(rows, _GUESS_ROWS)
         # The projection of this point is the origin of the bins, so that they move with the data when v changes.
         self._centre = np.mean([np.asarray(X.mean(axis=0), dtype=np.float64).ravel() for X, _ in self._samples], axis=0)
-        # The nearest pair of points may be the lightest of all, whatever the mass of its bins.
+        # The nearest pair of points may be the lightest of all, whatever the weight of its bins.
         log_pairs = sum(math.log(rows.total_weights[c] / rows.smallest_weights[c]) for c in (0, 1))
         self._exponents = log_pairs + math.log(100 / eps)
         self._bin_per_bandwidth = bounds.moment_bin_width(ORDER, 1.0, eps / 4)
@@ -278,7 +278,7 @@ class MomentsDivergence:
         features = line.binned.features
         known = [(extra.weights, extra.features) for extra in extras if extra.features is not None]
         if features is None or slopes is not None or len(known) < len(extras):
-            return self.rows.pull_back_binned(v, line.layout, table, _joined(extras), slopes)
+            return self.rows.pull_back_binned(v, line.layout, table, _concatenated(extras), slopes)
         # Without BLAS, whose threads might add in a different order.
         gradient = np.einsum("bj,bdj->d", table, features)
         for weights, rows in known:
@@ -311,7 +311,7 @@ def _outliers(line: _Line, c: int, mine: Points, polynomials: Floats, slopes: Ri
     return Extra(mine.rows, mine.weights * values, mine.features)
 
 
-def _joined(extras: list[Extra]) -> Extra | None:
+def _concatenated(extras: list[Extra]) -> Extra | None:
     """Return all extra weights concatenated, in the order of the rows; None if there are none."""
     if not extras:
         return None

@@ -17,7 +17,7 @@ from melc.sums import Exact, Method
 
 
 class PairwiseDivergence:
-    """D and its gradient by any method of the double sum: "exact", "discard" and "bin".
+    """D and its gradient by a method of the double sum: "exact", "discard" or "bin".
 
     The formula is in :mod:`melc.objective.penalised`.
     """

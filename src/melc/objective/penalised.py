@@ -81,7 +81,7 @@ class Objective:
         self.n_evaluations = 0
         self.n_exponentials = 0
 
-    def searched_from(self, direction: Floats) -> Floats:
+    def coordinates_of(self, direction: Floats) -> Floats:
         """Return the coordinates u, of length one, of a direction in the units of the features."""
         return unit(direction * np.where(np.isfinite(self.scale), self.scale, 0.0))
 
