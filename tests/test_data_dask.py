@@ -270,7 +270,7 @@ def test_what_cannot_be_fitted_is_refused(data, frame):
         learn(X, y, da.zeros(N, chunks=X.chunks[:1]))
     with pytest.raises(ValueError, match="continuous"):
         learn(X[:, :2].rechunk({0: 300}), X[:, 0].rechunk(300))
-    with pytest.raises(ValueError, match="different labels: these are no classes"):
+    with pytest.raises(ValueError, match="different labels: these are not classes"):
         learn(X.rechunk({0: N}), X[:, 0].rechunk(N))
     with pytest.raises(ValueError, match="X has 30000 rows and y has 7"):
         learn(X, y[:7])

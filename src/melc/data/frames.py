@@ -16,7 +16,7 @@ from melc.arrays import Floats
 # A label of a category. Other kinds (dates, intervals) become texts.
 Label = str | int | float | bool
 _LABEL_TYPES = str, int, float, bool
-# The number of a missing label.
+# The code of a missing label.
 MISSING = -1
 
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}
@@ -34,7 +34,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Labels by their number: ``labels[codes]``, with −1 where they are missing. An ordered category has an order."""
+    """Labels by number: ``labels[codes]``, shape (n,), with code −1 where they are missing. ``ordered`` ones ascend."""
 
     codes: NDArray[np.int64]
     labels: tuple[Label, ...]
@@ -64,7 +64,7 @@ def has_numbers_only(X: Any) -> bool:
 def read_columns(X: Any, categorical: Sequence[bool]) -> list[Column]:
     """Return the columns of a frame or of a matrix of numbers.
 
-    Those that are ``categorical`` are labels, whatever their type.
+    Columns that are ``categorical`` become labels, whatever their type.
     """
     if not is_frame(X):
         return [_number_or_label(X[:, j], each) for j, each in enumerate(categorical)]
@@ -92,7 +92,7 @@ def _number_or_label(values: Any, categorical: bool) -> Column:
 
 
 def _labels_of_numbers(numbers: Floats) -> LabelColumn:
-    """Labels that are numbers; whole ones are integers, as they are in a table without missing values."""
+    """Return numbers as labels; whole ones become integers, as they are in a table without missing values."""
     if np.isinf(numbers).any():
         raise ValueError(
             "Input X contains infinity: a categorical feature holds it. Replace it by a number, or by NaN."
@@ -106,7 +106,7 @@ def _labels_of_numbers(numbers: Floats) -> LabelColumn:
 
 
 def _pandas_column(series: Any, categorical: bool) -> Column:
-    import pandas as pd  # it is there, for the frame is its own
+    import pandas as pd  # installed, because X is a pandas frame
 
     types, dtype = pd.api.types, series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -124,7 +124,7 @@ def _pandas_column(series: Any, categorical: bool) -> Column:
 
 
 def _object_column(series: Any, categorical: bool) -> Column:
-    """A column of texts, or of Python objects that may be numbers or dates."""
+    """Return a column of texts, or of Python objects that may be numbers or dates."""
     import pandas as pd
 
     content = pd.api.types.infer_dtype(series, skipna=True)
@@ -148,13 +148,13 @@ def _factorized(series: Any) -> LabelColumn:
         example = next(each for each in series if not isinstance(each, _LABEL_TYPES))
         raise ValueError(
             f"Column {series.name!r} holds {type(example).__name__} objects, which are neither numbers, dates nor "
-            "texts. Drop the column, or make numbers or texts of it."
+            "texts. Drop the column, or convert it to numbers or texts."
         ) from None
     return LabelColumn(np.asarray(codes, dtype=np.int64), _as_labels(labels.tolist()))
 
 
 def _of_categories(codes: NDArray[Any], labels: list[Any], ordered: bool) -> LabelColumn:
-    """A column of a categorical type: of an unordered one the labels that occur, of an ordered one all of them."""
+    """Return a categorical column: all labels if it is ordered, otherwise those that occur."""
     codes = codes.astype(np.int64)
     if ordered:
         return LabelColumn(codes, _as_labels(labels), ordered=True)
@@ -177,7 +177,7 @@ def _check_real(kind: str, name: Any) -> None:
 
 
 def _polars_column(series: Any, categorical: bool) -> Column:
-    import polars as pl  # it is there, for the frame is its own
+    import polars as pl  # installed, because X is a polars frame
 
     dtype = series.dtype
     if dtype.is_numeric():
@@ -198,7 +198,7 @@ def _polars_column(series: Any, categorical: bool) -> Column:
         return LabelColumn(codes.to_numpy(), tuple(labels))
     raise ValueError(
         f"Column {series.name!r} has the type {dtype}, which is neither a number, a date nor a text. Drop the column, "
-        "or make numbers or texts of it."
+        "or convert it to numbers or texts."
     )
 
 

@@ -35,7 +35,7 @@ _WEIGHT_ONE = np.ones(1)
 
 @dataclass(frozen=True)
 class Selection:
-    """A seed, the table of weights by hash, and for each class the limit that u / W of a row must be below.
+    """A seed, the table of weights by hash, and for each class the upper limit of u / W of a selected row.
 
     The table is empty if no two rows are equal; their own weights are then used.
     """
@@ -133,7 +133,7 @@ class RowHashes:
 
 
 def weights_and_step(weights: Floats | None, block: slice) -> tuple[Floats, int]:
-    """Return the weights of a block of rows and step 1, or without weights a single one and step 0.
+    """Return the weights of a block of rows and step 1 or, without weights, an array of a single one and step 0.
 
     A kernel that reads element i × step then needs no array of ones.
     """
@@ -143,15 +143,15 @@ def weights_and_step(weights: Floats | None, block: slice) -> tuple[Floats, int]
 def merge_equal_rows(
     X: Any, codes: NDArray[Any], weights: Floats | None, max_sorted: int
 ) -> tuple[Any, NDArray[Any], Floats | None]:
-    """Return rows with equal ones of a class merged into one with their total weight.
+    """Return rows, codes and weights, with equal rows of a class merged into one with their total weight.
 
-    They are then in the order of their keys, and so are up to ``max_sorted`` rows of which none are equal.
+    More than ``max_sorted`` rows of which none are equal are returned as they are, others in the order of their keys.
     """
     keys = kernels.class_keys(hashes_of(X), codes)
     if len(keys) > max_sorted and np.all(np.diff(np.sort(keys))):
         return X, codes, weights
-    mass = np.ones(len(keys)) if weights is None else weights
-    merged = DistinctRows(keys, codes, mass, np.arange(len(keys))).merged()
+    totals = np.ones(len(keys)) if weights is None else weights
+    merged = DistinctRows(keys, codes, totals, np.arange(len(keys))).merged()
     repeated = len(merged.rows) < len(keys)
     return X[merged.rows], merged.codes, merged.weights if repeated or weights is not None else None
 

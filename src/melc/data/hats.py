@@ -34,17 +34,17 @@ class HatBasis:
 
 @dataclass(frozen=True)
 class Entries:
-    """Rows in a basis: of each line, ``1 − part`` at coefficient ``at``, and ``part`` at the next one; (n_lines, n)."""
+    """Rows in a basis, (n_lines, n): along a line, ``1 − part`` at coefficient ``at`` and ``part`` at the next one."""
 
     at: NDArray[np.uint32]
     part: Floats
 
-    def and_along(self, others: "Entries") -> "Entries":
-        """Return the entries of the same rows along these lines and others."""
+    def with_lines(self, others: "Entries") -> "Entries":
+        """Return the entries of the same rows along these lines and further ones."""
         return Entries(np.vstack([self.at, others.at]), np.vstack([self.part, others.part]))
 
     def sums(self, weights: Floats, size: int) -> Floats:
-        """Return the sum of weight times entry of each of ``size`` coefficients; that of the constant is left zero."""
+        """Return the sums of weight times entry for each coefficient, shape (size,); zero for the constant."""
         found = np.zeros(size)
         for at, part in zip(self.at, self.part, strict=True):
             above = weights * part
@@ -54,7 +54,7 @@ class Entries:
 
 @dataclass(frozen=True)
 class CurveRequest:
-    """What sums are asked for: of curves with coefficients ``beta``, of shape (n_blocks, p).
+    """Which sums over rows are wanted: for curves with coefficients ``beta``, of shape (n_blocks, p).
 
     ``factors``, of shape (n_classes,), are factors on the weights of the rows of each class. ``block`` is the block
     whose second derivatives are wanted, or None.
@@ -91,7 +91,7 @@ class CurveSums:
     def add(
         self, entries: Entries, codes: NDArray[np.int8], weights: tuple[Floats, int], request: CurveRequest
     ) -> None:
-        """Add rows with the given entries and class numbers to the sums. ``weights`` come with their step."""
+        """Add rows with the given entries and class numbers to the sums. ``weights`` are an array and its step."""
         rows = entries.at, entries.part, codes, *weights, request.factors
         sums = self.gradient, self.hessian, request.block or 0
         self.likelihood += kernels.add_curve_sums(*rows, request.beta, *sums)

@@ -176,10 +176,10 @@ class MemoryRows:
                 centre = np.zeros(self.n_features) if self.centre is None else self.centre
                 kernels.add_features(np.asarray(self.X), centre, a, *located, part.features)
 
-        return add_up(self._along(v, begin, bin_stretch))
+        return add_up(self._pass_along(v, begin, bin_stretch))
 
     def _located(self, layout: BinLayout, z: Floats, a: int, b: int) -> tuple[Any, ...]:
-        """Return the places of the points a … b − 1 in the table and their weights, as arguments for the kernels."""
+        """Return the bins of the points a … b − 1 and their weights, as arguments for the kernels."""
         return (*layout.located(z, self.codes[a:b]), *self.weights_and_step(a, b))
 
     def bin_at_rims(self, v: Floats, layout: BinLayout, rims: Rims) -> RimBins:
@@ -188,7 +188,7 @@ class MemoryRows:
             weights = np.ones(len(chosen)) if self.weights is None else self.weights[a + chosen]
             found.add(rims, z[chosen], self.codes[a + chosen], weights)
 
-        return add_up(self._along(v, RimBins, add))
+        return add_up(self._pass_along(v, RimBins, add))
 
     def pull_back_binned(
         self, v: Floats, layout: BinLayout, table: Floats, extra: Extra | None, slopes: RimSlopes | None = None
@@ -200,7 +200,7 @@ class MemoryRows:
                 self._add_slopes(slopes, layout, z, a, b, w)
             self._passes.pull(w, a, b, gradient)
 
-        gradient = add_up(self._along(v, lambda: np.zeros(self.n_features), pull_stretch))
+        gradient = add_up(self._pass_along(v, lambda: np.zeros(self.n_features), pull_stretch))
         return gradient if extra is None else gradient + self._pull_some(extra)
 
     def _add_slopes(self, slopes: RimSlopes, layout: BinLayout, z: Floats, a: int, b: int, w: Floats) -> None:
@@ -230,7 +230,7 @@ class MemoryRows:
                 weights = np.ones(len(chosen)) if self.weights is None else self.weights[a:b][chosen]
                 found.ends[c] = found.ends[c].with_points(z[chosen], weights)
 
-        return add_up(found.summary() for found in self._along(v, Gathered, add))
+        return add_up(found.summary() for found in self._pass_along(v, Gathered, add))
 
     def bin_between(self, v: Floats, layout: BinLayout, limits: Limits) -> Floats:
         low, high = np.array(limits).T
@@ -240,13 +240,13 @@ class MemoryRows:
             inner = np.where((z >= low[codes]) & (z <= high[codes]), z, np.inf)
             kernels.bin_points(*self._located(layout, inner, a, b), moments)
 
-        return add_up(self._along(v, lambda: np.zeros((layout.n_bins, kernels.ORDER)), bin_stretch))
+        return add_up(self._pass_along(v, lambda: np.zeros((layout.n_bins, kernels.ORDER)), bin_stretch))
 
     def points_of(self, v: Floats, code: int) -> Points:
         def choose(found: list[Points], z: Floats, a: int, b: int) -> None:
             found.append(self._points(np.flatnonzero(self.codes[a:b] == code), z, a))
 
-        parts: list[list[Points]] = self._along(v, list, choose)
+        parts: list[list[Points]] = self._pass_along(v, list, choose)
         return add_up(itertools.chain.from_iterable(parts))
 
     def count(self, v: Floats, thresholds: Floats, n_classes: int = 2) -> Floats:
@@ -257,7 +257,7 @@ class MemoryRows:
             weights = None if self.weights is None else self.weights[a:b]
             counts += np.bincount(n_classes * interval + self.codes[a:b], weights, counts.size).reshape(shape)
 
-        return add_up(self._along(v, lambda: np.zeros(shape), count_stretch))
+        return add_up(self._pass_along(v, lambda: np.zeros(shape), count_stretch))
 
     def sum_curves(self, directions: Floats, request: CurveRequest) -> CurveSums:
         along = (self.X @ directions.T).T if sparse.issparse(self.X) else None  # multiplied as a whole
@@ -287,7 +287,7 @@ class MemoryRows:
         return Points(self.first_row + rows, self.codes[rows], z[chosen], weights, features)
 
     def _features_of(self, rows: NDArray[np.int64]) -> Any:
-        """Return the features of some rows, shape (n_rows, d), less the centre if there is one."""
+        """Return the features of some rows, shape (n_rows, d), minus the centre if there is one."""
         X = self.X[rows]
         return X if self.centre is None else X - self.centre
 
@@ -332,7 +332,7 @@ class MemoryRows:
         return self._with((self.codes == k).view(np.int8), self.centre)
 
     def first_columns(self, n: int) -> "MemoryRows":
-        """Return the rows with the first n columns only; themselves, if these are all."""
+        """Return the rows with the first n columns only, or self if that is all of them."""
         if n == self.n_features:
             return self
         X = np.ascontiguousarray(self.X[:, :n])
@@ -348,7 +348,7 @@ class MemoryRows:
 
     # ------------------------------------------------------------------------------------------- passes along v
 
-    def _along(self, v: Floats, begin: Callable[[], T], step: Step[T]) -> list[T]:
+    def _pass_along(self, v: Floats, begin: Callable[[], T], step: Step[T]) -> list[T]:
         """Make a pass with the projections on v. Return the accumulators of the segments.
 
         If the last pass had the same v, its projections are used again.

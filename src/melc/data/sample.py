@@ -22,9 +22,9 @@ def draw_sample(rows: Rows, size: int, rng: np.random.RandomState) -> MemoryRows
 
     The sample follows from the contents of the rows and from ``rng``. It does not depend on the order of the rows, and
     k equal rows are drawn as one row of weight k is (see :mod:`melc.data.hashing`). The rows of a sample are distinct.
-    They have equal weights, except for those that are heavier than what a drawn row stands for.
+    They have equal weights, except for rows that are heavier than what a drawn row stands for.
 
-    The sample is stratified, but so that a rare class is not lost: a class is drawn at least half of its rows or an
+    The sample is stratified, with more rows of a rare class: of each class at least half of its rows are drawn, or an
     eighth of ``size``, whichever is less.
     """
     sizes = np.maximum(rows.counts, rows.total_weights)

@@ -44,13 +44,13 @@ class Atoms:
         return Atoms(self.points[chosen].copy(), self.weights[chosen].copy())
 
     def __add__(self, other: "Atoms") -> "Atoms":
-        return joined(np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights]))
+        return atoms_of(np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights]))
 
     def mirrored(self) -> "Atoms":
         return Atoms(-self.points[::-1], self.weights[::-1])
 
 
-def joined(points: Floats, weights: Floats) -> Atoms:
+def atoms_of(points: Floats, weights: Floats) -> Atoms:
     """Return the distinct points in ascending order, with the total weight at each."""
     support, inverse = np.unique(points, return_inverse=True)
     return Atoms(support, np.bincount(inverse, weights=weights).astype(np.float64))
@@ -58,7 +58,7 @@ def joined(points: Floats, weights: Floats) -> Atoms:
 
 @dataclass(frozen=True)
 class Ends:
-    """The outermost points of a class: at each end ``KEPT_AT_EACH_END``, and the next, where the other points begin."""
+    """The outermost points of a class: ``KEPT_AT_EACH_END`` at each end, and one more, where the other points begin."""
 
     lowest: Atoms = field(default_factory=Atoms)
     highest: Atoms = field(default_factory=Atoms)

@@ -13,7 +13,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.data.source import Rows
-from melc.data.summary import KEPT_AT_EACH_END, Atoms, ClassSummaries, ClassSummary, Spread, joined
+from melc.data.summary import KEPT_AT_EACH_END, Atoms, ClassSummaries, ClassSummary, Spread, atoms_of
 from melc.objective.base import (
     NO_SHRINKAGE,
     VARIANCE_FLOOR,
@@ -204,7 +204,7 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
     replaced by the four nodes of their Gauss quadrature: positive weights that have the same first eight moments. The
     error of the density is about 1e-11 of its height. The outermost points are kept unchanged.
     """
-    atoms = joined(points, weights)
+    atoms = atoms_of(points, weights)
     if len(atoms) > _EXACT_SUPPORT:
         return condense(atoms, variance)
     return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
@@ -232,7 +232,7 @@ def density_of_bins(ends: Atoms, moments: Floats, middles: Floats, half: float, 
     """
     bins, nodes, weights = gauss_nodes(moments)
     points = np.concatenate([ends.points, middles[bins] + half * nodes])
-    atoms = joined(points, np.concatenate([ends.weights, weights]))
+    atoms = atoms_of(points, np.concatenate([ends.weights, weights]))
     return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 

@@ -100,7 +100,7 @@ class JointFit:
             np.vstack([found.directions, direction]),
             np.vstack([found.shares, shares]),
             np.vstack([found.z, z]),
-            found.entries.and_along(curves.basis.entries(z[None])),
+            found.entries.with_lines(curves.basis.entries(z[None])),
             curves,
             (*found.minor, minor),
         )

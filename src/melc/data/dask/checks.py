@@ -23,7 +23,7 @@ def dtype_of(X: Any) -> Any:
 
 
 def _check_numbers(X: Any) -> None:
-    """Raise an error if a column of a frame cannot hold numbers; one of Python objects may."""
+    """Raise an error if a column of a frame cannot hold numbers; a column of Python objects can."""
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         if not (isinstance(dtype, np.dtype) and dtype.kind in "iufbO") and not getattr(dtype, "_is_numeric", False):
             raise ValueError(

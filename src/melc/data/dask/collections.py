@@ -94,7 +94,7 @@ def _on_frame(frame: Any, model: Any, method: str) -> Any:
 
 
 def _column_names(model: Any, method: str, n: int) -> Any:
-    """The names of the columns that a method returns: n, or those of n lines for each of more than two classes."""
+    """Return the names of the columns of a result: n, or with more than two classes n lines times classes."""
     if method == "line_log_odds":
         return range(n) if len(model.classes_) == 2 else [f"{k}: {label}" for k in range(n) for label in model.classes_]
     return model.get_feature_names_out() if method == "transform" else model.classes_

@@ -118,8 +118,8 @@ class DaskRows:
         return MemoryRows(taken.X, taken.codes, taken.weights, _SAMPLE_THREADS, self.centre)
 
     def select(self, seed: int, limits: Floats) -> DistinctRows:
-        # No cached property: until Python 3.12 a lock for all instances guards it, and classes that wait for each
-        # other's rounds would wait for ever.
+        # Not a cached property: until Python 3.12 all instances share its lock, and classes that wait for each other's
+        # rounds would never continue.
         if self._weight_table is None:
             self._weight_table = self._round("table_of_weights", self.n_rows)
         return self._round("select_here", Selection(seed, self._weight_table, limits))
@@ -174,9 +174,9 @@ class _Classes:
 
 
 def _rest_and_one(values: NDArray[Any], code: int | None, over: Callable[..., Any], kind: type) -> Any:
-    """Return the values of both classes; with a ``code``, those of the rest and of class ``code``.
+    """Return the values of both classes or, with a ``code``, of all other classes together and of class ``code``.
 
-    The value of the rest is ``over`` all other classes: their sum, or their minimum.
+    ``over`` combines the values of the other classes: their sum, or their minimum.
     """
     if code is None:
         return tuple(map(kind, values))
@@ -244,7 +244,7 @@ def _bytes_of(X: Any) -> float:
 def _delayed_partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
     """Return, for each partition, a tuple of its delayed features, labels and, if there are any, weights.
 
-    Of dataframes the tuple has a single delayed object, which computes all of them together. Otherwise Dask would read
+    For dataframes the tuple has a single delayed object, which computes all of them together. Otherwise Dask would read
     a file once for each of them, and would merge the partitions of those that have few columns.
     """
     given = [each for each in (X, y, sample_weight) if each is not None]

@@ -179,8 +179,8 @@ def reported(number: int, part: Part) -> PartitionReport:
         raise ValueError(f"Partition {number} of y mixes labels that cannot be ordered: {error}") from error
     if len(labels) > _MOST_LABELS:
         raise ValueError(
-            f"Partition {number} of y holds {len(labels)} different labels: these are no classes. Bin them first, say "
-            "y = (y > threshold)"
+            f"Partition {number} of y holds {len(labels)} different labels: these are not classes. Bin them first, for "
+            "example y = (y > threshold)"
         )
     counts = np.bincount(index, minlength=len(labels))
     totals: Floats = counts.astype(np.float64)
@@ -216,7 +216,7 @@ def work(
     parts: Sequence[Part],
     n_threads: int,
 ) -> Sums:
-    """Make the calls on some of n partitions. Return their results, added up where neighbours are among them."""
+    """Make the calls on some of n partitions. Return the results, with those of neighbouring partitions added up."""
 
     def make(place: PartitionPlace, part: Part) -> list[Any]:
         return [call.on(part, place, max(1, n_threads // len(parts))) for call in calls]
