@@ -84,7 +84,7 @@ def _in_whole_bins(layout: BinLayout, chosen: NDArray[np.bool_], c: int, level: 
 def sum_at_rims(rims: Rims, x: Bins, y: Bins, variance: float, eps: float) -> BinnedSum:
     """Return the sum over the pairs of points at the rims. The pairs left out, at most eps/100, are in its error."""
     # If bins should be narrower than the spacing of floats, all points of a bin are practically equal.
-    found = _sum_of_means(x, y, variance) if rims.to_the_digit else sum_bins_across(x, y, variance, eps)
+    found = _sum_of_means(x, y, variance) if rims.finer_than_floats else sum_bins_across(x, y, variance, eps)
     return replace(found, error=found.error + eps / 100)
 
 

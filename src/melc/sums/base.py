@@ -40,11 +40,11 @@ class DoubleSum:
 class Method(Protocol):
     """A way to compute the double sum.
 
-    ``smooth`` says whether the sum is a smooth function of the points, so that its curvature means something.
+    ``smooth`` says whether the sum is a smooth function of the points, so that a solver can use its curvature.
     ``scale_free``: ``eps`` bounds the error of log S, whatever the units of the points; otherwise it is an absolute
     error, which depends on them. ``distributes``: the sum needs only totals over rows, which may be in several places.
     ``has_grid``: starts may be searched on the cheaper approximation of :mod:`melc.objective.grid` first.
-    ``default_eps`` is the error that is accepted where the user names none; None if the user has to.
+    ``default_eps`` is the error that is accepted if the user names none, or None if the user must name one.
     """
 
     smooth: ClassVar[bool]

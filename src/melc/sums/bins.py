@@ -109,7 +109,7 @@ class Bins:
     keys: Keys
     moments: Floats
     width: float
-    charges: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)  # for sums, once they are known
+    charges: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)  # cache of melc.sums.moments
 
     @property
     def edges(self) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.sums.base import DoubleSum, Side
 
-# Pairs summed by one compiled call, which takes some tenths of a second.
+# Pairs that one compiled call sums, in some tenths of a second; then Python can react to Ctrl-C.
 _PAIRS_AT_ONCE = 200_000_000
 
 

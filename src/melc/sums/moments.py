@@ -45,8 +45,8 @@ class BinnedSum:
 class _Nodes(NamedTuple):
     """Constants for P Chebyshev nodes on [−1, 1].
 
-    ``charging``, shape (1, P + 1, P), leads from the moments of a bin to its charges and, below them, its mass;
-    ``slopes``, shape (1, P, P), from the potential at the nodes to its derivative by u, a polynomial of degree P − 2.
+    ``charging``, shape (1, P + 1, P), maps the moments of a bin to its charges and, in the last row, its weight;
+    ``slopes``, shape (1, P, P), maps the potential at the nodes to its derivative by u, a polynomial of degree P − 2.
     ``constants`` are half the differences of the nodes, shape (P, P), and :func:`bounds.moment_bin_constants`.
     """
 
@@ -68,7 +68,7 @@ def _nodes(order: int) -> _Nodes:
 
 def sum_bins_within(bins: Bins, variance: float, eps: float) -> BinnedSum:
     """Return the sum over all pairs of points of one class."""
-    # S is of the order of (total mass)²/n_bins or larger, so the pairs left out are less than about eps/100 of it.
+    # S is of the order of (total weight)²/n_bins or larger, so the pairs left out are less than about eps/100 of it.
     return _sum(bins, bins, True, variance, math.log(100 * len(bins.keys) / eps))
 
 
@@ -78,7 +78,7 @@ def sum_bins_across(x: Bins, y: Bins, variance: float, eps: float, enough: float
     Pairs of distant bins are left out unless the error would be more than ``enough``, by default a quarter of ``eps``:
     D contains this sum twice.
     """
-    # If the classes overlap, the sum is seldom smaller than with the mass spread evenly over the bins.
+    # If the classes overlap, the sum is seldom smaller than with all weights spread evenly over the bins.
     likely = _sum(x, y, False, variance, math.log(len(x.keys) * len(y.keys) * 100 / eps))
     if likely.error <= (eps / 4 if enough is None else enough):
         return likely
@@ -134,7 +134,7 @@ def sum_bins(
         return 0.0, 0.0, math.inf, 0.0, tuple(np.zeros(bins.moments.shape) for bins in (x, y)), count
     if n_offsets < span - least:
         left_out = (least + n_offsets - 1) * width
-        error += one.mass * other.mass * math.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
+        error += one.weight * other.weight * math.exp((nearest - left_out) * (nearest + left_out) / (2 * variance))
     factor, exponent = (4 if within else 2) / (width * value), nearest * nearest / (2 * variance)
     first_polynomials = one.slopes(potential, factor)
     polynomials = (first_polynomials,) if within else (first_polynomials, other.slopes(below, factor))
@@ -152,7 +152,7 @@ class _Charges:
         charges, charging = np.zeros((span or n, order + 1)), _nodes(order).charging
         kernels.map_bins(1.0, charging, self.the_only, bins.moments, self.every, charges, self.columns)
         self.table = np.ascontiguousarray(charges.T)
-        self.mass = float(bins.moments[:, 0].sum())
+        self.weight = float(bins.moments[:, 0].sum())
 
     def slopes(self, potential: Floats, factor: float) -> Floats:
         """Return ``factor`` times the derivative of the potential in each bin, as polynomials in u, (n_bins, P)."""
@@ -163,7 +163,7 @@ class _Charges:
 
 
 def _charges(bins: Bins, first: int, span: int) -> _Charges:
-    """Return the charges of bins, kept with them: the sums within and across often need the same."""
+    """Return the charges of bins, cached with the bins: the sums within and across often need the same."""
     found: _Charges | None = bins.charges.get((first, span))
     if found is None:
         found = bins.charges[first, span] = _Charges(bins, first, span)
@@ -180,9 +180,9 @@ def _couple(upper: _Charges, lower: _Charges, least: int, *others: Floats) -> tu
 
 
 def log_pairs(x: Bins, y: Bins) -> float:
-    """Return log(mass of all pairs of bins / mass of the lightest pair), which may be the only pair near the gap."""
-    masses = [bins.moments[:, 0] for bins in (x, y)]
-    return sum(math.log(mass.sum() / mass[mass > 0].min()) for mass in masses)
+    """Return log(weight of all pairs of bins / weight of the lightest pair), which may be the only one near the gap."""
+    weights = [bins.moments[:, 0] for bins in (x, y)]
+    return sum(math.log(w.sum() / w[w > 0].min()) for w in weights)
 
 
 class Moments:
@@ -208,7 +208,7 @@ class Moments:
 
     def within(self, x: Side, variance: float) -> DoubleSum:
         width = power_of_two(bounds.moment_bin_width(ORDER, variance, self.eps))
-        if _lost(x, width):
+        if _too_far_from_zero(x, width):
             return self._exact.within(x, variance)
         binned = _bin_side(x, width)
         result = sum_bins_within(binned.bins, variance, self.eps)
@@ -218,7 +218,7 @@ class Moments:
 
     def across(self, x: Side, y: Side, variance: float) -> DoubleSum:
         width = power_of_two(bounds.moment_bin_width(ORDER, variance, self.eps))
-        if _lost(x, width) or _lost(y, width):
+        if _too_far_from_zero(x, width) or _too_far_from_zero(y, width):
             return self._exact.across(x, y, variance)
         binned = _bin_side(x, width), _bin_side(y, width)
         result = sum_bins_across(binned[0].bins, binned[1].bins, variance, self.eps)
@@ -251,6 +251,6 @@ def _bin_side(side: Side, width: float) -> _BinnedSide:
     return _BinnedSide(Bins(keys, moments, width), members, local, side.weights)
 
 
-def _lost(side: Side, width: float) -> bool:
-    """Return whether the points are so far from zero that too few digits are left for their place within a bin."""
+def _too_far_from_zero(side: Side, width: float) -> bool:
+    """Return whether points are so far from zero that too few digits are left for their position within a bin."""
     return bool(np.abs(side.values).max() > 2.0**40 * width)

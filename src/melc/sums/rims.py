@@ -20,6 +20,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.sums.bins import Keys
 
+# The longest look-up table from keys to positions.
 _LONGEST_TABLE = 1 << 16
 
 
@@ -35,7 +36,7 @@ class Rims:
     width: float  # of a narrow bin
     levels: tuple[int, int]  # a bin of class c has 2**levels[c] narrow bins; if negative, it is a part of one
     depth: int  # in narrow bins
-    to_the_digit: bool  # whether the bins should be narrower than the spacing of the floats next to the projections
+    finer_than_floats: bool  # whether bins of the required width would be narrower than the spacing of floats
 
     def locate(self, z: Floats) -> tuple[Keys, Floats]:
         """Return the narrow bin and the local coordinate in [−1, 1) of each point, both of shape (n,)."""
