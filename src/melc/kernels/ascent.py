@@ -17,8 +17,8 @@ from melc.kernels.grid import divergence_on_grid, workspace
 # Number of pairs that an ascent keeps.
 PAIRS = 10
 # Rows of the table: the point, its gradient in the tangent plane, the search direction, the trial point and the
-# gradient there; then the steps and the changes of the (negative) gradient. For each plain number that is passed to a
-# function, numba would compile it anew.
+# gradient there; then the steps and the changes of the (negative) gradient. They are NumPy integers, since numba would
+# compile a function again for each literal that is passed to it.
 POINT, GRADIENT, DIRECTION, TRIAL, NEW, FIRST_STEP = (np.int64(row) for row in range(6))
 FIRST_CHANGE = np.int64(FIRST_STEP + PAIRS)
 # The numbers: the value at the point, and the slope and the step length of the line search.
@@ -29,8 +29,8 @@ TRIES, KEPT, NEXT, ITERATIONS, EVALUATIONS, IDLE, STATUS = range(7)
 # The values of the status. HANDED_OVER: the grid has no value at the trial point.
 RUNNING, CONVERGED, SETTLED, STALLED, LIMITED, HANDED_OVER = range(6)
 
-_ARMIJO = 1e-4
-_MOST_TRIES = 12
+_ARMIJO = 1e-4  # a step must gain at least this part of what the slope predicts
+_MOST_TRIES = 12  # of step lengths along one search direction
 # The longest step, in radians, and the first one.
 _MOST_ANGLE, _FIRST_ANGLE = 0.5, 0.2
 # Least curvature of a pair that is kept, relative to the change of the gradient.
@@ -47,7 +47,7 @@ def _dot(table, a, b):
 
 @njit(**COMPILE)
 def _add(table, a, factor, b, shrink):
-    """Row a becomes shrink · a + factor · b."""
+    """Replace row a by shrink · a + factor · b."""
     for j in range(table.shape[1]):
         table[a, j] = shrink * table[a, j] + factor * table[b, j]
 
@@ -70,7 +70,7 @@ def keep_pair(table, counts, curvatures):
 
 
 def choose_direction(table, counts, curvatures):
-    """The two-loop recursion of L-BFGS, in the tangent plane."""
+    """Write the search direction, by the two-loop recursion of L-BFGS in the tangent plane."""
     kept, end = counts[KEPT], counts[NEXT]
     factor = _FIRST_ANGLE / math.sqrt(_dot(table, GRADIENT, GRADIENT))
     _add(table, DIRECTION, 1.0, GRADIENT, 0.0)
@@ -93,7 +93,7 @@ _keep_pair, _choose_direction = inlined(keep_pair), inlined(choose_direction)
 
 @njit(**PART)
 def _advance(value, table, numbers, counts, curvatures, history, tol, progress):
-    """Take in the value and the gradient at the trial point, and choose the next one.
+    """Update an ascent with the value and the gradient at the trial point, and choose the next trial point.
 
     An ascent has converged when no component of the gradient in the tangent plane is above ``tol``, and has settled
     when two iterations in a row gained less than ``progress`` of the value. ``history`` takes the value after every
@@ -150,9 +150,9 @@ def run_ascent(
     XT, n_x, weights, totals, factors, cells, local, moments, lines, sums, point, z, w, limits,
     table, numbers, counts, curvatures, history,
 ):  # fmt: skip
-    """An ascent on the grid, or without rows a single step with the value and the gradient that are given.
+    """Run an ascent on the grid or, without rows, make a single step with the given value and gradient.
 
-    All that an ascent needs is compiled once, in this kernel, whichever part of it is needed.
+    Both are one kernel, so that everything an ascent needs is compiled only once.
     """
     n_features, n_rows = XT.shape
     while counts[STATUS] == RUNNING:
@@ -190,7 +190,7 @@ def climb(XT, n_x, weights, totals, factors, state, tol, progress):
 def grid_divergence(z, n_x, weights, totals, factors, w):
     """Return D of points on the line, and write the weight of every point in its gradient to w, both of shape (n,).
 
-    See :func:`melc.kernels.grid.divergence_on_grid`. It is computed by an ascent that has nowhere to go.
+    See :func:`melc.kernels.grid.divergence_on_grid`. An ascent of no iterations computes it, without another kernel.
     """
     state, space = initial_state(np.ones(1), 0), workspace(len(z), z.dtype)
     point, along = np.empty(1, z.dtype), np.empty_like(z)
@@ -199,13 +199,13 @@ def grid_divergence(z, n_x, weights, totals, factors, w):
     return math.nan if counts[STATUS] == HANDED_OVER else numbers[VALUE]
 
 
-# Arguments of an ascent without rows, of the types of those with rows.
+# Arguments of an ascent without rows; the types are the same as with rows, so that nothing is compiled again.
 _NOTHING, _NO_NUMBERS = np.empty(0, np.float32), np.empty(0)
 _NO_ROWS = np.empty((1, 0), np.float32), 0, _NOTHING, _NO_NUMBERS, _NO_NUMBERS, *workspace(0, np.float32)
 
 
 def advance(value, gradient, state, tol, progress):
-    """One step of an ascent, whose arrays are ``state``, with the value and the gradient at its trial point."""
+    """Make one step of an ascent, whose arrays are ``state``, with the value and the gradient at its trial point."""
     state[0][NEW] = gradient
     run_ascent(*_NO_ROWS, _NOTHING, _NOTHING, _NOTHING, np.array([tol, progress, value]), *state)
 

@@ -11,7 +11,7 @@ constant.
 have the same weight.
 
 For the sums, the points of a bin are replaced by P charges at its Chebyshev nodes that have the same first P moments.
-Charges are stored in tables of shape (P + 1, n_bins): one row for each node, and a last row with the mass of the bins.
+Charges are stored in tables of shape (P + 1, n_bins): one row for each node, and last the total weights of the bins.
 Potentials are stored in tables of shape (P, n_bins). ``keys``, shape (n_bins,), are bin numbers in ascending order.
 ``blocks[o]`` and ``slopes[o]``, both of shape (n_offsets, P, P), hold the coupling of the nodes of two bins whose
 numbers differ by least + o, and its derivative by V. ``errors[o]`` bounds the error of one pair of points in such bins.
@@ -104,7 +104,7 @@ def weigh_points(rows, local, weights, step, table, w):
 def add_point_moments(u, rows, weights, moments):
     """Add the moments of a few points with local coordinates ``u`` in table ``rows``, all arrays of shape (n,).
 
-    One by one, so that the bits do not depend on how points are divided into calls.
+    They are added one by one, so that the result does not depend on how points are divided into calls.
     """
     power = weights
     for j in range(moments.shape[1]):
@@ -148,7 +148,7 @@ def couple_nodes(least, differences, hermite, factor, log_factorial, width, vari
     """Write the couplings of nodes to ``blocks``, their derivatives by V to ``slopes``, and bounds to ``errors``.
 
     A coupling is g = exp(−(t² − nearest²)/2V), with t the distance of two nodes and ``nearest`` the least distance of
-    points in bins ``least`` apart. Taking this exponent out avoids underflow; the sum has it added again.
+    points in bins ``least`` apart. Taking this exponent out avoids underflow; it is added to the logarithm of the sum.
     The slope is g t²/2V²: the derivative of exp(−t²/2V), with the same exponent taken out afterwards.
 
     ``errors[o]`` is the bound of :func:`melc.sums.bounds.moment_bin_error` for one pair of points in bins ``least + o``
@@ -213,10 +213,10 @@ def couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lowe
                     phi_l[k] += g * u[k]
                 value += g * correlation
                 slope += slopes[block, a, b] * correlation
-        mass_u, mass_l = upper[order, o:], lower[order, :n]
+        weight_u, weight_l = upper[order, o:], lower[order, :n]
         pairs = 0.0
         for k in range(n):
-            pairs += mass_u[k] * mass_l[k]
+            pairs += weight_u[k] * weight_l[k]
         error += errors[block] * pairs
     return value, slope, error
 
@@ -225,7 +225,7 @@ def couple_bins(upper, lower, least, blocks, slopes, errors, phi_upper, phi_lowe
 def couple_occupied(keys_u, upper, keys_l, lower, least, blocks, slopes, errors, phi_upper, phi_lower):
     """Return the same as :func:`couple_bins`, from tables of the occupied bins only, with their numbers ``keys``.
 
-    All indices are plain and unsigned: making a view would cost more than the arithmetic of a pair.
+    The arrays are indexed directly: making a view would cost more than the arithmetic of a pair.
     """
     order = np.uint64(blocks.shape[1])
     value = 0.0

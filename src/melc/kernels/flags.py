@@ -30,7 +30,7 @@ PART = {**COMPILE, "cache": False, "no_cpython_wrapper": True}
 def inlined(kernel: Callable[..., Any]) -> Any:
     """Return a kernel for use in one place of another, as if it were written there.
 
-    What is merely called is compiled by itself first, and once more in every kernel above it: several times as long.
+    A function that is called is compiled by itself, and again in every kernel that calls it, which takes much longer.
     """
     return njit(inline="always")(getattr(kernel, "py_func", kernel))
 

@@ -21,13 +21,13 @@ from numba import njit
 
 from melc.kernels.flags import PART, inlined
 
-# Cells that a grid may have; more are asked for by heavy tails.
+# The most cells of a grid; heavy tails would need more.
 MOST_CELLS = 2048
-# Shares of pairs that overlap, S_xy / (W_x W_y), and the cells that each needs, in bandwidths.
+# Overlaps of the classes, S_xy / (W_x W_y), and the width of cells from each of them on, in bandwidths.
 _OVERLAPS, _CELLS = np.array([2e-2, 1e-3, 1e-4, 0.0]), np.array([0.5, 0.3, 0.2, 0.1])
-# With less overlap than this the sum across is all tail, and a grid does not keep it.
+# With less overlap than this, the sum across consists of tails only, which a grid does not represent.
 _LEAST_OVERLAP = 1e-7
-# Pairs whose Gaussian is e^exponents times smaller than one are left out: with little overlap, fewer of them.
+# Pairs whose Gaussian is below exp(−exponents) are left out; the second number is for little overlap.
 _EXPONENTS, _MORE_EXPONENTS = 18.0, 30.0
 
 _0, _1, _2, _3 = (np.uint64(i) for i in range(4))
@@ -35,7 +35,7 @@ _0, _1, _2, _3 = (np.uint64(i) for i in range(4))
 
 @inlined
 def _measure(z, n_x, weights, totals, factors, means, variances):
-    """Means and twice the kernel variances of both classes; returns the least and the largest point of all."""
+    """Write the means and twice the kernel variances of both classes; return the least and the largest point."""
     for c in range(2):
         first, second = 0.0, 0.0
         for position in range(c * n_x, len(z) if c == 1 else n_x):
@@ -53,7 +53,7 @@ def _measure(z, n_x, weights, totals, factors, means, variances):
 
 @inlined
 def _deposit(z, weights, n_x, n_cells, low, inverse, cells, local, moments):
-    """Cell and coordinate of every point, and the moments of the cells: those of class x come first."""
+    """Write the cell and coordinate of every point, and add up the moments of the cells, class x first."""
     for i in range(len(z)):
         t = (z[i] - low) * inverse
         cell = np.int32(t)
@@ -73,7 +73,7 @@ def _deposit(z, weights, n_x, n_cells, low, inverse, cells, local, moments):
 
 @inlined
 def _couple_nodes(variance, h, exponents, most, couplings, slopes):
-    """K(oh) and ∂K/∂V for all offsets o that count; returns their number. Halved at zero: such nodes meet twice."""
+    """Write K(oh) and ∂K/∂V for all offsets o that matter, halved at o = 0, which is met twice; return their number."""
     n = min(int(math.sqrt(2 * variance * exponents) / h) + 2, most)
     inner = variance - 2 * h * h / 3
     quartic = h * h * h * h / (360 * inner * inner)
@@ -93,7 +93,7 @@ def _couple_nodes(variance, h, exponents, most, couplings, slopes):
 
 @inlined
 def _couple(upper, lower, couplings, slopes, n, above, below):
-    """S and ∂S/∂V over the pairs of a node and another at or below it, which add to the potentials in each other."""
+    """Return S and ∂S/∂V over the pairs of a node and another at or below it, and add to the potentials in both."""
     value, slope = 0.0, 0.0
     for o in range(n):
         m = len(upper) - o
@@ -111,7 +111,7 @@ def _couple(upper, lower, couplings, slopes, n, above, below):
 
 @inlined
 def _charge(moments, n_cells, charges):
-    """Charges at the nodes of both classes, from the moments of their cells."""
+    """Add up the charges at the nodes of both classes, from the moments of their cells."""
     for c in range(2):
         of_class, q = moments[c * n_cells :], charges[c]
         for k in range(n_cells):
@@ -124,9 +124,9 @@ def _charge(moments, n_cells, charges):
 
 @inlined
 def _weigh(z, weights, n_x, n_cells, cells, local, potentials, within, across, own, means, table, w):
-    """The weights of points in a gradient: the slope of their cell's cubic, and what their class variance adds.
+    """Write the weights of points in the gradient: the slope of the cell's cubic, and what the class variance adds.
 
-    The potential of class c is ``within[c]`` times that of its own charges less ``across`` times that of the others.
+    The potential of class c is ``within[c]`` times that of its own charges minus ``across`` times that of the others.
     """
     for c in range(2):
         q, other, factor = potentials[c], potentials[2 + c], within[c]
@@ -153,11 +153,11 @@ def workspace(n_rows, dtype):
 
 @njit(**PART)
 def divergence_on_grid(z, n_x, weights, totals, factors, cells, local, moments, lines, numbers, w):
-    """D of two classes on the line, and the weight w of every point in its gradient, ∇D = Xᵀw.
+    """Return D of two classes on the line, and write the weight w of every point in its gradient, ∇D = Xᵀw.
 
     The first ``n_x`` points are those of class x. ``totals`` are the sums of weights of the classes, ``factors`` their
-    kernel variances over their variances. NaN where a grid does not do: classes that hardly overlap, a class that does
-    not vary, or too many cells.
+    kernel variances over their variances. D is NaN where a grid is not accurate: for classes that hardly overlap, a
+    class that does not vary, or too many cells.
     """
     # Within x, within y, and across: the variance of a sum's Gaussian, the sum S, and ∂S/∂V.
     variances, values, slopes, means, own = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
@@ -165,7 +165,7 @@ def divergence_on_grid(z, n_x, weights, totals, factors, cells, local, moments, 
     low, high = _measure(z, n_x, weights, totals, factors, means, variances)
     vx, vy = variances[0], variances[1]
     variances[2] = 0.5 * (vx + vy)
-    # The cells that are tried last are fine enough, or there is no value.
+    # Cells are made finer until they are fine enough for the overlap, or there is no value.
     fineness, needed, n_cells, n_couplings, h = -1, 0, 0, 0, math.nan
     has_value = 0 < vx < math.inf and 0 < vy < math.inf
     while has_value and fineness < needed:
@@ -185,12 +185,12 @@ def divergence_on_grid(z, n_x, weights, totals, factors, cells, local, moments, 
         _charge(moments, n_cells, charges)
         for k in range(3):
             values[k] = slopes[k] = 0.0
-        # The pairs of two classes first, with either of them above: they tell how fine the cells must be. Pairs of one
-        # class are met once and count twice.
+        # Pairs across the classes come first, with either class above: they tell how fine the cells must be. Pairs
+        # within a class are met once and count twice.
         for turn in range(4):
             upper, across = turn % 2, turn < 2
             lower, k, others = (1 - upper, 2, 2) if across else (upper, upper, 0)
-            if turn != 1:  # which has the couplings of the turn before
+            if turn != 1:  # turn 1 uses the couplings of turn 0
                 exponents = _EXPONENTS if fineness < 2 else _MORE_EXPONENTS
                 n_couplings = _couple_nodes(variances[k], h, exponents, n_cells + 3, couplings, by_variance)
             value, slope = _couple(
@@ -212,7 +212,7 @@ def divergence_on_grid(z, n_x, weights, totals, factors, cells, local, moments, 
         slope = 2 * slopes[c] / values[c] - 1 / variances[c] - 2 * slopes[2] / values[2] + 1 / variances[2]
         own[c] = 2 * factors[c] * slope / totals[c]
         values[c] *= 2
-        slopes[c] = 2 / (values[c] * h)  # from here on of D by the potential
+        slopes[c] = 2 / (values[c] * h)  # from here on, derivatives of D by the potential
     across = 2 / (values[2] * h)
     _weigh(z, weights, n_x, n_cells, cells, local, potentials, slopes, across, own, means, moments, w)
     return math.log(values[0] * values[1] / (values[2] * values[2])) + math.log(variances[2] / math.sqrt(vx * vy))

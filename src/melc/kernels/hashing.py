@@ -18,7 +18,7 @@ _UNIT = 2.0**-53
 
 
 def _scrambled_bits(bits):
-    """Numbers, or arrays of them, of type uint64."""
+    """Return the scrambled bits of a number, or an array, of type uint64."""
     bits = (bits ^ (bits >> _HALF)) * _FIRST
     bits = (bits ^ (bits >> _HALF)) * _SECOND
     return bits ^ (bits >> _HALF)
@@ -29,7 +29,7 @@ _scrambled = inlined(_scrambled_bits)
 
 @inlined
 def _term(bits, feature):
-    """The part of one feature in a hash: zero for zeros of either sign."""
+    """Return what one feature adds to a hash: zero for zeros of either sign."""
     if bits << _SIGN == 0:
         return np.uint64(0)
     return _scrambled(bits + (np.uint64(feature) + _ONE) * _GOLDEN)
@@ -77,7 +77,7 @@ def write_uniforms(keys, seed, numbers):
 def select_rows(hashes, codes, weights, step, seed, table, limits, chosen, keys):
     """Write which rows have a pseudo-random number below the limit of their class times their weight, and their keys.
 
-    The weight is that in the table, or if this is empty, that of the row itself. Returns how many there are.
+    The weight is the entry of the table or, if the table is empty, the weight of the row. Returns their number.
     """
     last = np.uint64(len(table) - 1)
     n = 0

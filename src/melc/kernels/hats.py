@@ -2,8 +2,8 @@
 
 A curve is a sum of hat functions: ``β_j`` is its value at knot j, and it is linear between knots. So a row has two
 entries for each line: with its projection a part t of the way from knot j to the next, ``1 − t`` at j and t at j + 1.
-Coefficient 0 is a constant, whose entry is one. Of two classes there is one block of coefficients, the log-odds of the
-second; of more classes each has a block, and probabilities are the softmax.
+Coefficient 0 is a constant, whose entry is one. With two classes there is one block of coefficients, for the log-odds
+of the second; with more, each class has a block, and probabilities are the softmax.
 """
 
 from math import exp, log, log1p
@@ -13,7 +13,7 @@ from numba import njit
 
 from melc.kernels.flags import COMPILE
 
-# Rows that are worked on together: what is known of them stays in the cache.
+# Rows that are processed together, so that their scores and weights stay in the cache.
 _ROWS = 500
 # Least p (1 − p) of a row: curvatures stay positive where the model is certain.
 _LEAST_CURVATURE = 1e-6
@@ -29,7 +29,7 @@ def find_entries(z, knots, starts, at, part):
     passed = np.empty(_ROWS, np.int64)
     for line in range(len(z)):
         own = knots[starts[line] : starts[line + 1]]
-        inner = np.full((len(own) + 1) // 4 * 4, np.inf)  # filled up: four comparisons at once are the fastest
+        inner = np.full((len(own) + 1) // 4 * 4, np.inf)  # padded, because four comparisons at once are the fastest
         for k in range(1, len(own) - 1):
             inner[k - 1] = own[k]
         for start in range(0, z.shape[1], _ROWS):

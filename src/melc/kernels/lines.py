@@ -7,9 +7,9 @@ projections z, both classes get a kernel density of the masses,
 
 and the line adds ``g(t) = log (f₁(t) + b) − log (f₀(t) + b)`` to the log-odds. The constant b stands for a few
 pseudo-rows of either class, spread over six σ; beyond the outermost rows, as many on either side, g is constant. The
-variances leave out rows farther than eight σ from the middle of the classes, as often as that shows others. The
+variances leave out rows farther than eight σ from the middle of the classes, repeated with the smaller σ. The
 densities are computed on a grid of cells, with masses divided linearly between the two nearest nodes. The grid of −z is
-the mirror image of that of z, so that a direction and its opposite are worth the same.
+the mirror image of that of z, so that a direction and its opposite have the same likelihood.
 """
 
 from math import cos, exp, pi, sin, sqrt
@@ -22,7 +22,7 @@ from melc.kernels.flags import COMPILE, inlined
 # Width of a cell in bandwidths, reach of a kernel in bandwidths, and of the grid in standard deviations.
 _CELL, _KERNEL_REACH, _GRID_REACH = 0.4, 5.0, 8.0
 MOST_NODES = 1024
-# How often outliers beyond the grid are left out of σ, which shows others.
+# The most times that σ is computed again without outliers beyond the grid, which may reveal others.
 _MOST_TRIMMINGS = 20
 # Least distance of nodes, as a fraction of the projections: less would be lost in rounding.
 _LEAST_STEP = 4e-16
@@ -154,7 +154,7 @@ def line_evidence(z, codes, targets, masses, own, growth, odds, factor, pseudo_m
         if place == rests:  # a mass divided between two nodes meets itself at the distance 0 and at that of one cell
             parted = 2 * t * (1 - t)
             itself = own[i] * ((1 - parted) * table[_KERNEL, 0] + parted * table[_KERNEL, 1])
-        else:  # beyond the curve's ends, it is felt from afar
+        else:  # beyond the curve's ends, its kernel acts from a distance
             itself = own[i] * table[_KERNEL, 0] * exp(-0.5 * ((rests - place) * step / bandwidth) ** 2)
         mine = growth[i] * max(table[c, k] * (1 - t) + table[c, k + 1] * t - itself, 0.0)
         other = table[1 - c, k] * (1 - t) + table[1 - c, k + 1] * t

@@ -5,11 +5,11 @@ from numba import njit
 
 from melc.kernels.flags import COMPILE, PART
 
-# What is left of a speed after a part of this size was taken away is rounding.
+# A speed below this fraction of what was just subtracted from it is a rounding error.
 _REST = 1e-12
-# An entry of a ray that is not larger is rounding.
+# An entry of a ray that is no larger than this is a rounding error.
 _STILL = 1e-9
-# On the way to a knot that is no farther, rounding in the slopes of the log-odds does not matter.
+# Up to this distance to the next knot, rounding errors in the rates of the log-odds do not matter.
 _SHORT = 1.0
 
 
@@ -114,7 +114,7 @@ def _next_knot(line, piece, origin, speed, starts, knots):
 
 @njit(**PART)
 def _next_bend(ray, low, high, moving):
-    """Return which of the moving entries of a change comes to its bound first, -1 if none does, and when."""
+    """Return which of the moving entries of a change reaches its bound first, −1 if none does, and when."""
     entry, bend = -1, np.inf
     for f in range(len(ray)):
         if moving[f]:
@@ -126,7 +126,7 @@ def _next_bend(ray, low, high, moving):
 
 @njit(**PART)
 def _first_share(before, after, own, goal):
-    """Return the part of a way after which the class changes; two if it does not.
+    """Return the fraction of a segment at which the class first changes, or 2 if it does not.
 
     ``before`` and ``after`` are the log-odds of all classes at both ends, between which they are linear.
     """
@@ -152,5 +152,5 @@ def _first_share(before, after, own, goal):
 
 @njit(**PART)
 def _share_of(lead, later):
-    """Return where a lead becomes positive on the way from its first value to a later one."""
+    """Return the fraction of a segment at which a lead becomes positive, from its values at both ends."""
     return 0.0 if lead > 0 else lead / (lead - later)
