@@ -21,7 +21,7 @@ class Category:
     """The levels of a category and their scores, of shape (n_levels,); a level of None is a missing value.
 
     With ``others``, a further level, the last, stands for all levels that are not listed. Without, these have the score
-    zero, as if they told nothing.
+    zero, so that they change nothing.
     """
 
     levels: tuple[Label | None, ...]
@@ -42,7 +42,7 @@ class Category:
         known = {level: float(number) for number, level in enumerate(self.levels)}
         unknown = float(len(self.levels)) if self.others else np.nan
         numbers = [known.get(label, unknown) for label in column.labels]
-        return np.array([*numbers, known.get(None, unknown)])[column.codes]  # the number −1 is the last
+        return np.array([*numbers, known.get(None, unknown)])[column.codes]  # code −1, missing, takes the last
 
     def scores_of(self, codes: Floats) -> Floats:
         """Return the scores of coded values, shape (n,)."""
@@ -51,7 +51,7 @@ class Category:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a model hold, by their index; columns that are not named are numbers that were all there.
+    """What the columns of a model hold, by their index; unlisted columns are numbers, none missing in the fit.
 
     ``ranks`` are the levels of ordered categories, lowest first. ``places`` are the values that stand for missing ones
     in lines of several columns.
@@ -103,7 +103,7 @@ class Columns:
     def quantities(self, coded: Floats, means: Floats) -> Floats:
         """Return the numbers that lines of several columns read, shape (n, d); ``means`` are those of the columns.
 
-        A number that is missing where none was in the fit counts as the mean.
+        In a column without missing values in the fit, a missing number is replaced by the mean.
         """
         found = coded.copy()
         for j in range(coded.shape[1]):
@@ -114,7 +114,7 @@ class Columns:
         return found
 
     def moved(self, mean: Floats, scale: Floats, n_features: int) -> "Columns":
-        """Return the columns of a model of (X − mean) / scale as those of a model of X."""
+        """Return the columns of a model of (X − mean) / scale as columns of a model of X."""
         mean, scale = (np.broadcast_to(each, n_features) for each in (mean, scale))
         return replace(self, places={j: float(place * scale[j] + mean[j]) for j, place in self.places.items()})
 

@@ -21,8 +21,8 @@ class Pieces:
     """The formula of a curve: ``value + slope · (z − anchor)`` on each of its m + 1 pieces.
 
     Piece i lies between the knots i − 1 and i; the first and the last are constant. All arrays have shape (m + 1,). The
-    anchor is the end of the piece at which the curve is nearer to zero. So neither summand has another sign than the
-    curve, and rounding cannot change the sign of the sum: it is exactly zero at knots of value zero only.
+    anchor is the end of the piece at which the curve is nearer to zero. So neither summand has the opposite sign of the
+    curve, and rounding cannot change the sign of the sum: it is exactly zero only at knots of value zero.
     """
 
     values: Floats
@@ -51,7 +51,7 @@ class Curve:
     missing: float | None = None
 
     def at(self, z: Floats) -> Floats:
-        """Return the log-odds at projections z, of shape (n,); the same shape."""
+        """Return the log-odds at projections z, both of shape (n,)."""
         pieces, out = self.pieces, np.empty(len(z))
         for start in range(0, len(z), _POINTS_AT_ONCE):
             part = slice(start, start + _POINTS_AT_ONCE)
@@ -62,7 +62,7 @@ class Curve:
         return out
 
     def slope(self, z: Floats) -> Floats:
-        """Return the derivative at projections z, of any shape; the same shape. At a knot it is that above."""
+        """Return the derivative at projections z, of the same shape. At a knot it is the slope above the knot."""
         return np.asarray(self.pieces.slopes[np.searchsorted(self.knots, z, side="right")])
 
     @cached_property
@@ -80,15 +80,15 @@ class Curve:
     def thresholds(self) -> Floats:
         """The projections at which the curve changes its sign, ascending; shape (n_thresholds,).
 
-        A threshold belongs to the interval above it. Touching zero is no change.
+        A threshold belongs to the interval above it. Touching zero does not count as a change.
         """
-        telling = np.flatnonzero(self.log_odds)
-        positive = self.log_odds[telling] > 0
+        nonzero = np.flatnonzero(self.log_odds)
+        positive = self.log_odds[nonzero] > 0
         changes = np.flatnonzero(np.diff(positive))
-        return np.array([self._change(telling[i], telling[i + 1], bool(positive[i])) for i in changes], dtype=float)
+        return np.array([self._change(nonzero[i], nonzero[i + 1], bool(positive[i])) for i in changes], dtype=float)
 
     def _change(self, i: int, j: int, falls: bool) -> float:
-        """Return where the sign changes between two knots that have no others between them than zeros."""
+        """Return where the sign changes between two knots of opposite sign with only zeros between them."""
         if j - i > 1:  # the curve is positive above a last zero, and no longer at a first one
             return float(self.knots[i + 1] if falls else np.nextafter(self.knots[j - 1], np.inf))
         share = self.log_odds[i] / (self.log_odds[i] - self.log_odds[j])
@@ -98,8 +98,8 @@ class Curve:
     @property
     def codes(self) -> NDArray[np.int8]:
         """One for the intervals between thresholds in which the curve is positive, else zero; (n_thresholds + 1,)."""
-        telling = self.log_odds[self.log_odds != 0]
-        first = int(len(telling) > 0 and telling[0] > 0)
+        nonzero = self.log_odds[self.log_odds != 0]
+        first = int(len(nonzero) > 0 and nonzero[0] > 0)
         return ((np.arange(len(self.thresholds) + 1) + first) % 2).astype(np.int8)
 
     def ranges(self) -> list[tuple[float, float]]:
@@ -134,7 +134,7 @@ class Curve:
 
 
 def leading(curves: Sequence[Curve]) -> tuple[Floats, NDArray[np.int64]]:
-    """Return where another one of several curves becomes the highest, and the number of the highest in each interval.
+    """Return where the highest of several curves changes, and the number of the highest curve in each interval.
 
     The thresholds have shape (n_thresholds,), the numbers shape (n_thresholds + 1,). Of equal curves the first leads.
     """
@@ -167,7 +167,7 @@ def _overtaken_at(left: Floats, right: Floats) -> list[float]:
 
 
 def of_points(knots: Floats, log_odds: Floats, level: float = 0.0, missing: float | None = None) -> Curve:
-    """Return the curve through points in any order, each of shape (m,). Of equal knots that nearest to ``level`` stays.
+    """Return the curve through points in any order, both of shape (m,). Of equal knots, the nearest to ``level`` stays.
 
     Knots can become equal by rounding. Those at which the curve changes its sign must not get lost.
     """
@@ -205,9 +205,9 @@ def simplified(
 def at_most(
     most: int, places: Floats, values: Floats, tolerance: float, required: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Return what :func:`simplified` returns, with a larger tolerance if these are more than ``most`` points.
+    """Return what :func:`simplified` returns, with a larger tolerance if that would be more than ``most`` points.
 
-    Some of all points are required in any case: curves with thousands of spikes are in parts from the beginning.
+    Points at regular steps are always kept, so that curves with thousands of spikes are simplified in parts.
     """
     some = np.arange(0, len(places), max(_PART, 4 * len(places) // most))
     required = some if required is None else np.append(required, some)

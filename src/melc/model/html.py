@@ -1,4 +1,4 @@
-"""A fitted model as a few lines of HTML for notebooks: of each line a picture, its intervals, and the weights."""
+"""A fitted model as HTML for notebooks: for each line a picture, its intervals, and its weights."""
 
 import html
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def fitted_html(model: Any) -> str:
 
 
 def _legend(labels: list[str]) -> str:
-    """Return the classes with their colours, if there are more than two; of two, a heading names both."""
+    """Return the classes with their colours if there are more than two; a heading names both of two classes."""
     if len(labels) == 2:
         return ""
     shown = " ".join(_class_html(labels, k) for k in range(min(len(labels), _CLASSES_SHOWN)))
@@ -93,7 +93,7 @@ def _levels_html(line: Line, scale: Scale, labels: list[str], most: float) -> st
 
 
 def _log_odds_html(line: Line, level: int, most: float) -> str:
-    """Return what a level adds to the log-odds of the second of two classes, with a bar; of more classes nothing."""
+    """Return what a level adds to the log-odds of the second of two classes, with a bar; empty for more classes."""
     if len(line.curves) > 1:
         return "<td></td><td></td>"
     value = float(line.decisive[0].log_odds[level])
@@ -177,7 +177,7 @@ def _features(model: Any, line: Line, names: Sequence[str]) -> str:
 
 
 def _bar(length: float) -> str:
-    """Return a bar of so many pixels, hollow if the weight is negative."""
+    """Return a bar of ``length`` pixels, hollow if it is negative."""
     fill = "currentColor" if length > 0 else "none"
     style = f"display:inline-block;height:.7em;width:{abs(length):.0f}px;background:{fill};border:1px solid"
     return f'<span style="{style}"></span>'

@@ -15,10 +15,10 @@ from melc.model.line import Line
 from melc.model.names import by_contribution
 from melc.model.places import date_text
 
-# Thresholds are rounded by no more than this part of the range of scores, nor of the distance of two thresholds.
+# Thresholds are rounded by at most this fraction of the range of scores, and this of the distance of two thresholds.
 _ROUNDING, _ROUNDING_BETWEEN = 0.003, 0.1
 _MOST_DECIMALS = 15
-# Ratios are whole numbers if they differ from them by less than this part, which is more than rounding.
+# Ratios whose relative difference from a whole number is below this, which is more than rounding, are whole.
 _WHOLE = 1e-9
 
 LabelText = Callable[[str], str]
@@ -27,9 +27,9 @@ LevelText = Callable[[Label | None], str]
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of scores: its ends as texts (empty: none), the class, and the training rows in it.
+    """An interval of scores: its ends as texts (empty if it has none), the class, and the training rows in it.
 
-    ``code`` is the number of the class, ``right`` the weight of the rows of this class, ``total`` that of all rows.
+    ``code`` is the number of the class, ``right`` the weight of its rows in the interval, ``total`` that of all rows.
     """
 
     low: str
@@ -48,7 +48,7 @@ class Interval:
 
     @property
     def counts(self) -> str:
-        """The training rows of the class, of all in the interval."""
+        """How many training rows of the interval are of its class, as text."""
         return f"({_plain_number(self.right)} of {_plain_number(self.total)})"
 
 
@@ -56,8 +56,8 @@ class Interval:
 class Term:
     """A summand of the score, as text: ``times`` a ``value``, or the ``points`` of a category.
 
-    ``points`` are numbers and the levels that get them, the most first; empty if it is a number. ``notes`` say what
-    else has to be known of the value.
+    ``points`` are numbers of points, the largest first, and the levels that get them; empty if the value is a number.
+    ``notes`` say what else has to be known about the value.
     """
 
     times: int
@@ -95,13 +95,13 @@ def index_card_of(
 ) -> IndexCard:
     """Return the card of a fitted model whose only line has whole weights.
 
-    ``names`` are those of the features as they are written; ``label_of`` and ``level_of`` write labels and levels.
+    ``names`` are the features' names as they are to be written; ``label_of`` and ``level_of`` write labels and levels.
     """
     line, weights = _whole_weights(model)
     columns = model.columns_
     features = by_contribution(line)
     tables = {j: _levels_and_points(columns, j, weights[j] / line.units[j], level_of) for j in features}
-    # The fewest points of a category become zero, so that they need only be added.
+    # The lowest level of a category gets zero points, so that points are never negative.
     fewest = {j: min(points for points, _ in table) for j, table in tables.items() if table}
     terms = []
     for j in features:
@@ -113,7 +113,7 @@ def index_card_of(
 
 
 def _whole_weights(model: Any) -> tuple[Line, NDArray[np.int64]]:
-    """Return the only line, and its whole weights, shape (d,), with the sign that makes more numbers count positive."""
+    """Return the only line, and its whole weights, (d,), with the sign that makes most weights of numbers positive."""
     n_classes, line = len(model.classes_), model.lines_[0]
     if n_classes > 2:
         raise ValueError(
@@ -141,7 +141,7 @@ def _levels_and_points(columns: Columns, j: int, weight: float, level_of: LevelT
 
 
 def _grouped(levels: list[tuple[float, str]]) -> list[tuple[str, list[str]]]:
-    """Return the different points as texts, largest first, and the levels that get them."""
+    """Return the distinct numbers of points as texts, largest first, and the levels that get them."""
     ordered = sorted(levels, key=lambda each: -each[0])
     return [(f"{points:.3g}", [name for _, name in group]) for points, group in groupby(ordered, lambda each: each[0])]
 
@@ -157,7 +157,7 @@ def _simplest(weight: int, unit: float) -> tuple[int, float]:
 
 
 def _value_name(model: Any, j: int, name: str, unit: float) -> str:
-    """Return a number divided by its unit, which is rounded little also if the number is large compared with it."""
+    """Return a value divided by its unit, as text. The larger the value is compared with the unit, the more digits."""
     value = f"days of {name}" if j in model.columns_.dates else name
     width = unit**2 / max(unit, abs(float(model.feature_mean_[j])))
     return value if unit == 1 else f"{value}/{_rounded(np.array([unit]), width)[0]}"
@@ -169,7 +169,7 @@ def _plain_number(value: float) -> str:
 
 
 def _notes(columns: Columns, j: int, name: str, unit: float, level_of: LevelText) -> list[str]:
-    """Return what has to be known of a date, and what to take for a missing value, rounded little for its unit."""
+    """Return from when days of a date are counted, and which value to take for a missing one, precise to its unit."""
     notes = []
     if j in columns.dates:
         notes.append(f"days of {name}: since {date_text(0)}")
@@ -198,7 +198,7 @@ def _intervals(
 
 
 def _rounded(thresholds: Floats, width: float) -> list[str]:
-    """Return numbers with as many decimals as it takes to round them little, compared with a width."""
+    """Return numbers as texts, with so many decimals that rounding is small compared with ``width``."""
     most = min([_ROUNDING * width, *(_ROUNDING_BETWEEN * np.diff(thresholds))])
     for decimals in range(-_MOST_DECIMALS, _MOST_DECIMALS):
         if np.all(np.abs(np.round(thresholds, decimals) - thresholds) <= most):

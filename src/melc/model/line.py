@@ -20,8 +20,8 @@ _WHOLE = 1e-6
 class Line:
     """A direction v of length one and curves g: the line adds ``g(x·v)`` to the log-odds of a row x.
 
-    Of two classes there is one curve, that of the second: where it is positive, the line speaks for the second class,
-    elsewhere for the first. Of more classes each has a curve, and the line speaks for the class whose curve is highest.
+    With two classes there is one curve, for the second: where it is positive, the line speaks for the second class,
+    elsewhere for the first. With more, each class has a curve, and the line speaks for the class of the highest curve.
     ``offsets``, of shape (n_curves,), are the intercepts if this is the only line of the model: its thresholds are then
     where the decision changes. Otherwise they are zero.
 
@@ -30,9 +30,9 @@ class Line:
     rows, all classes counting equally; ``feature_importances``, of shape (d,), divide it in proportion to weight times
     spread. ``places``, of shape (p,), and ``densities``, of shape (n_classes, p), are the class densities along the
     line, for pictures. ``errors`` holds the standard errors of each curve at its knots, or is empty if there are none.
-    A ``minor`` line is that of a feature without another line of its own: see ``AdditiveMELC(other_features=True)``.
+    A ``minor`` line is for a feature without another line of its own: see ``AdditiveMELC(other_features=True)``.
 
-    A line of a category alone has no places in between: its knots are the numbers of the levels (see
+    A line of a single category has no values between levels: its knots are the numbers of the levels (see
     :class:`melc.model.columns.Category`), which ``levels`` names. ``counts`` and ``densities``, which are the shares of
     the levels in each class, then have an entry for each level. A line of a column with missing values has the weight
     of the rows where it is missing in ``missing_counts``, of shape (n_classes,).
@@ -75,7 +75,7 @@ class Line:
 
     @cached_property
     def decisive(self) -> tuple[Curve, ...]:
-        """The curves plus the offsets: their sign, or the highest of them, is what the line says."""
+        """The curves plus the offsets: their sign, or the highest of them, decides which class the line speaks for."""
         return tuple(curve.plus(offset) for curve, offset in zip(self.curves, self.offsets.tolist(), strict=True))
 
     @property
@@ -86,7 +86,7 @@ class Line:
 
     @property
     def thresholds(self) -> Floats:
-        """The projections at which the line changes sides, ascending; shape (n_thresholds,)."""
+        """The projections at which the line speaks for another class, ascending; shape (n_thresholds,)."""
         return self._intervals[0]
 
     @property
@@ -129,7 +129,7 @@ class LogOdds:
 
 
 def log_odds_of(model: Any) -> list[LogOdds]:
-    """Return the log-odds of a fitted model as formulas: of two classes, those of the second; of more, of each."""
+    """Return the log-odds of a fitted model as formulas: of the second of two classes, or of each of more classes."""
     if decides_alone(model):
         return [LogOdds(0.0, [curve]) for curve in model.lines_[0].decisive]
     return [

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.model.line import Line
 
-# A pattern for names of columns and other values in a message, as repr writes them; an apostrophe begins none.
+# A pattern for quoted names and values in a message, as repr writes them; an apostrophe within a word is no quote.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-# Characters to which a column of names is filled up; longer names stand out.
+# The width, in characters, to which a column of names is padded at most; longer names stick out.
 _WIDEST_COLUMN = 60
 # Features of minor lines that a sentence names.
 _MINOR_NAMED = 12
@@ -31,7 +31,7 @@ def feature_names_of(model: Any, given: Any = None) -> list[str]:
 
 
 def class_index_of(classes: NDArray[Any], label: Any, argument: str) -> int:
-    """Return the place of a label among the classes; raise ``ValueError`` with the name of the argument if none."""
+    """Return the index of a label among the classes; raise ``ValueError``, naming the argument, if it is unknown."""
     known = classes.tolist()
     if label not in known:
         raise ValueError(f"{argument}={label!r} is not a class of the model; choose one of {known}.")
@@ -41,7 +41,7 @@ def class_index_of(classes: NDArray[Any], label: Any, argument: str) -> int:
 def column_width(texts: Iterable[str]) -> int:
     """Return the width of a column of texts that begin with names: the longest, within reason.
 
-    A single name of a thousand characters does not move the numbers beside all others out of sight.
+    A single name of a thousand characters must not move the numbers beside all other names out of sight.
     """
     return min(_WIDEST_COLUMN, max(len(text) for text in texts))
 
@@ -66,7 +66,7 @@ def line_name(model: Any, k: int) -> str:
 
 
 def largest_first(values: Floats) -> NDArray[np.int64]:
-    """Return the indices of the numbers other than zero, of shape (n,), those of largest absolute value first."""
+    """Return the indices of the nonzero numbers, by decreasing absolute value; shape (n_nonzero,)."""
     order = np.argsort(-np.abs(values), kind="stable")
     return order[values[order] != 0]
 

@@ -20,7 +20,7 @@ class Scale:
     """What a place z on a line means.
 
     A line of several columns has sums. A line of one column has numbers, dates or ranks, which are ``sign × z``, or
-    levels of a category. ``name`` is that of the only column, and ``labels`` are the names of the ranks or levels.
+    levels of a category. ``name`` is the name of the only column, ``labels`` are the names of the ranks or levels.
     """
 
     kind: Literal["sum", "number", "date", "rank", "level"]
@@ -29,7 +29,7 @@ class Scale:
     labels: tuple[str, ...] = ()
 
     def text(self, threshold: float, digits: int = 4) -> str:
-        """Return a threshold as text; of ranks, the first rank above it."""
+        """Return a threshold as text; for ranks, the first rank above it."""
         if self.kind == "date":
             return date_text(self.sign * threshold)
         if self.kind == "rank" and self.sign > 0:
@@ -38,7 +38,7 @@ class Scale:
 
 
 def scale_along(model: Any, line: Line, names: Sequence[str]) -> Scale:
-    """Return what the places on a line of a model mean; ``names`` are those of all columns."""
+    """Return what the places on a line of a model mean; ``names`` are the names of all columns."""
     if len(line.features) != 1:
         return Scale("sum")
     j = int(line.features[0])
@@ -48,7 +48,7 @@ def scale_along(model: Any, line: Line, names: Sequence[str]) -> Scale:
 
 
 def scale_of_column(columns: Columns, j: int, name: str = "", sign: int = 1) -> Scale:
-    """Return what the values of a column are that is no category: numbers, dates or ranks."""
+    """Return the scale of a column that is not a category: numbers, dates or ranks."""
     if j in columns.ranks:
         return Scale("rank", name, sign, tuple(level_text(level_name(level)) for level in columns.ranks[j]))
     return Scale("date" if j in columns.dates else "number", name, sign)
@@ -66,7 +66,7 @@ def missing_code(line: Line) -> int | None:
 
 
 def name_in_sum(columns: Columns, j: int, name: str) -> str:
-    """Return the name of a column as a weighted sum has it: of a category it has the score."""
+    """Return the name of a column in a weighted sum, in which a category is represented by its score."""
     return f"score of {name}" if j in columns.categories else name
 
 

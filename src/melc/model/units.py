@@ -1,4 +1,4 @@
-"""Fitted models in the units of the features that a user has: scalers before the model become part of its weights."""
+"""Fitted models in the units of the user's features: scalers before the model become part of its weights."""
 
 import copy
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from melc.arrays import Floats
 from melc.model.line import Line
 from melc.model.names import feature_names_of
 
-# Rounding of a weighted sum of raw features, as a part of its standard deviation, up to which scalers are folded.
+# Scalers are folded if weighted sums of raw features are rounded by at most this part of their standard deviation.
 _MOST_ROUNDING = 1e-5
 
 # For each kind of scaler the numbers with which it computes (x − centre) / scale; None stands for no centre or scale.
@@ -83,7 +83,7 @@ def _check_precision(folded: Any, line: Line, moved: Line) -> None:
 
 
 def without_search(estimator: Any) -> Any:
-    """Return the best estimator of a fitted search; other estimators that are or contain a fitted model unchanged."""
+    """Return the best estimator of a fitted search, and other estimators unchanged; they must have a fitted model."""
     check_is_fitted(estimator)
     if hasattr(estimator, "cv_results_"):
         if not hasattr(estimator, "best_estimator_"):
@@ -162,7 +162,7 @@ def _moved(line: Line, mean: Floats, scale: Floats) -> Line:
         curves=tuple(curve.moved(shift, norm) for curve in line.curves),
         errors=tuple(
             _errors_at_moved(curve.knots, errors, shift, norm)
-            for curve, errors in zip(line.curves, line.errors, strict=False)  # none, or those of each curve
+            for curve, errors in zip(line.curves, line.errors, strict=False)  # no errors, or those of each curve
         ),
         places=places[ascends],
         densities=line.densities[:, ascends] * norm,
