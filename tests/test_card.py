@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from cli_cases import call
 from melc import MELC, AdditiveMELC
 from melc.export import export_text, from_json
-from melc.model.index_card import Interval, _simplest, index_card_of
+from melc.model.index_card import ScoreInterval, _simplest, index_card_of
 from melc.model.units import weights_of_fit
 from melc.plotting import CardDisplay, FeaturePathDisplay
 from melc.plotting.card import held_out_shares
@@ -106,7 +106,7 @@ def test_everything_on_the_card_can_be_read():
     assert re.search(r"[ ,]\(missing\)", text)  # of rows without a value, besides the level of this name
     (place,) = re.findall(r"cost missing: take (\S+)", text)
     assert float(place) == pytest.approx(model.columns_.places[0], abs=1)
-    assert Interval("", "", 0, "ill", 1_234_567.0, 2e6).counts == "(1234567 of 2000000)"
+    assert ScoreInterval("", "", 0, "ill", 1_234_567.0, 2e6).counts == "(1234567 of 2000000)"
 
 
 def test_a_level_of_ranks_is_written_on_one_line():

@@ -10,17 +10,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from melc.export.text_card import card_text
-from melc.export.text_columns import (
+from melc.export.text_parts import (
+    Place,
+    Style,
+    counts_of,
     heading_of_weights,
     level_names,
     names_in_sum,
+    number_text,
+    numbers_apart,
+    padded_rows,
+    places_of,
     points_sentences,
+    quoted,
+    quoted_level,
     weight_rows,
 )
-from melc.export.text_parts import Style, aligned, counts_of, number_text, numbers_apart, quoted
-from melc.export.text_places import Place, places_of
 from melc.model.curve import Curve
+from melc.model.index_card import index_card_of
 from melc.model.line import Line, LogOdds, decides_alone, log_odds_of
 from melc.model.names import feature_names_of, minor_lines_sentence, terms_of
 from melc.model.units import fitted_model
@@ -119,7 +126,7 @@ def export_text(
     if style not in ("rule", "card"):
         raise ValueError(f'style={style!r} is not known; choose "rule" or "card".')
     if style == "card":
-        return card_text(model, names)
+        return _card(model, names)
     labels = [quoted(str(label)) for label in model.classes_]
     # With odds, the curves of more than two classes are written like those of several lines.
     rule = decides_alone(model) and (len(labels) == 2 or not odds)
@@ -128,6 +135,16 @@ def export_text(
     written = Style(names, labels, digits, odds)
     parts = _rule(model, written) if rule else _sum_of_lines(model, written)
     return "\n\n".join([*parts, *_closing(written, rule)])
+
+
+def _card(model: Any, names: list[str]) -> str:
+    """Return a model as an index card, in characters: the score, the classes by its intervals, and the points."""
+    card = index_card_of(model, names, quoted, quoted_level)
+    rows = padded_rows([[each.name for each in card.intervals], [each.label for each in card.intervals]])
+    intervals = [f"  {'   '.join(row)}   {each.counts}" for row, each in zip(rows, card.intervals, strict=True)]
+    points = [f"  {term.name}: {'; '.join(term.points_by_level)}" for term in card.terms if term.points]
+    notes = [f"  {note}" for term in card.terms for note in term.notes]
+    return "\n".join([card.formula, *intervals, *points, *notes])
 
 
 def _closing(style: Style, rule: bool) -> list[str]:
@@ -175,7 +192,7 @@ def _heading(formulas: list[LogOdds], added: str, style: Style) -> str:
     constants = [number_text(formula.constant, style.digits) for formula in formulas]
     if len(constants) == 1:
         return f"Log-odds of {style.labels[1]} against {style.labels[0]}: {constants[0]} + {added}"
-    rows = [f"  {'  '.join(row)}" for row in aligned([style.labels, constants])]
+    rows = [f"  {'  '.join(row)}" for row in padded_rows([style.labels, constants])]
     return "\n".join([f"Log-odds of each class: a constant + {added}. The constants:", *(row.rstrip() for row in rows)])
 
 
@@ -213,7 +230,7 @@ def _range(place: Place, style: Style) -> str:
 def _place_rows(places: list[Place], columns: list[list[str]], style: Style) -> list[str]:
     """Return one line of text per interval or level: its name, the given columns, and the training rows in it."""
     counts = [f"({counts_of(place.counts, style.labels)})" for place in places]
-    table = aligned([[place.name for place in places], *columns])
+    table = padded_rows([[place.name for place in places], *columns])
     return [f"  {'   '.join(row)}  {count}" for row, count in zip(table, counts, strict=True)]
 
 
@@ -237,4 +254,4 @@ def _point_rows(model: Any, line: Line, curves: Sequence[Curve], what: str, styl
     if len(curves) > 1:
         head = "level" if line.levels else "z"
         columns = [[name, *column] for name, column in zip([head, *style.labels], columns, strict=True)]
-    return [f"  {what}", *(f"    {'  '.join(row).rstrip()}" for row in aligned(columns))]
+    return [f"  {what}", *(f"    {'  '.join(row).rstrip()}" for row in padded_rows(columns))]

@@ -8,7 +8,7 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.model.names import contributions_of, feature_names_of, minor_lines_sentence
+from melc.model.names import contributions_of, feature_names_of, minor_lines_sentence, n_named
 from melc.model.places import Scale, level_text, missing_code, name_in_sum, scale_along
 
 # The colours of the classes, in their order; further classes begin again with the first.
@@ -76,9 +76,7 @@ def _line_html(model: Any, line: Line, number: int, names: Sequence[str], labels
 def _levels_html(line: Line, scale: Scale, labels: list[str], most: float) -> str:
     """Return the levels of a category with the most rows: the class that each speaks for, log-odds and rows."""
     totals = line.counts.sum(axis=1)
-    # Naming one more takes no more room than saying that there is one more.
-    most_listed = len(totals) if len(totals) <= _LEVELS_LISTED + 1 else _LEVELS_LISTED
-    shown = np.sort(np.argsort(-totals, kind="stable")[:most_listed])
+    shown = np.sort(np.argsort(-totals, kind="stable")[: n_named(len(totals), _LEVELS_LISTED)])
     rows = [
         f'<tr><td style="text-align:left">{_text(level_text(line.levels[k]))}</td>'
         f'<td style="text-align:left">{_class_html(labels, int(line.level_codes[k]))}</td>'

@@ -26,7 +26,7 @@ LevelText = Callable[[Label | None], str]
 
 
 @dataclass(frozen=True)
-class Interval:
+class ScoreInterval:
     """An interval of scores: its ends as texts (empty if it has none), the class, and the training rows in it.
 
     ``code`` is the number of the class, ``right`` the weight of its rows in the interval, ``total`` that of all rows.
@@ -66,6 +66,11 @@ class Term:
     notes: list[str]
 
     @property
+    def points_by_level(self) -> list[str]:
+        """The points in words."""
+        return [f"{text} for {', '.join(levels)}" for text, levels in self.points]
+
+    @property
     def name(self) -> str:
         """The term by itself."""
         return f"points of {self.value}" if self.points else f"{self.times} × {self.value}".replace("-", "−", 1)
@@ -81,7 +86,7 @@ class IndexCard:
     """The parts of a card: the terms of the score, the largest contribution first, and the intervals of scores."""
 
     terms: list[Term]
-    intervals: list[Interval]
+    intervals: list[ScoreInterval]
 
     @property
     def formula(self) -> str:
@@ -184,7 +189,7 @@ def _notes(columns: Columns, j: int, name: str, unit: float, level_of: LevelText
 
 def _intervals(
     model: Any, line: Line, weights: NDArray[np.int64], offset: float, label_of: LabelText
-) -> list[Interval]:
+) -> list[ScoreInterval]:
     j = int(line.features[0])
     per_place = float(weights[j] / line.units[j] / line.direction[j])  # score = offset + per_place × place on the line
     thresholds, codes, counts = line.thresholds * per_place + offset, line.codes, line.counts
@@ -192,7 +197,7 @@ def _intervals(
         thresholds, codes, counts = thresholds[::-1], codes[::-1], counts[::-1]
     ends = _rounded(thresholds, abs(per_place) * float(np.ptp(line.curves[0].knots)))
     return [
-        Interval(low, high, code, label_of(str(model.classes_[code])), float(rows[code]), float(rows.sum()))
+        ScoreInterval(low, high, code, label_of(str(model.classes_[code])), float(rows[code]), float(rows.sum()))
         for low, high, code, rows in zip(["", *ends], [*ends, ""], codes.tolist(), counts, strict=True)
     ]
 

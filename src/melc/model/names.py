@@ -71,6 +71,11 @@ def largest_first(values: Floats) -> NDArray[np.int64]:
     return order[values[order] != 0]
 
 
+def n_named(n: int, most: int) -> int:
+    """Return how many of n things are named: ``most``, or all, if only one is left; to count it takes as much room."""
+    return n if n <= most + 1 else most
+
+
 def by_contribution(line: Line) -> list[int]:
     """Return the features of a line, those that contribute most first."""
     order = np.argsort(-line.feature_importances[line.features], kind="stable")
@@ -84,8 +89,7 @@ def terms_of(line: Line, names: Mapping[int, str], most: int, digits: int | None
     weights.
     """
     features = by_contribution(line)
-    # Naming one more takes no more room than saying that there is one more.
-    shown = features if len(features) <= most + 1 else features[:most]
+    shown = features[: n_named(len(features), most)]
     terms = []
     for j in shown:
         weight = abs(float(line.direction[j]))
@@ -105,6 +109,6 @@ def minor_lines_sentence(model: Any, names: Sequence[str]) -> str:
     features = list(dict.fromkeys(j for line in minor for j in by_contribution(line)))
     if not features:
         return ""
-    shown = features if len(features) <= _MINOR_NAMED + 1 else features[:_MINOR_NAMED]
+    shown = features[: n_named(len(features), _MINOR_NAMED)]
     written = ", ".join([*(names[j] for j in shown), *(["…"] if len(shown) < len(features) else [])])
     return f"and small curves of {len(features)} other feature{'s' if len(features) > 1 else ''}: {written}"

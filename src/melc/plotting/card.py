@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from melc.arrays import Floats
 from melc.data.frames import Label
-from melc.export.text_parts import level_text
-from melc.model.index_card import IndexCard, Term, index_card_of
+from melc.export.text_parts import quoted_level
+from melc.model.index_card import IndexCard, index_card_of
 from melc.model.names import feature_names_of
 from melc.model.units import fitted_model, weights_of_fit, without_search
 from melc.plotting import common
@@ -32,7 +32,7 @@ _LONGEST_LEVEL, _LONGEST_NAME = 30, 90
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutShares:
     """How often a rule is right on rows that it was not fitted to: for each class the share of its rows."""
 
     labels: list[str]
@@ -63,7 +63,7 @@ class CardDisplay:
         The texts on the card.
     title : str
         The heading.
-    held_out : HeldOut or None, default=None
+    held_out : HeldOutShares or None, default=None
         How often the rule is right on rows that it was not fitted to.
 
     Attributes
@@ -89,7 +89,7 @@ class CardDisplay:
 
     card: IndexCard
     title: str
-    held_out: HeldOut | None = None
+    held_out: HeldOutShares | None = None
 
     @classmethod
     def from_estimator(
@@ -100,7 +100,7 @@ class CardDisplay:
         *,
         sample_weight: Any = None,
         cv: Any = 5,
-        held_out: HeldOut | None = None,
+        held_out: HeldOutShares | None = None,
         feature_names: Any = None,
         title: str | None = None,
         ax: Any = None,
@@ -118,7 +118,7 @@ class CardDisplay:
             Weights of these rows, in the fits of the cross-validation and in the shares that are right.
         cv : int or cross-validation splitter, default=5
             The folds; of a number of them, shuffled ones with the same shares of the classes.
-        held_out : HeldOut, default=None
+        held_out : HeldOutShares, default=None
             Instead of X and y: what :func:`held_out_shares` has returned for them.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
@@ -172,7 +172,8 @@ class CardDisplay:
         """Return the rows of text for so many characters in a row: a form with a space to write on for each term."""
         rows = [_Row(line, bold=True, height=1.3 * _ROW) for line in textwrap.wrap(self.title, width)]
         for term in self.card.terms:
-            rows += _wrapped(_term_text(term), int(_TEXT_SHARE * width), blank=True)
+            text = f"{term.value}:  {';  '.join(term.points_by_level)}" if term.points else term.name
+            rows += _wrapped(text, int(_TEXT_SHARE * width), blank=True)
             for note in term.notes:
                 rows += _wrapped(note, width, colour=GREY)
         rows += [_Row("score (the sum)", bold=True, blank=True), _Row("", height=0.4 * _ROW)]
@@ -223,18 +224,12 @@ def _wrapped(text: str, width: int, blank: bool = False, colour: str = BLACK) ->
     return [_Row(line, colour=colour, blank=blank and k == len(lines) - 1) for k, line in enumerate(lines)]
 
 
-def _term_text(term: Term) -> str:
-    if not term.points:
-        return term.name
-    return f"{term.value}:  " + ";  ".join(f"{text} for {', '.join(levels)}" for text, levels in term.points)
-
-
 def _short_level(level: Label | None) -> str:
-    (short,) = common.shortened([level_text(level)], _LONGEST_LEVEL)
+    (short,) = common.shortened([quoted_level(level)], _LONGEST_LEVEL)
     return short
 
 
-def held_out_shares(estimator: Any, X: Any, y: Any, cv: Any = 5, sample_weight: Any = None) -> HeldOut:
+def held_out_shares(estimator: Any, X: Any, y: Any, cv: Any = 5, sample_weight: Any = None) -> HeldOutShares:
     """Return for each class the share of its rows, by weight, that is predicted right when they are not in the fit."""
     estimator = without_search(estimator)
     y, folds = np.asarray(y), _folds(cv)
@@ -242,7 +237,7 @@ def held_out_shares(estimator: Any, X: Any, y: Any, cv: Any = 5, sample_weight: 
     passed = {} if sample_weight is None else weights_of_fit(estimator, weights)
     right = cross_val_predict(clone(estimator), X, y, cv=folds, params=passed) == y
     shares = [float(np.average(right[y == label], weights=weights[y == label])) for label in estimator.classes_]
-    return HeldOut([str(label) for label in estimator.classes_], shares, folds.get_n_splits(X, y))
+    return HeldOutShares([str(label) for label in estimator.classes_], shares, folds.get_n_splits(X, y))
 
 
 def _folds(cv: Any) -> Any:

@@ -9,7 +9,7 @@ from melc.arrays import Floats
 from melc.data.frames import rows_of
 from melc.explain import Explanation, explain, nearest_change
 from melc.model.columns import Columns
-from melc.model.names import class_index_of, largest_first
+from melc.model.names import class_index_of, largest_first, n_named
 from melc.model.places import value_text
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, ORANGE, ClassStyle, class_style
@@ -133,8 +133,7 @@ class ExplanationDisplay:
         column, labels, code = _column(explanation, row, class_label)
         parts = explanation.log_odds_parts[row, column]
         order = largest_first(parts)
-        # Showing one more takes no more room than saying that there is one more.
-        shown = order if len(order) <= max_features + 1 else order[:max_features]
+        shown = order[: n_named(len(order), max_features)]
         display = cls(
             [
                 f"{explanation.feature_names[j]} = {_shown(explanation.columns, int(j), explanation.codes[row, j])}"
