@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from export_cases import additive, apply_table_text, onnx_inputs, onnx_session, run_duckdb, run_sql, short
 from melc.export import export_text, from_json, to_json, to_onnx, to_sql
-from melc.export.onnx_columns import text_of_missing
+from melc.export.onnx_parts import text_of_missing
 from melc.export.sql_columns import days_since_1970
 from tables_data import SQL_TYPES, awkward_rows, mixed_frame, stored
 

@@ -8,10 +8,11 @@ import numpy as np
 from melc.additive import AdditiveMELC
 from melc.base import GAMMA_RANGE
 from melc.classifier import MELC
-from melc.export.column_fields import columns_in, columns_out
 from melc.export.fields import (
     LARGEST_LOG_ODDS,
     class_labels,
+    columns_in,
+    columns_out,
     features_out,
     labels_out,
     line_out,

@@ -1,4 +1,4 @@
-"""The fields of JSON documents: parameters, labels, means and spreads of the features, and lines."""
+"""The fields of JSON documents: parameters, labels, features, columns of a table, and lines."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from melc.arrays import Floats
+from melc.data.frames import Label
 from melc.export.reading import Reader
 from melc.fit.validation import log_prior_ratios, monotone_signs, priors_in_order
-from melc.model.columns import Columns
+from melc.model.columns import Category, Columns
 from melc.model.curve import Curve
 from melc.model.line import Line, whole_proportions
 
@@ -45,6 +46,14 @@ _LINE_FIELDS = (
     "missing_counts",
     "units",
 )
+
+# The fields of a column of each kind, besides its number and its kind.
+_COLUMN_FIELDS = {
+    "categories": ("levels", "scores", "others"),
+    "ranks": ("levels", "place"),
+    "dates": ("place",),
+    "numbers": ("place",),
+}
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -157,19 +166,77 @@ def set_features(model: Any, fields: dict[str, Reader], most: int) -> None:
     model.n_features_in_ = fields["n_features"].integer(1, most)
     names = fields["feature_names"].optional()
     if names is not None:
-        model.feature_names_in_ = np.array(_distinct_texts(names, model.n_features_in_), dtype=object)
+        texts = [name.text() for name in names.items(model.n_features_in_)]
+        if len(set(texts)) < len(texts):
+            names.fail("different names")
+        model.feature_names_in_ = np.array(texts, dtype=object)
     model.feature_mean_ = fields["feature_mean"].numbers(model.n_features_in_)
     model.feature_spread_ = fields["feature_spread"].numbers(model.n_features_in_)
     if not np.all((model.feature_spread_ >= 0) & (model.feature_spread_ <= _LARGEST_SPREAD)):
         fields["feature_spread"].fail(f"standard deviations from 0 to {_LARGEST_SPREAD:g}")
 
 
-def _distinct_texts(reader: Reader, length: int) -> list[str]:
-    """Return ``length`` strings that all differ."""
-    names = reader.texts(length)
-    if len(set(names)) < len(names):
-        reader.fail("different names")
-    return names
+def columns_out(columns: Columns) -> list[dict[str, Any]]:
+    """Return the columns that are not plain numbers, in their order, as JSON values."""
+    features = sorted({*columns.categories, *columns.ranks, *columns.dates, *columns.places})
+    return [{"feature": j, **_column_out(columns, j)} for j in features]
+
+
+def _column_out(columns: Columns, j: int) -> dict[str, Any]:
+    if j in columns.categories:
+        category = columns.categories[j]
+        scores, levels = category.scores.tolist(), _labels_out(category.levels)
+        return {"holds": "categories", "levels": levels, "scores": scores, "others": category.others}
+    place = columns.places.get(j)
+    if j in columns.ranks:
+        return {"holds": "ranks", "levels": _labels_out(columns.ranks[j]), "place": place}
+    return {"holds": "dates" if j in columns.dates else "numbers", "place": place}
+
+
+def _labels_out(labels: Sequence[Label | None]) -> list[Any]:
+    """Return levels as JSON values; raise ``ValueError`` if a number among them is not finite."""
+    for label in labels:
+        Reader(label, "A level of a category cannot be written as JSON").label()
+    return list(labels)
+
+
+def columns_in(reader: Reader, n_features: int) -> Columns:
+    """Return the columns in a document."""
+    categories: dict[int, Category] = {}
+    ranks: dict[int, tuple[Label, ...]] = {}
+    dates, places, last = set(), {}, -1
+    for item in reader.items():
+        kind = item.fields(["holds"], item.value)["holds"].choice(*_COLUMN_FIELDS)
+        fields = item.fields(["feature", "holds", *_COLUMN_FIELDS[kind]])
+        last = fields["feature"].integer(last + 1, n_features - 1)
+        if kind == "categories":
+            categories[last] = _category_in(fields)
+            continue
+        if kind == "ranks":
+            ranks[last] = tuple(label for label in _labels_in(fields["levels"]) if label is not None)
+            if len(ranks[last]) < len(fields["levels"].items()):
+                fields["levels"].fail("levels without null")
+        elif kind == "dates":
+            dates.add(last)
+        place = fields["place"] if kind == "numbers" else fields["place"].optional()
+        if place is not None:
+            places[last] = place.number()
+    return Columns(categories, ranks, tuple(dates), places)
+
+
+def _category_in(fields: dict[str, Reader]) -> Category:
+    levels, others = _labels_in(fields["levels"]), fields["others"].boolean()
+    if not levels and not others:
+        fields["levels"].fail("one or more levels")
+    return Category(levels, fields["scores"].numbers(len(levels) + others), others)
+
+
+def _labels_in(reader: Reader) -> tuple[Label | None, ...]:
+    """Return levels that all differ."""
+    labels = tuple(item.label() for item in reader.items())
+    if len(set(labels)) < len(labels):
+        reader.fail("different levels")
+    return labels
 
 
 def line_out(line: Line) -> dict[str, Any]:
@@ -214,6 +281,7 @@ def _line_in(fields: dict[str, Reader], model: Any, offsets: Floats) -> Line:
     places = fields["places"].ascending()
     shares = fields["feature_importances"].numbers(len(features), negative=False)
     curves = _curves_in(fields["knots"], fields["log_odds"], fields["missing"].optional(), len(offsets))
+    n_errors = len(curves) if fields["errors"].items() else 0  # those of each curve, or none
     line = Line(
         direction=_at(features, weights, n_features),
         curves=curves,
@@ -223,7 +291,7 @@ def _line_in(fields: dict[str, Reader], model: Any, offsets: Floats) -> Line:
         places=places,
         densities=_rows_in(fields["densities"], n_classes, len(places)),
         offsets=offsets,
-        errors=_errors_in(fields["errors"], curves),
+        errors=tuple(_rows_in(fields["errors"], n_errors, len(curves[0].knots))),
         minor=fields["minor"].boolean(),
         units=_units_in(fields["units"].optional(), features, weights, n_features),
         **_codes_in(fields, features, weights, model),
@@ -303,13 +371,6 @@ def _curves_in(knots_in: Reader, log_odds_in: Reader, missing_in: Reader | None,
         knots_in.fail("knots whose distances are neither tiny nor huge")
     of_missing = [None] * n_curves if missing is None else missing.tolist()
     return tuple(Curve(knots, *pair) for pair in zip(log_odds, of_missing, strict=True))
-
-
-def _errors_in(reader: Reader, curves: tuple[Curve, ...]) -> tuple[Floats, ...]:
-    """Return the standard errors of each curve at its knots, or none."""
-    if not reader.items():
-        return ()
-    return tuple(_rows_in(reader, len(curves), len(curves[0].knots)))
 
 
 def _at(features: list[int], values: Floats, n_features: int) -> Floats:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.export.onnx_builder import Builder, written_text
-from melc.export.onnx_columns import projections
+from melc.export.onnx_parts import Builder, projection_nodes, written_text
 from melc.model.curve import Curve
 from melc.model.line import LogOdds, log_odds_of
 from melc.model.names import feature_names_of
@@ -58,7 +57,7 @@ def to_onnx(model: Any, *, dtype: str = "float64", feature_names: Any = None) ->
     """
     model = fitted_model(model)
     builder, labels = Builder(dtype), _labels_of(model.classes_)
-    z = projections(builder, model, feature_names_of(model, feature_names))
+    z = projection_nodes(builder, model, feature_names_of(model, feature_names))
     odds = _log_odds_nodes(builder, z, log_odds_of(model))
     if len(labels) == 2:
         builder.node("Reshape", [odds, builder.constant([-1])], "decision")

@@ -137,10 +137,6 @@ class Reader:
         """Return None if the value is null, else this reader."""
         return None if self.value is None else self
 
-    def texts(self, length: int | None = None) -> list[str]:
-        """Return a list of strings."""
-        return [item.text() for item in self.items(length)]
-
     def numbers(self, length: int | None = None, *, negative: bool = True) -> Floats:
         """Return a list of finite numbers, which may be ``negative`` or not, as an array of shape (length,)."""
         return np.array([item.number(negative=negative) for item in self.items(length)], dtype=np.float64)
