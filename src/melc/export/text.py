@@ -29,7 +29,7 @@ from melc.export.text_parts import (
 from melc.model.curve import Curve
 from melc.model.index_card import index_card_of
 from melc.model.line import Line, LogOdds, decides_alone, log_odds_of
-from melc.model.names import feature_names_of, minor_lines_sentence, terms_of
+from melc.model.names import feature_names_of, minor_lines_sentence, numbers_by_importance, terms_of
 from melc.model.units import fitted_model
 
 # Features that are named in the sum of one line of several; of further ones their number is given.
@@ -176,11 +176,9 @@ def _rule(model: Any, style: Style) -> list[str]:
 def _sum_of_lines(model: Any, style: Style) -> list[str]:
     """Return a heading and one block of text for each line, by descending importance, minor ones last."""
     formulas = log_odds_of(model)
-    numbered = [(line, k, [each.curves[k] for each in formulas]) for k, line in enumerate(model.lines_)]
-    numbered.sort(key=lambda each: (each[0].minor, -each[0].importance))
-    shown = [each for each in numbered if style.odds or not each[0].minor]
+    shown = [k for k in numbers_by_importance(model) if style.odds or not model.lines_[k - 1].minor]
     added = f"what {len(shown)} lines add" if len(shown) != 1 else "what 1 line adds"
-    blocks = [_line_rows(model, line, k, curves, style) for line, k, curves in shown]
+    blocks = [_line_rows(model, k, [each.curves[k - 1] for each in formulas], style) for k in shown]
     parts = [_heading(formulas, added, style), *("\n".join(block) for block in blocks)]
     minor = "" if style.odds else minor_lines_sentence(model, style.names)
     uncertain = any(", uncertain" in row for block in blocks for row in block[1:])
@@ -196,9 +194,10 @@ def _heading(formulas: list[LogOdds], added: str, style: Style) -> str:
     return "\n".join([f"Log-odds of each class: a constant + {added}. The constants:", *(row.rstrip() for row in rows)])
 
 
-def _line_rows(model: Any, line: Line, index: int, curves: list[Curve], style: Style) -> list[str]:
+def _line_rows(model: Any, number: int, curves: list[Curve], style: Style) -> list[str]:
     """Return the text of one line of several: what z is, and what the line says in each interval or at each level."""
-    heading = f"Line {index + 1}, importance {number_text(line.importance, style.digits or _FEW_DIGITS)}: "
+    line = model.lines_[number - 1]
+    heading = f"Line {number}, importance {number_text(line.importance, style.digits or _FEW_DIGITS)}: "
     places = places_of(model, line, curves, style)
     speaks = [f"for {_of_class(place, style)}" if place.code is not None else "" for place in places]
     columns = [[text + ", uncertain" * place.uncertain for text, place in zip(speaks, places, strict=True)]]

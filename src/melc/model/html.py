@@ -8,7 +8,7 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.model.names import contributions_of, feature_names_of, minor_lines_sentence, n_named
+from melc.model.names import contributions_of, feature_names_of, minor_lines_sentence, n_named, numbers_by_importance
 from melc.model.places import Scale, level_text, missing_code, name_in_sum, scale_along
 
 # The colours of the classes, in their order; further classes begin again with the first.
@@ -24,13 +24,12 @@ _WIDE, _HIGH, _PLACES_DRAWN = 320, 90, 160
 def fitted_html(model: Any) -> str:
     """Return a fitted model as HTML: its lines, the most important first. All curves have the same scale."""
     names, labels = feature_names_of(model), [str(label) for label in model.classes_]
-    lines = [(number, line) for number, line in enumerate(model.lines_, start=1) if not line.minor]
-    lines.sort(key=lambda numbered: -numbered[1].importance)
+    numbers = [k for k in numbers_by_importance(model) if not model.lines_[k - 1].minor]
     most = max(float(np.abs(curve.log_odds).max()) for line in model.lines_ for curve in line.decisive)
-    parts = [_line_html(model, line, number, names, labels, most) for number, line in lines[:_LINES_SHOWN]]
-    hidden = len(lines) - len(parts)
+    parts = [_line_html(model, number, names, labels, most) for number in numbers[:_LINES_SHOWN]]
+    hidden = len(numbers) - len(parts)
     notes = [f"and {hidden} more lines"] if hidden else []
-    if any(not line.levels for _, line in lines[:_LINES_SHOWN]):
+    if any(not model.lines_[k - 1].levels for k in numbers[:_LINES_SHOWN]):
         notes.append(f"Curves are log-odds, in every picture from −{most:.3g} at the bottom to {most:.3g} at the top.")
     minor = minor_lines_sentence(model, [_text(name) for name in names])
     notes += [minor] if minor else []
@@ -59,8 +58,9 @@ def _colour(code: int) -> str:
     return CLASS_COLOURS[code % len(CLASS_COLOURS)]
 
 
-def _line_html(model: Any, line: Line, number: int, names: Sequence[str], labels: list[str], most: float) -> str:
+def _line_html(model: Any, number: int, names: Sequence[str], labels: list[str], most: float) -> str:
     """Return one line: a heading, and a picture with the intervals and features, or the levels of a category."""
+    line = model.lines_[number - 1]
     parts = [f"Line {number}"] if len(model.lines_) > 1 else []
     parts += [f"{_text(labels[1])} against {_text(labels[0])}"] if len(labels) == 2 else []
     scale = scale_along(model, line, names)

@@ -76,6 +76,12 @@ def n_named(n: int, most: int) -> int:
     return n if n <= most + 1 else most
 
 
+def numbers_by_importance(model: Any) -> list[int]:
+    """Return the numbers of the lines from 1, the most important first, and minor ones after all others."""
+    lines = model.lines_
+    return [k + 1 for k in sorted(range(len(lines)), key=lambda k: (lines[k].minor, -lines[k].importance))]
+
+
 def by_contribution(line: Line) -> list[int]:
     """Return the features of a line, those that contribute most first."""
     order = np.argsort(-line.feature_importances[line.features], kind="stable")
@@ -105,8 +111,8 @@ def minor_lines_sentence(model: Any, names: Sequence[str]) -> str:
 
     ``names`` are the names of all features as they are to be written.
     """
-    minor = sorted((line for line in model.lines_ if line.minor), key=lambda line: -line.importance)
-    features = list(dict.fromkeys(j for line in minor for j in by_contribution(line)))
+    lines = [model.lines_[k - 1] for k in numbers_by_importance(model)]
+    features = list(dict.fromkeys(j for line in lines if line.minor for j in by_contribution(line)))
     if not features:
         return ""
     shown = features[: n_named(len(features), _MINOR_NAMED)]

@@ -187,8 +187,7 @@ class CardDisplay:
         options = {"fontsize": size, "va": "top", "color": row.colour, **AS_WRITTEN}
         place, end, letter = _MARGIN, _WIDTH - _MARGIN, size / _POINTS
         if row.code is not None:  # a bar in the colour of the class, then the interval, then the class
-            style = class_style(row.code)
-            patch = {"facecolor": style.colour, "hatch": style.hatch, "edgecolor": "white", "linewidth": 0}
+            patch = {**class_style(row.code).area, "linewidth": 0}
             self.ax_.add_patch(common.pyplot().Rectangle((place, top), 0.2, letter, **patch))
             place += 0.3
             self._write(row.label, place + 0.3 * _WIDTH, end, top, options)
@@ -225,8 +224,7 @@ def _wrapped(text: str, width: int, blank: bool = False, colour: str = BLACK) ->
 
 
 def _short_level(level: Label | None) -> str:
-    (short,) = common.shortened([quoted_level(level)], _LONGEST_LEVEL)
-    return short
+    return common.bounded(quoted_level(level), _LONGEST_LEVEL)
 
 
 def held_out_shares(estimator: Any, X: Any, y: Any, cv: Any = 5, sample_weight: Any = None) -> HeldOutShares:
@@ -327,8 +325,7 @@ class FeaturePathDisplay:
 
     def plot(self, ax: Any = None) -> "FeaturePathDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         numbers, means = np.arange(1, len(self.scores) + 1), self.scores.mean(axis=1)
         errors = self.scores.std(axis=1) / np.sqrt(self.scores.shape[1])
         self.ax_.errorbar(

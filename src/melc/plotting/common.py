@@ -37,8 +37,8 @@ AS_WRITTEN = {"parse_math": False}
 _MOST_PANELS = 50
 # Share of the rows that may lie outside a plot or histogram, at either end.
 ROWS_LEFT_OUT = 0.005
-# Features named in a title, and the most characters of their names and of the names of classes.
-_NAMED_IN_TITLE, NAME_LENGTH = 2, 22
+# Features named in a title, and the most characters of their names and of the names of classes, and of lines.
+_NAMED_IN_TITLE, NAME_LENGTH, LINE_NAME_LENGTH = 2, 22, 48
 # Longer titles are broken after the first feature.
 _TITLE_LENGTH = 44
 
@@ -51,6 +51,11 @@ class ClassStyle:
     dashes: Any
     hatch: str
     marker: str
+
+    @property
+    def area(self) -> dict[str, Any]:
+        """Options of an area of the class."""
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white"}
 
 
 def class_style(code: int) -> ClassStyle:
@@ -98,11 +103,11 @@ def is_figure(ax: Any) -> bool:
     return ax is None or hasattr(ax, "subplots")
 
 
-def axes(ax: Any) -> Any:
-    """Return ``ax``, or the only axes of the figure ``ax``, or of a new figure if it is None."""
-    if ax is None:
-        return pyplot().subplots(layout="constrained")[1]
-    return ax.subplots() if is_figure(ax) else ax
+def axes(ax: Any) -> tuple[Any, Any]:
+    """Return ``ax``, or the only axes of the figure ``ax``, or of a new one if it is None; and its figure."""
+    if is_figure(ax):
+        ax = (pyplot().figure(layout="constrained") if ax is None else ax).subplots()
+    return ax, ax.figure
 
 
 def finish_bars(ax: Any, names: list[str], title: str | None, *, pad: float | None = None) -> None:
@@ -116,6 +121,14 @@ def finish_bars(ax: Any, names: list[str], title: str | None, *, pad: float | No
         ax.set_title(title, pad=pad, **AS_WRITTEN)
 
 
+def legend_above(ax: Any, handles: list[Any], names: list[str], most: int, **style: Any) -> int:
+    """Draw a legend above a plot, where it covers nothing, with at most so many columns; return its number of lines."""
+    columns = legend_columns(len(names), most)
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": columns}
+    with_names_as_written(ax.legend(handles, names, **place, frameon=False, fontsize=8, columnspacing=1.4, **style))
+    return -(-len(names) // columns)
+
+
 def with_names_as_written(legend: Any) -> Any:
     """Return a legend whose entries are drawn as they are, dollar signs included."""
     for text in legend.get_texts():
@@ -123,7 +136,7 @@ def with_names_as_written(legend: Any) -> Any:
     return legend
 
 
-def opened(estimator: Any, X: Any = None, y: Any = None, feature_names: Any = None) -> tuple[Any, Any, list[str]]:
+def unwrapped(estimator: Any, X: Any = None, y: Any = None, feature_names: Any = None) -> tuple[Any, Any, list[str]]:
     """Return the fitted model in an estimator, ``X`` as the model takes it, and the names of its columns.
 
     Scalers in a pipeline become part of the weights. If it has other steps, the model is that of its last step, and
@@ -135,7 +148,7 @@ def opened(estimator: Any, X: Any = None, y: Any = None, feature_names: Any = No
         if feature_names is None:
             with suppress(AttributeError, ValueError):  # a step without output names
                 feature_names = before.get_feature_names_out()
-        return opened(estimator[-1], None if X is None else before.transform(X), y, feature_names)
+        return unwrapped(estimator[-1], None if X is None else before.transform(X), y, feature_names)
     model = fitted_model(estimator)
     if X is None and y is not None:
         raise ValueError("y was given without X; pass the rows X that the labels belong to.")
@@ -188,9 +201,9 @@ def class_codes(model: Any, y: Any, n_rows: int) -> NDArray[np.int64] | None:
     return np.searchsorted(model.classes_, y)
 
 
-def bounded(label: Any) -> str:
-    """Return the name of a class, cut in the middle if it is too long to be drawn."""
-    return shortened([str(label)], 40)[0]
+def bounded(name: Any, most: int = 40) -> str:
+    """Return the name of a class, or another one, cut in the middle if it is too long to be drawn."""
+    return shortened([str(name)], most)[0]
 
 
 def class_names(model: Any) -> list[str]:
@@ -297,12 +310,6 @@ def panel_axes(ax: Any, n: int, size: tuple[float, float], columns: int = 1, **o
     return given
 
 
-def by_importance(model: Any) -> list[int]:
-    """Return the numbers of the lines from 1, the most important first, and minor ones after all others."""
-    lines = model.lines_
-    return [k + 1 for k in sorted(range(len(lines)), key=lambda k: (lines[k].minor, -lines[k].importance))]
-
-
 def chosen(minor: Sequence[Any], number: int | None) -> list[int]:
     """Return the number of the chosen line in a list, or those of all that are not minor, if they fit in a figure.
 
@@ -333,12 +340,7 @@ def scale_of(model: Any) -> str:
 
 def name_of(model: Any, number: int) -> str:
     """Return the number of a line, and the class that it was found for, if it was found for one."""
-    return short_line_name(line_name(model, number - 1))
-
-
-def short_line_name(name: str) -> str:
-    """Return the name of a line, cut if it is too long to be drawn."""
-    return shortened([name], 48)[0]
+    return bounded(line_name(model, number - 1), LINE_NAME_LENGTH)
 
 
 def title_of(model: Any, number: int, names: dict[int, str]) -> str:

@@ -71,15 +71,14 @@ class ConvergenceDisplay:
         -------
         display : ConvergenceDisplay or LinePanels
         """
-        model, _, _ = common.opened(estimator)
+        model, _, _ = common.unwrapped(estimator)
         runs, numbers = _runs(model), common.chosen([each.minor for each in model.lines_], line)
         displays = [cls([np.asarray(run.history or (run.divergence,)) for run in runs[k - 1]]) for k in numbers]
         return common.plotted(displays, [common.name_of(model, k) for k in numbers], ax, title)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ConvergenceDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         best = int(np.argmax([history[-1] for history in self.histories]))
         self.lines_ = [self._draw_run(k, best) for k in range(len(self.histories))]
         self.ax_.set(xlabel="iteration", ylabel="divergence D")

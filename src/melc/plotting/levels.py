@@ -112,7 +112,7 @@ def draw_points(ax: Any, levels: Levels, codes: Sequence[int]) -> list[Any]:
         style = class_style(code)
         look = {"color": style.colour, "marker": style.marker, "markersize": 4, "linestyle": "none"}
         drawn += ax.plot(places + offset, levels.values[code], **look)
-    draw_leading(ax, levels, _TOP)
+    draw_leading(ax, np.linspace(-0.5, len(places) - 0.5, len(places) + 1), levels.codes)
     return drawn
 
 
@@ -137,12 +137,14 @@ def draw_shares(ax: Any, levels: Levels, labelled: bool) -> list[Any]:
     ]
 
 
-def draw_leading(ax: Any, levels: Levels, height: float) -> None:
-    """Draw a band along the top, as a part of the height, in the colours of the classes that the levels speak for."""
-    for place, code in enumerate(levels.codes):
-        style = class_style(int(code))
-        band = ax.axvspan(place - 0.5, place + 0.5, ymin=1 - height, linewidth=0, zorder=3)
-        band.set(facecolor=style.colour, hatch=style.hatch, edgecolor="white")
+def draw_leading(ax: Any, ends: Floats, codes: NDArray[np.int64]) -> None:
+    """Draw a band along the top in the colours of the classes that levels or intervals speak for.
+
+    ``codes`` are those of n classes, and ``ends``, of shape (n + 1,), where their parts begin and end.
+    """
+    for start, end, code in zip(ends[:-1], ends[1:], codes, strict=True):
+        if end > start:
+            ax.axvspan(start, end, ymin=1 - _TOP, linewidth=0, zorder=3).set(**class_style(int(code)).area)
 
 
 def name_levels(ax: Any, levels: Levels, size: float, room: int) -> None:

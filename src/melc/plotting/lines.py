@@ -8,7 +8,7 @@ import numpy as np
 
 from melc.arrays import Floats
 from melc.model.line import Line
-from melc.model.names import class_index_of
+from melc.model.names import class_index_of, numbers_by_importance
 from melc.model.places import Scale, scale_along
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, GREY, NAME_LENGTH, class_style
@@ -16,6 +16,7 @@ from melc.plotting.levels import (
     Levels,
     draw_bars,
     draw_errors,
+    draw_leading,
     draw_points,
     draw_shares,
     levels_of,
@@ -25,8 +26,8 @@ from melc.plotting.levels import (
 )
 
 _COLUMNS = 3
-# The part of a panel that the densities take, below the curves, and that of the band with the leading classes above.
-_STRIP, _TOP = 0.26, 0.03
+# The part of a panel that the densities take, below the curves.
+_STRIP = 0.26
 _HISTOGRAM_BINS = 40
 # Half the width of a band in standard errors; how far bands may reach beyond all curves, as a part of their height; and
 # the most curves of a panel that have bands: more would cover each other.
@@ -168,7 +169,7 @@ class LinesDisplay:
         -------
         display : LinesDisplay
         """
-        model, rows, names = common.opened(estimator, X, y, feature_names)
+        model, rows, names = common.unwrapped(estimator, X, y, feature_names)
         if max_lines < 1:
             raise ValueError(f"max_lines={max_lines}; it must be at least 1.")
         shown, n_hidden, n_minor = lines_to_show(model, max_lines, minor)
@@ -245,7 +246,8 @@ class LinesDisplay:
         if len(self.labels) == 2:
             self._fill_sides(ax, panel.line, left, right)
         else:
-            self._draw_leading(ax, panel.line, left, right)
+            ends = np.clip(np.concatenate([[left], panel.line.thresholds, [right]]), left, right)
+            draw_leading(ax, ends, panel.line.codes)
         self._draw_curves(ax, panel.line, (left, right), (low, high))
         dotted = {"color": BLACK, "linewidth": 1, "linestyle": ":"}
         self.threshold_lines_.append([ax.axvline(t, **dotted) for t in panel.line.thresholds])
@@ -287,18 +289,7 @@ class LinesDisplay:
         z = _drawn_places(line, 0, left, right)
         values = line.decisive[0].at(z)
         for code, part in enumerate((np.minimum(values, 0), np.maximum(values, 0))):
-            style = class_style(code)
-            face: dict[str, Any] = {"facecolor": style.colour, "hatch": style.hatch, "edgecolor": "white"}
-            ax.fill_between(z, part, alpha=0.45, linewidth=0, **face)
-
-    def _draw_leading(self, ax: Any, line: Line, left: float, right: float) -> None:
-        """Draw a band along the top in the colours of the classes that the line speaks for."""
-        ends = np.clip(np.concatenate([[left], line.thresholds, [right]]), left, right)
-        for start, end, code in zip(ends[:-1], ends[1:], line.codes, strict=True):
-            if end > start:
-                style = class_style(int(code))
-                band = ax.axvspan(start, end, ymin=1 - _TOP, linewidth=0, zorder=3)
-                band.set(facecolor=style.colour, hatch=style.hatch, edgecolor="white")
+            ax.fill_between(z, part, alpha=0.45, linewidth=0, **class_style(code).area)
 
     def _draw_curves(self, ax: Any, line: Line, ends: tuple[float, float], limits: tuple[float, float]) -> None:
         """Draw the curves, with bands that end at the limits of the scale."""
@@ -356,8 +347,7 @@ class LinesDisplay:
         names = common.shortened(self.labels, NAME_LENGTH)
         styles = [class_style(code) for code in range(len(names))]
         if len(names) == 2:
-            areas = [Patch(facecolor=s.colour, hatch=s.hatch, alpha=0.45, edgecolor="white") for s in styles]
-            return areas, [f"speaks for {name}" for name in names]
+            return [Patch(alpha=0.45, **style.area) for style in styles], [f"speaks for {name}" for name in names]
         curves = [Line2D([], [], color=s.colour, linestyle=s.dashes, linewidth=1.6) for s in styles]
         return common.in_legend(curves, names)
 
@@ -388,7 +378,7 @@ def lines_to_show(model: Any, most: int, minor: bool) -> tuple[list[int], int, i
 
     If a model has minor lines only, they count as the others.
     """
-    numbers, lines = common.by_importance(model), model.lines_
+    numbers, lines = numbers_by_importance(model), model.lines_
     main = numbers if minor or all(line.minor for line in lines) else [k for k in numbers if not lines[k - 1].minor]
     return main[:most], len(main[most:]), len(numbers) - len(main)
 

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from melc.arrays import Floats
 from melc.model.columns import Category
 from melc.model.line import Line
-from melc.model.names import class_index_of
+from melc.model.names import class_index_of, numbers_by_importance
 from melc.model.places import Scale, scale_of_column
 from melc.plotting import common
 from melc.plotting.common import AS_WRITTEN, BLACK, BLUE, GREY, ORANGE, class_style
@@ -130,7 +130,7 @@ class PlaneDisplay:
         -------
         display : PlaneDisplay
         """
-        model, rows, names = common.opened(estimator, X, y, feature_names)
+        model, rows, names = common.unwrapped(estimator, X, y, feature_names)
         if max_rows < 0:
             raise ValueError(f"max_rows={max_rows}; it must not be negative.")
         number, drawn = _line_to_plot(model, line)
@@ -150,8 +150,7 @@ class PlaneDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "PlaneDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         self._draw_background()
         if self.points is not None:
             self._draw_points()
@@ -241,10 +240,7 @@ class PlaneDisplay:
 
     def _draw_legend(self, handles: list[Any], names: list[str]) -> None:
         """Draw the legend above the plane, where it covers no rows."""
-        handles, names = common.in_legend(handles, names)
-        columns = common.legend_columns(len(names), _MOST_IN_LINE)
-        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": columns, "frameon": False}
-        common.with_names_as_written(self.ax_.legend(handles, names, fontsize=8, columnspacing=1.4, **above))
+        common.legend_above(self.ax_, *common.in_legend(handles, names), _MOST_IN_LINE)
 
     def _scattered(self, n: int) -> Floats:
         """Return small steps along axes of levels, shape (n, 2), so that not all rows of a level are one point."""
@@ -255,7 +251,7 @@ class PlaneDisplay:
 
 def _line_to_plot(model: Any, number: int | None) -> tuple[int, Line]:
     """Return the number of the line to plot, and the line, which has weights of two features."""
-    two = [k for k in common.by_importance(model) if len(model.lines_[k - 1].features) == 2]
+    two = [k for k in numbers_by_importance(model) if len(model.lines_[k - 1].features) == 2]
     if number is None:
         if not two:
             raise ValueError("No line of the model has two features; LinesDisplay plots any lines.")

@@ -143,7 +143,7 @@ class ProjectionDisplay:
         -------
         display : ProjectionDisplay or LinePanels
         """
-        model, rows, names = common.opened(estimator, X, y, feature_names)
+        model, rows, names = common.unwrapped(estimator, X, y, feature_names)
         numbers = common.chosen([each.minor for each in model.lines_], line)
         lines = [model.lines_[k - 1] for k in numbers]
         short = common.short_names(lines, names)
@@ -196,8 +196,7 @@ class ProjectionDisplay:
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
         if data not in ("auto", "rug", "histogram"):
             raise ValueError(f"data must be 'auto', 'rug' or 'histogram'; got {data!r}.")
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         self.ax_.set_xlim(self.grid[0], self.grid[-1])
         self._floor = 0.0
         self._shade_decisions()
@@ -223,10 +222,9 @@ class ProjectionDisplay:
                 continue
             style = class_style(int(code))
             self.ax_.axvspan(left, right, color=style.colour, alpha=0.10, linewidth=0, zorder=0)
-            band = self.ax_.axvspan(left, right, ymin=0.935, zorder=3, linewidth=0)
-            band.set(facecolor=style.colour, alpha=0.55, hatch=style.hatch, edgecolor="white")
+            self.ax_.axvspan(left, right, ymin=0.935, zorder=3, linewidth=0).set(alpha=0.55, **style.area)
             middle = (left + right) / 2
-            label = common.shortened([self.labels[code]], _MOST_IN_BAND)[0]
+            label = common.bounded(self.labels[code], _MOST_IN_BAND)
             if (right - left) / visible > 0.02 + 0.015 * len(label):
                 self._write(middle, 0.9675, label, va="center")
             elif middle - last_narrow > _NAMES_APART * visible:  # upright, where it does not cover another one
@@ -302,8 +300,7 @@ class ProjectionDisplay:
         for (right, wrong, style), prior in zip(self._groups(), factors, strict=False):
             scale = prior / ((len(right) + len(wrong)) * (edges[1] - edges[0]) or 1)
             both = np.histogram(np.concatenate([right, wrong]), edges)[0] * scale
-            face: dict[str, Any] = {"facecolor": style.colour, "hatch": style.hatch, "edgecolor": "white"}
-            self.ax_.stairs(both, edges, fill=True, alpha=0.3, **face)
+            self.ax_.stairs(both, edges, fill=True, alpha=0.3, **style.area)
             self.ax_.stairs(np.histogram(wrong, edges)[0] * scale, edges, **dark)
         self._name_wrong(self.ax_.stairs, [0], [0, 0], **dark)
 
@@ -360,7 +357,7 @@ class ProjectionDisplay:
             return
         n = None if self.points is None else int(np.isnan(self.points).sum())
         rows = "" if n is None else f" ({n:,} row{'s'[: n != 1]})"
-        words = f"where missing{rows}: {common.shortened([self.labels[self.missing_code]], _MOST_IN_BAND)[0]}"
+        words = f"where missing{rows}: {common.bounded(self.labels[self.missing_code], _MOST_IN_BAND)}"
         style = {"transform": self.ax_.transAxes, "ha": "right", "va": "center", "fontsize": 7, "color": BLACK}
         self.ax_.text(0.99, 0.86, words, **style, **AS_WRITTEN)
 
@@ -389,14 +386,10 @@ class ProjectionDisplay:
         others, texts = self.ax_.get_legend_handles_labels()
         handles, names = handles + others, names + texts
         short = sum(map(len, names)) <= _MOST_IN_LINE * -(-len(names) // _MOST_ENTRIES)
-        columns = common.legend_columns(len(names), _MOST_ENTRIES if short else 2)
+        n_lines = common.legend_above(self.ax_, handles, names, _MOST_ENTRIES if short else 2, handlelength=2.6)
         if title:
-            n_lines = -(-len(names) // columns)
             self.ax_.set_title(title, pad=8 + 14 * n_lines, **AS_WRITTEN)  # above the legend
         self.ax_.spines[["top", "right"]].set_visible(False)
-        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99), "ncols": columns}
-        style = {"frameon": False, "fontsize": 8, "handlelength": 2.6, "columnspacing": 1.4}
-        common.with_names_as_written(self.ax_.legend(handles, names, **above, **style))
 
 
 def _density_factors(model: Any, line: Line) -> Floats | None:

@@ -113,7 +113,7 @@ class ExplanationDisplay:
         -------
         display : ExplanationDisplay
         """
-        model, rows, names = common.opened(estimator, X, feature_names=feature_names)
+        model, rows, names = common.unwrapped(estimator, X, feature_names=feature_names)
         explanation = explain(*common.plain_rows(model, rows), feature_names=names)
         options: dict[str, Any] = {"max_features": max_features, "title": title, "ax": ax}
         return cls.from_explanation(explanation, row=row, class_label=class_label, **options)
@@ -152,8 +152,7 @@ class ExplanationDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ExplanationDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         names, parts = common.shortened(self.names), np.asarray(self.parts)
         if self.n_hidden:
             names, parts = [*names, f"{self.n_hidden} other features"], np.append(parts, self.rest)
@@ -314,7 +313,7 @@ class ChangeDisplay:
         -------
         display : ChangeDisplay
         """
-        model, rows, names = common.opened(estimator, X, feature_names=feature_names)
+        model, rows, names = common.unwrapped(estimator, X, feature_names=feature_names)
         model, rows = common.plain_rows(model, rows)
         if not -rows.shape[0] <= row < rows.shape[0]:
             raise ValueError(f"row={row}, but there are {rows.shape[0]} rows.")
@@ -341,8 +340,7 @@ class ChangeDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "ChangeDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         before, after = (self.before - self.mean) / self.spread, (self.after - self.mean) / self.spread
         places = np.arange(len(self.names))
         arrow = {"arrowstyle": "-|>", "color": GREY, "shrinkA": 4, "shrinkB": 4, "linewidth": 1.2}

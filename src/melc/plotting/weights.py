@@ -100,7 +100,7 @@ class WeightsDisplay:
         -------
         display : WeightsDisplay or LinePanels
         """
-        model, rows, names = common.opened(estimator, X, feature_names=feature_names)
+        model, rows, names = common.unwrapped(estimator, X, feature_names=feature_names)
         spread = model.feature_spread_ if rows is None else _standard_deviations(common.quantities_of(model, rows))
         numbers = common.chosen([each.minor for each in model.lines_], line)
         displays = [cls._of_line(model, k, names, spread, max_features) for k in numbers]
@@ -122,8 +122,7 @@ class WeightsDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "WeightsDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         style: dict[str, Any] = {"color": GREY}
         if any(self.labels):
             styles = [class_style(self.sides[int(weight >= 0)]) for weight in self.weights]
@@ -238,7 +237,7 @@ class IntervalsDisplay:
         names = intervals.feature_names if feature_names is None else [str(name) for name in feature_names]
         numbers = common.chosen(intervals.minor.tolist(), line)
         displays = [cls._of_line(intervals, k - 1, names, max_features) for k in numbers]
-        headings = [common.short_line_name(intervals.line_names[k - 1]) for k in numbers]
+        headings = [common.bounded(intervals.line_names[k - 1], common.LINE_NAME_LENGTH) for k in numbers]
         return common.plotted(displays, headings, ax, title)
 
     @classmethod
@@ -255,8 +254,7 @@ class IntervalsDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> "IntervalsDisplay":
         """Plot on ``ax``, or on a new figure if it is None, and return the display."""
-        self.ax_ = common.axes(ax)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = common.axes(ax)
         places = np.arange(len(self.names))
         ends = np.concatenate([self.weights, self.low, self.high])
         known = np.isfinite(ends)
