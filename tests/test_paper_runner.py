@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from melc.paper import protocol, records, runner
+from melc.paper import protocol, records, solve
 from melc.paper.pipeline import reproduce
 from melc.paper.protocol import BaselineCell, MelcCell
 from melc.paper.results import results_of
@@ -19,26 +19,27 @@ from paper_cases import TINY, made_record, made_run, tiny_with
 pytestmark = pytest.mark.slow
 
 MELC_CELL = MelcCell("heart", 0, 5, 0, "cg", "bin", 1.0, 0.1, 1, 100, 1e-5)
+TIMED = ("seconds", "milliseconds")
 PROFILE = tiny_with(gammas=(1.0,), folds=(0,), n_starts=4)
 
 
 def tables(folder: Path) -> dict[str, str]:
     """Return the tables that do not contain times, as CSV."""
     gathered = results_of(PROFILE, records.read_all(protocol.cells(PROFILE), folder), {})
-    return {table.name: table.csv() for table in all_tables(gathered) if not table.timed}
+    return {table.name: table.csv() for table in all_tables(gathered) if table.name not in TIMED}
 
 
 def run_here(folder: Path) -> int:
-    return runner.run_cells(protocol.cells(PROFILE), folder, n_jobs=1, show_progress=False)
+    return solve.run_cells(protocol.cells(PROFILE), folder, n_jobs=1, show_progress=False)
 
 
 def run_elsewhere(folder: Path) -> subprocess.Popen:
     """Start the same run in another process, with two workers."""
     code = (
         "from pathlib import Path\n"
-        "from melc.paper import protocol, runner\n"
+        "from melc.paper import protocol, solve\n"
         "from test_paper_runner import PROFILE\n"
-        f"runner.run_cells(protocol.cells(PROFILE), Path({str(folder)!r}), n_jobs=2, show_progress=False)"
+        f"solve.run_cells(protocol.cells(PROFILE), Path({str(folder)!r}), n_jobs=2, show_progress=False)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
@@ -106,7 +107,7 @@ def test_a_failed_write_leaves_no_record(tmp_path, monkeypatch):
 
 def test_drafts_of_a_killed_run_are_removed(tmp_path):
     (tmp_path / ".melc-abc.json").write_text("{")
-    runner.run_cells([], tmp_path, show_progress=False)
+    solve.run_cells([], tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,10 +119,10 @@ def test_only_cells_without_a_record_are_solved(tmp_path):
         solved.append(cell)
         return made_record(cell)
 
-    assert runner.run_cells(cells[:5], tmp_path, solve=solve, show_progress=False) == 5
-    assert runner.run_cells(cells, tmp_path, solve=solve, show_progress=False) == len(cells) - 5
+    assert solve.run_cells(cells[:5], tmp_path, solve=solve, show_progress=False) == 5
+    assert solve.run_cells(cells, tmp_path, solve=solve, show_progress=False) == len(cells) - 5
     assert solved == cells
-    assert runner.run_cells(cells, tmp_path, solve=solve, show_progress=False) == 0
+    assert solve.run_cells(cells, tmp_path, solve=solve, show_progress=False) == 0
 
 
 def test_an_error_in_one_cell_keeps_the_finished_ones(tmp_path):
@@ -133,7 +134,7 @@ def test_an_error_in_one_cell_keeps_the_finished_ones(tmp_path):
         return made_record(cell)
 
     with pytest.raises(RuntimeError, match="this cell fails"):
-        runner.run_cells(cells, tmp_path, solve=solve, show_progress=False)
+        solve.run_cells(cells, tmp_path, solve=solve, show_progress=False)
     assert set(cells[:3]).isdisjoint(records.pending(cells, tmp_path))
 
 

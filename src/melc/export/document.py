@@ -139,10 +139,16 @@ def to_document(model: Any) -> dict[str, Any]:
 
 def from_document(reader: Reader) -> Any:
     """Return the model in a parsed document, after checking every part of it."""
-    format = format_of(reader)
+    format = reader.entries().get("format", Reader(None, "")).value
     if format != MODEL_FORMAT:
         raise ValueError(f"Not a melc model: its 'format' should be {MODEL_FORMAT!r}, found {format!r:.60}.")
-    check_version(reader, MODEL_VERSION)
+    # Before the other keys are read: in a newer version they may differ.
+    version = reader.fields(["version"], reader.value)["version"].integer(1, 2**31)
+    if version > MODEL_VERSION:
+        raise ValueError(
+            f"The model has format version {version}, but this release of melc reads versions up to {MODEL_VERSION}. "
+            "Upgrade melc to read it."
+        )
     # Which fields there are depends on the classifier.
     kind = reader.fields(["classifier"], reader.value)["classifier"].choice(*_CLASSIFIERS)
     of_command_line = ["target", "reading"]
@@ -156,28 +162,6 @@ def from_document(reader: Reader) -> Any:
     if isinstance(model, MELC):
         _set_search(model, fields)
     return model
-
-
-def format_of(reader: Reader) -> Any:
-    """Return the format name of a document, or None if it has none."""
-    entries = reader.entries()
-    return entries["format"].value if "format" in entries else None
-
-
-def check_version(reader: Reader, newest: int) -> None:
-    """Raise ``ValueError`` if the version of a document is missing or above ``newest``.
-
-    Called before the other keys are read: in a newer version they may differ.
-    """
-    entries = reader.entries()
-    if "version" not in entries:
-        raise ValueError(f"{reader.place}: the key 'version' is missing.")
-    version = entries["version"].integer(1, 2**31)
-    if version > newest:
-        raise ValueError(
-            f"The model has format version {version}, but this release of melc reads versions up to {newest}. "
-            "Upgrade melc to read it."
-        )
 
 
 def _set_lines(model: Any, fields: dict[str, Reader]) -> None:

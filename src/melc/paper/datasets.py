@@ -9,8 +9,6 @@ Every data set is checked when it is loaded: its shape, labels and the SHA-256 o
 ones.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

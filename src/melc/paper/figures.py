@@ -1,7 +1,5 @@
 """The paper's two figures, drawn with matplotlib: the bounds against ε, and the changes in accuracy from records."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,11 +1,9 @@
 """Run the whole evaluation: check the data sets, run cells without a record, write the report from the records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
-from melc.paper import datasets, protocol, records, report, results, runner
+from melc.paper import datasets, protocol, records, report, results, solve
 from melc.paper.protocol import Profile
 from melc.paper.verdicts import Verdict
 
@@ -76,7 +74,7 @@ def reproduce(
     cells = [cell for cell in protocol.cells(profile) if cell.data_set not in missing]
     n_solved = 0
     if not report_only:
-        n_solved = runner.run_cells(cells, folder / "records", n_jobs=n_jobs, show_progress=show_progress)
+        n_solved = solve.run_cells(cells, folder / "records", n_jobs=n_jobs, show_progress=show_progress)
     gathered = results.results_of(profile, records.read_all(cells, folder / "records"), missing)
     verdicts = report.write_files(gathered, folder, _command(profile))
     return Reproduction(folder / "report.html", folder / "report.md", n_solved, missing, tuple(verdicts))

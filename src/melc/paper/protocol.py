@@ -5,8 +5,6 @@ self-explanatory. The paper specifies the ten data sets, γ, ε, the two solvers
 that it does not specify are fields of `Profile`, whose docstring gives the reasons for their values.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ A record is written to a temporary file and moved into place, so that an existin
 name is the label of the cell and a hash of all its settings, so that a cell with other settings has another record.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass
@@ -63,7 +61,7 @@ def key(cell: Cell) -> str:
     return f"{cell.label}-{digest[:12]}"
 
 
-def path_of(cell: Cell, folder: Path) -> Path:
+def record_path(cell: Cell, folder: Path) -> Path:
     """Return the path of the record of a cell."""
     return folder / f"{key(cell)}.json"
 
@@ -71,7 +69,7 @@ def path_of(cell: Cell, folder: Path) -> Path:
 def write_record(record: Record, folder: Path) -> Path:
     """Write the record, completely or not at all, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = path_of(record.cell, folder)
+    path = record_path(record.cell, folder)
     content = {"kind": type(record.cell).__name__, **asdict(record)}
     with replacing(path) as draft:
         draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -92,7 +90,7 @@ def read(path: Path) -> Record:
 
 def read_all(cells: list[Cell], folder: Path) -> list[Record]:
     """Return the records of the finished cells, in the order of the cells."""
-    paths = [path_of(cell, folder) for cell in cells]
+    paths = [record_path(cell, folder) for cell in cells]
     return [read(path) for path in paths if path.exists()]
 
 

@@ -4,8 +4,6 @@ The page is plain HTML with inline SVG and a few lines of JavaScript, about 200 
 tables and coloured squares, for which a plotting library of several megabytes is not worthwhile.
 """
 
-from __future__ import annotations
-
 from html import escape
 from importlib.resources import files
 from pathlib import Path

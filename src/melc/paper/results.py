@@ -1,7 +1,5 @@
 """Records as data frames, with one row per cell or run, and the means used by tables and figures."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache

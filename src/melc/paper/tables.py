@@ -4,8 +4,6 @@ A value is a number, a mean with its standard deviation, a string, or None if th
 Markdown and CSV; the HTML page formats the same values.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
@@ -41,10 +39,7 @@ Value = float | str | MeanAndSpread | None
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table with a title and a note. ``decimals`` is the number of decimals of each column.
-
-    ``timed`` marks tables of measured times, which differ between runs.
-    """
+    """A table with a title and a note. ``decimals`` is the number of decimals of each column."""
 
     name: str
     title: str
@@ -52,7 +47,6 @@ class ReportTable:
     header: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     decimals: tuple[int, ...]
-    timed: bool = False
 
     def text(self, value: Value, column: int) -> str:
         """Return a value as it is printed in a column."""
@@ -330,23 +324,17 @@ def ratios_by_number_of_folds(results: Results) -> ReportTable:
 
 
 def _by_data_set(
-    results: Results,
-    name: str,
-    title: str,
-    note: str,
-    columns: dict[str, pd.Series],
-    decimals: tuple[int, ...],
-    timed: bool = False,
+    results: Results, name: str, title: str, note: str, columns: dict[str, pd.Series], decimals: tuple[int, ...]
 ) -> ReportTable:
     """Return a table with one row per data set. Each column is a series of values by data set."""
     rows = [(name, *(values.get(name) for values in columns.values())) for name in results.profile.data_sets]
-    return ReportTable(name, title, note, ("data set", *columns), tuple(rows), (0, *decimals), timed)
+    return ReportTable(name, title, note, ("data set", *columns), tuple(rows), (0, *decimals))
 
 
 def _timing(results: Results, name: str, title: str, note: str, mean: pd.Series) -> ReportTable:
     """Return a table of times by data set, solver and method."""
     columns = _by_solver(mean, ("exact", "discard", "bin", "moments"))
-    return _by_data_set(results, name, title, note, columns, (3,) * len(columns), timed=True)
+    return _by_data_set(results, name, title, note, columns, (3,) * len(columns))
 
 
 def _beside_paper(measured: pd.Series, paper: pd.Series, methods: Sequence[str]) -> dict[str, pd.Series]:

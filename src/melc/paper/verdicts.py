@@ -4,8 +4,6 @@ The docstring of each function says when its claim counts as true. The numbers a
 can apply their own limits. "partly" means that there is such a tendency, but weaker than claimed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -35,6 +35,9 @@ _ERRORS, _BEYOND, _MOST_BANDS = 1.96, 0.15, 4
 # The part of a panel, right of the curve, that shows what a missing value adds; and inches for the names of levels.
 _SIDE, _FOR_NAMES = 0.16, 0.7
 
+# What is drawn of a line: its curves, their bands, points of missing values, and thresholds.
+Artists = tuple[list[Any], list[Any], list[Any], list[Any]]
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -53,11 +56,6 @@ class Panel:
     scale: Scale = field(default_factory=lambda: Scale("sum"), repr=False)
     levels: Levels | None = field(default=None, repr=False)
     n_missing: float = 0.0
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether the line has a value for missing numbers."""
-        return self.levels is None and self.line.curves[0].missing is not None
 
 
 @dataclass(eq=False)
@@ -188,13 +186,9 @@ class LinesDisplay:
         size = figure_size(n, any(panel.levels for panel in self.panels))
         self.axes_ = common.panel_axes(ax, n, size, min(_COLUMNS, n), sharey=True)
         self.figure_ = self.axes_[0].figure
-        self.curves_: list[list[Any]] = []
-        self.bands_: list[list[Any]] = []
-        self.missing_: list[list[Any]] = []
-        self.threshold_lines_: list[list[Any]] = []
         low, high = self._limits()
-        for axes, panel in zip(self.axes_, self.panels, strict=True):
-            self._draw(axes, panel, low, high)
+        drawn = [self._draw(axes, panel, low, high) for axes, panel in zip(self.axes_, self.panels, strict=True)]
+        self.curves_, self.bands_, self.missing_, self.threshold_lines_ = map(list, zip(*drawn, strict=True))
         self._add_legend(own_figure=common.is_figure(ax))
         if title:
             self.figure_.suptitle(title, **AS_WRITTEN)
@@ -222,14 +216,14 @@ class LinesDisplay:
         highest = max(float((values + half).max()) for values, half in ends)
         return max(min(low, lowest), low - beyond), min(max(high, highest), high + beyond)
 
-    def _draw(self, ax: Any, panel: Panel, low: float, high: float) -> None:
+    def _draw(self, ax: Any, panel: Panel, low: float, high: float) -> Artists:
         """Draw one line; ``low`` and ``high`` are the ends of the common scale."""
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.tick_params(labelsize=7)
         if panel.levels is None:
-            self._draw_line(ax, panel, low, high)
+            drawn = self._draw_line(ax, panel, low, high)
         else:
-            self._draw_levels(ax, panel.levels, (low, high))
+            drawn = self._draw_levels(ax, panel.levels, (low, high))
         room = (high - low or 1.0) * 1.06
         ax.set_ylim(high - room / (1 - _STRIP), high + 0.06 * (high - low))
         ax.set_yticks([t for t in ax.get_yticks() if low <= t <= high])
@@ -238,8 +232,9 @@ class LinesDisplay:
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
             ax.set_ylabel(self.scale, fontsize=8)
         self._draw_heights(ax, panel)
+        return drawn
 
-    def _draw_line(self, ax: Any, panel: Panel, low: float, high: float) -> None:
+    def _draw_line(self, ax: Any, panel: Panel, low: float, high: float) -> Artists:
         """Draw the curves of a line of numbers with its thresholds, and what missing values add."""
         margin = 0.04 * (panel.edges[-1] - panel.edges[0]) or 1.0
         left, right = panel.edges[0] - margin, panel.edges[-1] + margin
@@ -248,12 +243,13 @@ class LinesDisplay:
         else:
             ends = np.clip(np.concatenate([[left], panel.line.thresholds, [right]]), left, right)
             draw_leading(ax, ends, panel.line.codes)
-        self._draw_curves(ax, panel.line, (left, right), (low, high))
+        curves, bands = self._draw_curves(ax, panel.line, (left, right), (low, high))
         dotted = {"color": BLACK, "linewidth": 1, "linestyle": ":"}
-        self.threshold_lines_.append([ax.axvline(t, **dotted) for t in panel.line.thresholds])
+        thresholds = [ax.axvline(t, **dotted) for t in panel.line.thresholds]
         show_scale(ax.xaxis, panel.scale)
         ax.set_xlim(left, right)
-        self.missing_.append(self._draw_missing(ax, panel, left, right) if panel.has_missing else [])
+        missing = self._draw_missing(ax, panel, left, right) if panel.line.reads_codes else []
+        return curves, bands, missing, thresholds
 
     def _draw_missing(self, ax: Any, panel: Panel, left: float, right: float) -> list[Any]:
         """Draw, right of the curves, points at what missing values add."""
@@ -274,15 +270,14 @@ class LinesDisplay:
         ax.text(right + width / 2, -0.025, f"missing\n({panel.n_missing:,.0f})", **where)
         return points
 
-    def _draw_levels(self, ax: Any, levels: Levels, limits: tuple[float, float]) -> None:
+    def _draw_levels(self, ax: Any, levels: Levels, limits: tuple[float, float]) -> Artists:
         """Draw what the levels of a category add: bars of two classes, points of more."""
-        two, banded = len(self.labels) == 2, levels.errors is not None and len(self._codes) <= _MOST_BANDS
-        self.curves_.append(draw_bars(ax, levels) if two else draw_points(ax, levels, self._codes))
-        half = _ERRORS * levels.errors if banded and levels.errors is not None else None
-        self.bands_.append([] if half is None else draw_errors(ax, levels, half, self._codes, limits))
-        self.threshold_lines_.append([])
-        self.missing_.append([])
+        marks = draw_bars(ax, levels) if len(self.labels) == 2 else draw_points(ax, levels, self._codes)
+        errors = []
+        if levels.errors is not None and len(self._codes) <= _MOST_BANDS:
+            errors = draw_errors(ax, levels, _ERRORS * levels.errors, self._codes, limits)
         name_levels(ax, levels, 7, room=32)
+        return marks, errors, [], []
 
     def _fill_sides(self, ax: Any, line: Line, left: float, right: float) -> None:
         """Fill the area between the curve of two classes and zero in the colour of the class that it speaks for."""
@@ -291,7 +286,9 @@ class LinesDisplay:
         for code, part in enumerate((np.minimum(values, 0), np.maximum(values, 0))):
             ax.fill_between(z, part, alpha=0.45, linewidth=0, **class_style(code).area)
 
-    def _draw_curves(self, ax: Any, line: Line, ends: tuple[float, float], limits: tuple[float, float]) -> None:
+    def _draw_curves(
+        self, ax: Any, line: Line, ends: tuple[float, float], limits: tuple[float, float]
+    ) -> tuple[list[Any], list[Any]]:
         """Draw the curves, with bands that end at the limits of the scale."""
         curves, bands = [], []
         for code in self._codes:
@@ -304,8 +301,7 @@ class LinesDisplay:
                 band = np.clip(values - half, *limits), np.clip(values + half, *limits)
                 bands.append(ax.fill_between(z, *band, color=colour, alpha=0.16, linewidth=0))
             curves += ax.plot(z, values, color=colour, linestyle=dashes, linewidth=1.6)
-        self.curves_.append(curves)
-        self.bands_.append(bands)
+        return curves, bands
 
     def _draw_heights(self, ax: Any, panel: Panel) -> None:
         """Draw the densities, or histograms of rows, in a strip at the bottom."""
