@@ -75,7 +75,7 @@ def test_the_intervals_have_the_shapes_of_the_model(fitted):
 def test_a_resample_by_weights_is_one_by_repeated_rows():
     X, y = band()
     refit = refit_of(short().fit(X, y), X, y, None)
-    codes = refit.data.codes
+    codes = refit.codes
     counts = resampled(codes, 2, np.random.default_rng(5))
     np.testing.assert_array_equal(np.bincount(codes, counts), np.bincount(codes))
     by_weights = refit(7, codes, counts)

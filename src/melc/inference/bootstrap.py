@@ -218,7 +218,7 @@ def intervals_of(
     accuracy: Interval | None = None,
 ) -> Bootstrap:
     """Return the intervals of a model that can be fitted again; the accuracy on new rows may be known already."""
-    lines = Lines.of(refit.model, refit.data.X, refit.data.weights)
+    lines = Lines.of(refit.model, refit.X, refit.weights)
     outcomes = list(computed(_outcome, (refit, lines), n, random_state, n_jobs, verbose, "bootstrap"))
     known = accuracy_of(refit, confidence, random_state, n_jobs) if accuracy is None else accuracy
     return _Collected(refit, lines, outcomes, confidence).result(known)
@@ -236,10 +236,9 @@ class Outcome:
 def _outcome(known: tuple[Refit, Lines], seed: int) -> Outcome:
     """Fit the model to a resample."""
     refit, lines = known
-    data = refit.data
-    weights = data.weights * resampled(data.codes, refit.n_classes, np.random.default_rng(seed))
-    model = refit(seed, data.codes, weights)
-    divergence = divergences_of(model, data.X, data.codes, weights)
+    weights = refit.weights * resampled(refit.codes, refit.n_classes, np.random.default_rng(seed))
+    model = refit(seed, refit.codes, weights)
+    divergence = divergences_of(model, refit.X, refit.codes, weights)
     return Outcome(lines.aligned(model), divergence, model.importances_)
 
 
@@ -298,8 +297,8 @@ class _Collected:
         return found
 
     def _divergence(self) -> Interval:
-        data = self.refit.data
-        estimate = divergences_of(self.refit.model, data.X, data.codes, data.weights)
+        refit = self.refit
+        estimate = divergences_of(refit.model, refit.X, refit.codes, refit.weights)
         values = np.array([each.divergence for each in self.outcomes])
         centre = unbiased(estimate, values)
         found = [np.maximum(each, 0.0) for each in (centre, *limits(centre, values, self.confidence))]

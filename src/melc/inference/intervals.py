@@ -76,17 +76,16 @@ def unbiased(estimate: Floats, values: Floats) -> Floats:
 
 def accuracy_of(refit: Refit, confidence: float, random_state: Any, n_jobs: int | None) -> Interval:
     """Return the balanced accuracy of a model on new rows, and its interval."""
-    data = refit.data
-    totals, squares = (np.bincount(data.codes, each, refit.n_classes) for each in (data.weights, data.weights**2))
-    own = refit.model.predict(data.X) == refit.model.classes_[data.codes]
+    totals, squares = (np.bincount(refit.codes, each, refit.n_classes) for each in (refit.weights, refit.weights**2))
+    own = refit.model.predict(refit.X) == refit.model.classes_[refit.codes]
     held_out = np.mean(
         list(computed(_correct_held_out, refit, _CROSS_VALIDATION_REPEATS, random_state, n_jobs, 0, "")), axis=0
     )
     # The fits have nine tenths of the rows and are a little worse than the model; its own rows make up for that.
     right = held_out + (own - held_out) / _CROSS_VALIDATION_PARTS
-    shares = np.bincount(data.codes, data.weights * right, refit.n_classes) / totals
+    shares = np.bincount(refit.codes, refit.weights * right, refit.n_classes) / totals
     # Nothing is known of a class with a single row.
-    shares[np.bincount(data.codes) == 1] = 0.0
+    shares[np.bincount(refit.codes) == 1] = 0.0
     return accuracy_interval(shares, totals**2 / squares, confidence)
 
 
@@ -107,13 +106,12 @@ def accuracy_interval(share: Floats, numbers: Floats, confidence: float) -> Inte
 
 def _correct_held_out(refit: Refit, seed: int) -> NDArray[np.bool_]:
     """Whether each row is predicted correctly by a fit without it, shape (n_rows,)."""
-    data = refit.data
-    folds = folds_of(data.codes, refit.n_classes, np.random.default_rng(seed))
+    folds = folds_of(refit.codes, refit.n_classes, np.random.default_rng(seed))
     correct = np.zeros(len(folds), dtype=bool)
     for fold in range(folds.max() + 1):
         out = folds == fold
-        model = refit(seed, data.codes, np.where(out, 0.0, data.weights))
-        correct[out] = model.predict(rows_of(data.X, np.flatnonzero(out))) == data.codes[out]
+        model = refit(seed, refit.codes, np.where(out, 0.0, refit.weights))
+        correct[out] = model.predict(rows_of(refit.X, np.flatnonzero(out))) == refit.codes[out]
     return correct
 
 

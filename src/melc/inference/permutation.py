@@ -103,16 +103,16 @@ def permutation_test(
     """
     n = checked_number(n, 1)
     refit = refit_of(model, X, y, sample_weight)
-    observed = _refitted_divergence(refit, 0, refit.data.codes)
+    observed = _refitted_divergence(refit, 0, refit.codes)
     null = np.array(list(computed(_permuted, refit, n, random_state, n_jobs, verbose, "permutation_test")))
     return PermutationTest(observed, null, (1 + int(np.sum(null >= observed))) / (1 + n))
 
 
 def _permuted(refit: Refit, seed: int) -> float:
     """The divergence of the model with permuted labels."""
-    return _refitted_divergence(refit, seed, np.random.default_rng(seed).permutation(refit.data.codes))
+    return _refitted_divergence(refit, seed, np.random.default_rng(seed).permutation(refit.codes))
 
 
 def _refitted_divergence(refit: Refit, seed: int, codes: Any) -> float:
-    model = refit(seed, codes, refit.data.weights)
-    return float(np.mean(divergences_of(model, refit.data.X, codes, refit.data.weights)))
+    model = refit(seed, codes, refit.weights)
+    return float(np.mean(divergences_of(model, refit.X, codes, refit.weights)))

@@ -28,23 +28,19 @@ _NUMBERS = [np.float64, np.float32]
 
 
 @dataclass(frozen=True)
-class FitData:
-    """The rows of a model, as a user has them and after the scalers of its pipeline; labels as codes; weights."""
-
-    X: Any
-    scaled: Any
-    codes: NDArray[np.int64]
-    weights: Floats
-
-
-@dataclass(frozen=True)
 class Refit:
-    """A fitted model, in the units of the rows, and how to fit it again to other labels or weights of the same rows."""
+    """A fitted model, in the units of the rows, and how to fit it again to other labels or weights of the same rows.
+
+    ``X`` are the rows as a user has them, ``scaled`` after the scalers of a pipeline, and ``codes`` are their labels.
+    """
 
     estimator: Any  # the model, or a pipeline of scalers that ends in it
     model: Any
     feature_names: list[str]
-    data: FitData
+    X: Any
+    scaled: Any
+    codes: NDArray[np.int64]
+    weights: Floats
 
     @property
     def n_classes(self) -> int:
@@ -56,7 +52,7 @@ class Refit:
         model = _unfitted(last, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the data are like was said when the model was fitted
-            model.fit(self.data.scaled, codes, sample_weight=_enough(codes, weights))
+            model.fit(self.scaled, codes, sample_weight=_enough(codes, weights))
         if not isinstance(self.estimator, Pipeline):
             return model
         pipeline = copy.copy(self.estimator)
@@ -110,10 +106,10 @@ def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
             f"y has the classes {np.unique(labels).tolist()[:10]}, but the model those of "
             f"{model.classes_.tolist()[:10]}: pass the rows that it was fitted to."
         )
-    data = FitData(X, scaled, np.searchsorted(model.classes_, labels), weights)
-    if as_table:
-        return Refit(estimator, model, feature_names_of(model), data)
-    return Refit(nameless(estimator), nameless(model), feature_names_of(model), data)
+    names, codes = feature_names_of(model), np.searchsorted(model.classes_, labels)
+    if not as_table:
+        estimator, model = nameless(estimator), nameless(model)
+    return Refit(estimator, model, names, X, scaled, codes, weights)
 
 
 def resampled(codes: NDArray[np.int64], n_classes: int, rng: np.random.Generator) -> Floats:

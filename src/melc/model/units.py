@@ -41,7 +41,9 @@ def fitted_model(estimator: Any) -> Any:
         _check_folds(name, step, model)
         shift, factor = _SCALERS[type(step)](step)
         centre, scale = centre + scale * (0 if shift is None else shift), scale * (1 if factor is None else factor)
-    folded = _with_names(in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale)), estimator)
+    folded = in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale))
+    if hasattr(estimator, "feature_names_in_"):  # scalers change neither the names nor the order of the features
+        folded.feature_names_in_ = estimator.feature_names_in_
     for line, moved in zip(model.lines_, folded.lines_, strict=True):
         _check_precision(folded, line, moved)
     return folded
@@ -115,14 +117,6 @@ def is_scaler(step: Any) -> bool:
 
 def _before_last(pipeline: Pipeline) -> list[tuple[str, Any]]:
     return [(name, step) for name, step in pipeline.steps[:-1] if step is not None and step != "passthrough"]
-
-
-def _with_names(model: Any, pipeline: Pipeline) -> Any:
-    """Give the model the feature names that the pipeline has seen. Scalers do not change the features' order."""
-    names = getattr(pipeline, "feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = names
-    return model
 
 
 def nameless(estimator: Any) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from melc.paper import datasets, protocol, records, report, results, solve
 from melc.paper.protocol import Profile
-from melc.paper.verdicts import Verdict
+from melc.paper.verdicts import TestedClaim
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Reproduction:
     markdown: Path
     n_solved: int
     missing: dict[str, str]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[TestedClaim, ...]
 
 
 def reproduce(

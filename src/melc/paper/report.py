@@ -17,13 +17,13 @@ from melc.paper import results as means
 from melc.paper.figures import COLOUR_LIMIT, TITLES
 from melc.paper.results import APPROXIMATIONS, Results
 from melc.paper.tables import MeanAndSpread, ReportTable, Value, all_tables
-from melc.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict, all_verdicts
+from melc.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, TestedClaim, all_verdicts
 
 BADGES = {HOLDS: "holds", PARTLY: "partly", FAILS: "fails", NOT_RUN: "notrun"}
 CELL = 15  # height of a square of the heat maps, in SVG units
 
 
-def write_files(results: Results, folder: Path, command: str) -> list[Verdict]:
+def write_files(results: Results, folder: Path, command: str) -> list[TestedClaim]:
     """Write tables, figures and both versions of the report to `folder`, and return the verdicts.
 
     `command` is shown in the report as the way to make it again.
@@ -59,7 +59,7 @@ def summary(results: Results) -> list[str]:
     return lines
 
 
-def as_markdown(results: Results, tables: list[ReportTable], verdicts: list[Verdict], command: str) -> str:
+def as_markdown(results: Results, tables: list[ReportTable], verdicts: list[TestedClaim], command: str) -> str:
     """Return the report as Markdown."""
     parts = ["# The paper's evaluation, reproduced", *summary(results), f"Made with `{command}`.", "## Verdicts"]
     rows = [f"| {v.claim} | **{v.verdict}** | {v.measured} |" for v in verdicts]
@@ -77,7 +77,7 @@ FIGURE2_NOTE = (
 )
 
 
-def as_html(results: Results, tables: list[ReportTable], verdicts: list[Verdict], command: str) -> str:
+def as_html(results: Results, tables: list[ReportTable], verdicts: list[TestedClaim], command: str) -> str:
     """Return the report as a self-contained HTML page."""
     template = Template(files("melc.paper").joinpath("report_template.html").read_text("utf-8"))
     return template.substitute(
@@ -97,7 +97,7 @@ def _paragraph(line: str) -> str:
     return ('<p class="missing">' if line.startswith("Missing") else "<p>") + f"{escape(line)}</p>"
 
 
-def _verdict_row(verdict: Verdict) -> str:
+def _verdict_row(verdict: TestedClaim) -> str:
     badge = f'<span class="badge {BADGES[verdict.verdict]}">{escape(verdict.verdict)}</span>'
     return f"<tr><td>{escape(verdict.claim)}</td><td>{badge}</td><td>{escape(verdict.measured)}</td></tr>"
 

@@ -18,7 +18,7 @@ _ONE_GAMMA = "only one γ was run"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TestedClaim:
     """A claim, close to the paper's wording, the verdict, and the numbers it is based on."""
 
     claim: str
@@ -26,9 +26,9 @@ class Verdict:
     measured: str
 
 
-def all_verdicts(results: Results) -> list[Verdict]:
+def all_verdicts(results: Results) -> list[TestedClaim]:
     """Return the verdicts on all claims, in the order of the paper."""
-    tests: tuple[Callable[[Results], Verdict], ...] = (
+    tests: tuple[Callable[[Results], TestedClaim], ...] = (
         table1_agrees,
         discard_halves_pairs,
         bin_reduces_pairs,
@@ -44,7 +44,7 @@ def all_verdicts(results: Results) -> list[Verdict]:
     return [test(results) for test in tests]
 
 
-def table1_agrees(results: Results) -> Verdict:
+def table1_agrees(results: Results) -> TestedClaim:
     """Holds if the mean absolute difference from the paper's Table 1 is at most 0.06."""
     claim = "Table 1: the mean ratios of exp calls"
     difference = (means.ratios(results) - paper_table("exp_call_ratio")).dropna().abs()
@@ -55,16 +55,16 @@ def table1_agrees(results: Results) -> Verdict:
         f"mean absolute difference {mean:.3f} over {len(difference)} entries; largest {difference.max():.3f} "
         f"({_words((data_set, method, solver))}); {n_within} within {TOLERATED_DIFFERENCE}"
     )
-    return Verdict(claim, verdict, measured)
+    return TestedClaim(claim, verdict, measured)
 
 
-def discard_halves_pairs(results: Results) -> Verdict:
+def discard_halves_pairs(results: Results) -> TestedClaim:
     """Holds if the mean ratio is in [0.4, 0.6] and at least 8 in 10 data sets are in [0.35, 0.65]."""
     ratio = _ratio_by_data_set(results, "discard")
     near_half = ratio.between(0.35, 0.65)
     in_middle = 0.4 <= ratio.mean() <= 0.6
     verdict = HOLDS if in_middle and near_half.mean() >= 0.8 else PARTLY if in_middle else FAILS
-    return Verdict(
+    return TestedClaim(
         "Sorting and discarding roughly halves the number of analysed pairs",
         verdict,
         f"mean ratio {ratio.mean():.2f}, from {ratio.min():.2f} ({ratio.idxmin()}) to {ratio.max():.2f} "
@@ -72,12 +72,12 @@ def discard_halves_pairs(results: Results) -> Verdict:
     )
 
 
-def bin_reduces_pairs(results: Results) -> Verdict:
+def bin_reduces_pairs(results: Results) -> TestedClaim:
     """Holds if every data set's mean ratio is between 1/10 and 1/3, rounded as the paper's (0.095–0.345)."""
     ratio = _ratio_by_data_set(results, "bin")
     inside = ratio.between(0.095, 0.345)
     verdict = HOLDS if inside.all() else PARTLY if inside.mean() >= 0.5 else FAILS
-    return Verdict(
+    return TestedClaim(
         "Binning reduces it 3–10 times",
         verdict,
         f"reduction from {1 / ratio.max():.1f} times ({ratio.idxmax()}) to {1 / ratio.min():.1f} times "
@@ -85,12 +85,12 @@ def bin_reduces_pairs(results: Results) -> Verdict:
     )
 
 
-def ratio_depends_on_data_not_solver(results: Results) -> Verdict:
+def ratio_depends_on_data_not_solver(results: Results) -> TestedClaim:
     """Holds if the mean difference between the solvers is below a quarter of the standard deviation over data sets."""
     claim = "The strength of reduction depends on the data set, not on the solver"
     ratio = means.ratios(results).unstack("solver")
     if ratio.index.get_level_values("data_set").nunique() == 1:
-        return Verdict(claim, NOT_RUN, "only one data set was run")
+        return TestedClaim(claim, NOT_RUN, "only one data set was run")
     details, shares = [], []
     for method in APPROXIMATIONS:
         own = ratio.xs(method, level="method")
@@ -102,10 +102,10 @@ def ratio_depends_on_data_not_solver(results: Results) -> Verdict:
             f"{between_solvers.max():.3f}, {between_solvers.idxmax()}), data sets by {between_sets:.3f} (SD)"
         )
     verdict = HOLDS if max(shares) < 0.25 else PARTLY if max(shares) < 1 else FAILS
-    return Verdict(claim, verdict, "; ".join(details))
+    return TestedClaim(claim, verdict, "; ".join(details))
 
 
-def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
+def ratio_depends_on_gamma_and_eps(results: Results) -> TestedClaim:
     """Holds if, for both methods, the ratio decreases with ε for every γ and its mean increases with γ.
 
     The paper says: "with increasing variance (which is proportional to γ²) the reduction strength decreases". For
@@ -114,7 +114,7 @@ def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
     claim = "The reduction depends heavily on γ and ε, and weakens as the variance (γ²) grows"
     runs = results.grid_runs()
     if runs["gamma"].nunique() == 1:
-        return Verdict(claim, NOT_RUN, _ONE_GAMMA)
+        return TestedClaim(claim, NOT_RUN, _ONE_GAMMA)
     falls_with_eps, details = [], []
     grows_with_gamma = {}
     for method in APPROXIMATIONS:
@@ -130,17 +130,17 @@ def ratio_depends_on_gamma_and_eps(results: Results) -> Verdict:
     everything = all(falls_with_eps) and all(grows_with_gamma.values())
     something = all(falls_with_eps) or any(grows_with_gamma.values())
     verdict = HOLDS if everything else PARTLY if something else FAILS
-    return Verdict(claim, verdict, "; ".join(details))
+    return TestedClaim(claim, verdict, "; ".join(details))
 
 
-def accuracy_changes_little(results: Results) -> Verdict:
+def accuracy_changes_little(results: Results) -> TestedClaim:
     """Holds if the BAC changes by at most 0.03 in 90 % of the entries of the heat maps, partly if in 75 %."""
     losses = means.accuracy_losses(results)
     losses["change"] = losses["loss"].abs()
     within = float((losses["change"] <= 0.03).mean())
     details = "; ".join(_changes(method, losses[losses["method"] == method]) for method in APPROXIMATIONS)
     verdict = HOLDS if within >= 0.9 else PARTLY if within >= 0.75 else FAILS
-    return Verdict("BAC changes by 0.5–3 % in general, up to few isolated cases", verdict, details)
+    return TestedClaim("BAC changes by 0.5–3 % in general, up to few isolated cases", verdict, details)
 
 
 def _changes(method: str, losses: pd.DataFrame) -> str:
@@ -152,7 +152,7 @@ def _changes(method: str, losses: pd.DataFrame) -> str:
     )
 
 
-def small_gamma_is_worst(results: Results) -> Verdict:
+def small_gamma_is_worst(results: Results) -> TestedClaim:
     """Holds if the mean change at the smallest γ is 1.5 times that at the others or more, and sonar or splice lose 8 %.
 
     Partly if the mean change is larger at the smallest γ.
@@ -160,7 +160,7 @@ def small_gamma_is_worst(results: Results) -> Verdict:
     claim = "For small γ the changes are larger, up to 10 % for sonar and splice"
     losses = means.accuracy_losses(results)
     if losses["gamma"].nunique() == 1:
-        return Verdict(claim, NOT_RUN, _ONE_GAMMA)
+        return TestedClaim(claim, NOT_RUN, _ONE_GAMMA)
     smallest = losses["gamma"].min()
     at_smallest = losses[losses["gamma"] == smallest]
     small = at_smallest["loss"].abs().mean()
@@ -168,7 +168,7 @@ def small_gamma_is_worst(results: Results) -> Verdict:
     named = at_smallest.loc[at_smallest["data_set"].isin(["sonar", "splice"]), "loss"].max()
     verdict = HOLDS if small >= 1.5 * other and named >= 0.08 else PARTLY if small > other else FAILS
     worst = at_smallest.loc[at_smallest["loss"].idxmax()]
-    return Verdict(
+    return TestedClaim(
         claim,
         verdict,
         f"mean change in either direction {small:.1%} at γ = {smallest:g} against {other:.1%} at the others; largest "
@@ -177,16 +177,16 @@ def small_gamma_is_worst(results: Results) -> Verdict:
     )
 
 
-def accuracy_often_increases(results: Results) -> Verdict:
+def accuracy_often_increases(results: Results) -> TestedClaim:
     """Holds if BAC increases in at least a quarter of the entries of the heat maps."""
     loss = means.accuracy_losses(results)["loss"]
     increased, decreased = float((loss < 0).mean()), float((loss > 0).mean())
     verdict = HOLDS if increased >= 0.25 else FAILS
     measured = f"{increased:.0%} of entries increase, {decreased:.0%} decrease; mean change {-loss.mean():+.2%}"
-    return Verdict("For many experiments BAC increases under approximation", verdict, measured)
+    return TestedClaim("For many experiments BAC increases under approximation", verdict, measured)
 
 
-def approximation_needs_fewer_iterations(results: Results) -> Verdict:
+def approximation_needs_fewer_iterations(results: Results) -> TestedClaim:
     """Holds if, for both methods, it does so for at least 9 in 10 pairs of data set and solver."""
     count = means.iterations(results).unstack("method")
     shares, details = [], []
@@ -201,10 +201,10 @@ def approximation_needs_fewer_iterations(results: Results) -> Verdict:
     stalled = means.endings(results)["stalled"].groupby("method").mean()
     ends = ", ".join(f"{NAMES[method]} {stalled[method]:.0%}" for method in (*APPROXIMATIONS, "exact"))
     details.append(f"runs that end because the line search finds no better point: {ends}")
-    return Verdict("Both approximations need fewer iterations", verdict, "; ".join(details))
+    return TestedClaim("Both approximations need fewer iterations", verdict, "; ".join(details))
 
 
-def penalty_keeps_norm(results: Results) -> Verdict:
+def penalty_keeps_norm(results: Results) -> TestedClaim:
     """Holds if every norm is within 0.05 of 1 with the penalty, and most norms exceed 1000 without it.
 
     Partly if only the first is true.
@@ -212,7 +212,7 @@ def penalty_keeps_norm(results: Results) -> Verdict:
     claim = "The penalty keeps the norm near 1; without it, it grows beyond 1000 (sonar, german)"
     runs = results.norm_runs()
     if runs.empty:
-        return Verdict(claim, NOT_RUN, "no runs without the penalty")
+        return TestedClaim(claim, NOT_RUN, "no runs without the penalty")
     held = runs.loc[runs["penalty"], "norm"]
     free = runs[~runs["penalty"]]
     near_one = bool(((held - 1).abs() <= 0.05).all())
@@ -223,20 +223,20 @@ def penalty_keeps_norm(results: Results) -> Verdict:
         f"beyond 1000 in {float((norm > 1000).mean()):.0%} of runs"
         for method, norm in free.groupby("method")["norm"]
     )
-    return Verdict(claim, verdict, f"with: from {held.min():.4f} to {held.max():.4f}; {without}")
+    return TestedClaim(claim, verdict, f"with: from {held.min():.4f} to {held.max():.4f}; {without}")
 
 
-def penalty_saves_evaluations(results: Results) -> Verdict:
+def penalty_saves_evaluations(results: Results) -> TestedClaim:
     """Holds if runs without the penalty need at least 10 times the evaluations, partly if they need more."""
     claim = "The penalty cuts the number of evaluations by two orders of magnitude"
     runs = results.norm_runs()
     if runs.empty:
-        return Verdict(claim, NOT_RUN, "no runs without the penalty")
+        return TestedClaim(claim, NOT_RUN, "no runs without the penalty")
     mean = runs.groupby(["data_set", "method", "solver", "penalty"])["n_evaluations"].mean().unstack("penalty")
     factor = mean[False] / mean[True]
     verdict = HOLDS if factor.min() >= 10 else PARTLY if factor.median() > 1.1 else FAILS
     most = runs.loc[~runs["penalty"], "n_evaluations"].max()
-    return Verdict(
+    return TestedClaim(
         claim,
         verdict,
         f"evaluations without the penalty over those with it: median {factor.median():.2f}, from "
