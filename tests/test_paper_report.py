@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from melc.paper import figures, protocol
+from melc.paper import protocol, report
 from melc.paper.pipeline import reproduce
 from melc.paper.results import results_of
 from paper_cases import made_record, tiny_with
@@ -81,7 +81,7 @@ def test_the_same_records_give_the_same_page_tables_and_figures(reproduction, mo
 
 
 def test_figure_1_takes_the_ink_of_the_page():
-    svg = figures.as_inline_svg()
+    svg = report.as_inline_svg()
     assert "currentColor" in svg
     assert "#123456" not in svg
     assert svg.startswith('<svg role="img" aria-label="The two bounds')
@@ -90,7 +90,7 @@ def test_figure_1_takes_the_ink_of_the_page():
 def test_figure_2_has_twenty_panels_for_ten_data_sets():
     profile = tiny_with(data_sets=protocol.DATA_SETS)
     results = results_of(profile, [made_record(cell) for cell in protocol.cells(profile)], {})
-    drawn = figures.draw_losses(results)
+    drawn = report.draw_losses(results)
     titles = [axis.get_title() for axis in drawn.axes if axis.get_title()]
     assert len(titles) == 20
     assert sum("sort and discard" in title for title in titles) == 10
