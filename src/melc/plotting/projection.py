@@ -204,7 +204,8 @@ class ProjectionDisplay:
             self._draw_densities()
             self._draw_thresholds()
             if self.points is not None:
-                self._draw_data(data)
+                few = len(self.points) <= _MOST_RUG_TICKS
+                (self._draw_rug if data == "rug" or (data == "auto" and few) else self._draw_histogram)()
             self._note_missing()
         else:
             self._draw_levels(self.levels)
@@ -238,12 +239,6 @@ class ProjectionDisplay:
         self.ax_.text(
             x, height, text, transform=place, ha="center", fontsize=8, bbox=box, zorder=6, **style, **AS_WRITTEN
         )
-
-    def _draw_data(self, data: Data) -> None:
-        assert self.points is not None
-        if data == "auto":
-            data = "rug" if len(self.points) <= _MOST_RUG_TICKS else "histogram"
-        (self._draw_rug if data == "rug" else self._draw_histogram)()
 
     def _draw_levels(self, levels: Levels) -> None:
         """Draw the shares of the levels; those of rows at levels that speak for another class are dark."""
@@ -293,7 +288,6 @@ class ProjectionDisplay:
 
     def _draw_histogram(self) -> None:
         """Draw one histogram per class on the scale of its density, with the part in other intervals in dark."""
-        assert self.points is not None
         edges = np.linspace(self.grid[0], self.grid[-1], 61)
         dark = {"fill": True, "color": BLACK, "alpha": 0.55}
         factors = np.ones(len(self.labels)) if self.priors is None else self.priors
