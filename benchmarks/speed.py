@@ -13,8 +13,8 @@ PAGE = ROOT / "docs" / "speed.md"
 
 _PAGE = """# Speed
 
-How long a fit takes, compared with scikit-learn's logistic regression on the same data. The two are measured alternately
-on the same machine, so their ratio is more reliable than the milliseconds: it hardly depends on other load.
+How long a fit takes, compared with scikit-learn's logistic regression on the same data. The two are measured in
+alternation on the same machine, so their ratio is more reliable than the milliseconds: it hardly depends on other load.
 
 ```bash
 make bench BENCH="--only sizes digits"   # measures; about ten minutes

@@ -71,5 +71,5 @@ def test_the_page_says_where_a_card_is_worse():
     found[cards.TEN[3]] = {"tree of 5 leaves": [0.7, 0.5, 0.8, 2, 0.1]}
     text = cards.page(found)
     assert "Means: 3 of the ten sets" in text
-    assert f"on 2 of these 3 data sets, and a fit takes 0.05 times as long; it is lower on {cards.TEN[0]}." in text
-    assert "On all 3 that `MELC` was measured on, the mean balanced accuracy is 0.800" in text
+    assert f"on 2 of these 3 data sets; it is lower on {cards.TEN[0]}. A fit takes 0.05 times as long." in text
+    assert "Over all 3 on which `MELC` was measured, the mean balanced accuracy is 0.800" in text

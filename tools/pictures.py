@@ -84,9 +84,11 @@ def draw_additive(lines_path, plane_path):
 
 def draw_command_line(path):
     """What ``melc plot`` draws of the tables that come with the package."""
+    write = ["demo", "--tables", "-o", "."]
     fit = ["fit", "patients.csv", "--target", "outcome", "--drop", "id", "--no-cv", "-o", "model.json"]
+    plot = ["plot", "model.json", "patients.csv", "-o", "picture.png"]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for arguments in (["demo", "--tables", "-o", "."], fit, ["plot", "model.json", "patients.csv", "-o", "picture.png"]):
+        for arguments in (write, fit, plot):
             done = CliRunner().invoke(app, arguments)
             assert done.exit_code == 0, done.output
         with replacing(path) as draft:

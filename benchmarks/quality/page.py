@@ -70,7 +70,8 @@ def text(summary: Summary, pictures: dict[str, str]) -> str:
         _gaps(summary),
         "## In short\n",
         _overview(summary),
-        f"## Wins and losses\n\nA dot for each data set; to the right of zero, melc is better.\n\n{pictures['quality-differences.svg']}\n",
+        "## Wins and losses\n\nA dot for each data set; to the right of zero, melc is better.\n",
+        f"{pictures['quality-differences.svg']}\n",
         *(_comparison(summary, name) for name in summary.models if MODELS[name].package == "melc"),
         _heavy_tails(summary),
         f"## Balanced accuracy\n\n{pictures['quality-accuracy.svg']}\n",
@@ -152,8 +153,8 @@ def _heavy_tails(summary: Summary) -> str:
         return ""
     introduction = (
         "## Long tails and outliers\n\n"
-        "Four variants of the same data. The true hyperplane has the same accuracy in all of them, so a linear model that\n"
-        "is robust against long tails and outliers has about the same balanced accuracy in all columns.\n"
+        "Four variants of the same data. The true hyperplane has the same accuracy in all of them, so a linear model\n"
+        "that is robust against long tails and outliers has about the same balanced accuracy in all columns.\n"
     )
     means = summary.means(ACCURACY)
     return f"{introduction}\n{_table({name: (means.loc[name], _fraction, max) for name in shown})}"

@@ -180,8 +180,8 @@ evaluated by {folds}-fold cross-validation on the same data frames. melc, gradie
 machine (EBM, with pairs of features) handle categories and missing values themselves; for logistic regression, missing
 values are imputed and categories are one-hot encoded. All models weight the classes equally.
 
-*AdditiveMELC, other features* is `AdditiveMELC(other_features=True)`. *Terms* counts what there is to read: the lines of
-a melc model, without minor lines, or the curves and pairs of an EBM. *Seconds* is the processor time of a fit on one
+*AdditiveMELC, other features* is `AdditiveMELC(other_features=True)`. *Terms* counts what there is to read: the lines
+of a melc model, without minor lines, or the curves and pairs of an EBM. *Seconds* is the processor time of a fit on one
 core. Only modeldata/credit_data was used in the development of the library. This page is written by
 `python -m benchmarks.quality.tables`."""
 

@@ -24,41 +24,42 @@ class AdditiveMELC(LineClassifier):
 
     ``log-odds(x) = intercept + g₁(x·v₁) + g₂(x·v₂) + …``
 
-    Most directions use one or two features only, so that each line can be drawn and read; some may use all of them.
-    Lines are added one after the other. After each, all curves are fitted anew together, as one penalised logistic
-    model in which every curve has its own smoothness, estimated from the data. A line stays if the likelihood, with
-    every row left out of the curves, rises by more than one row's worth. All classes count equally, however many rows
-    they have (see ``priors``).
+    A direction v together with its curve g is called a line. Most directions use only one or two features, so that each
+    line can be plotted and read; some may use all features. Lines are added one at a time. After each addition, all
+    curves are refitted together, as one penalised logistic model in which every curve has its own smoothness, estimated
+    from the data. A line is kept if it raises the leave-one-out log-likelihood by more than that of about one row. By
+    default all classes count equally, however many rows they have (see ``priors``).
 
-    What is MELC's part: the first direction may be one of largest Cauchy-Schwarz divergence, as :class:`melc.MELC`
-    finds it, and all directions are compared by the densities of the classes along them. The curves themselves are
-    those of largest penalised likelihood, not ratios of densities.
+    As in :class:`melc.MELC`, the first direction may be one of the largest Cauchy-Schwarz divergence, and directions
+    are compared by the densities of the classes along them. The curves maximise a penalised likelihood; they are not
+    ratios of densities.
 
     With more than two classes, each class has a curve along every line, and the probabilities are the softmax of the
-    sums. Each class proposes lines that tell it from the others.
+    sums. Candidate lines are those that separate one class from the others.
 
     Parameters
     ----------
     max_lines : int, default=16
-        Most lines. Fewer are used when further lines would not raise the likelihood by more than one row's worth.
+        Largest number of lines. Fewer are used if more do not raise the likelihood enough.
     features_per_line : {1, 2} or None, default=2
-        Most features of a line. None means that every line uses all features.
+        Largest number of features of a line. None means that every line uses all features.
     full_lines : {"auto", "first", "never"}, default="auto"
-        Which lines may use all features instead, where that raises the likelihood by more than the number of weights
-        would by chance.
+        Which lines may use all features nevertheless: any line, only the first, or none. They do so if this raises the
+        likelihood by more than that many weights would by chance.
     other_features : bool, default=False
-        Whether each feature without a line of its own gets a curve as well, shrunk as the data demand: a minor line.
-        Texts, pictures and reports fold these away. At most 100 features get one, those that tell most.
+        Whether to add a minor line for each feature without a line of its own: a curve that is shrunk by an amount
+        estimated from the data. Texts, plots and reports hide minor lines. At most 100 features get one, the most
+        informative ones.
     categorical_features : array-like of str, int or bool, or None, default=None
-        Columns that are categories although they hold numbers: their names or indices, or a truth value for each
-        column. Columns of texts, truth values and categorical types are categories in any case.
+        Columns of numbers that are to be treated as categories: their names or indices, or a boolean for each column.
+        Text, boolean and categorical columns are always categories.
     monotone : dict, list or None, default=None
-        Features along which the log-odds of the second class must not fall ("increasing") or rise ("decreasing"): a
-        dict by name or number, or a list with an entry for each feature, None where any curve may be. Such a feature
-        has lines of its own only. For two classes.
+        Features along which the log-odds of the second class must not decrease ("increasing") or not increase
+        ("decreasing"): a dict by name or index, or a list with an entry for each feature, None for no constraint. Such
+        a feature is not combined with others. Only for two classes.
     gamma : float, default=1.0
-        Factor on the smoothness of the curves. Larger values make smoother curves: 2 smooths as doubling the bandwidth
-        of a density does.
+        Factor for the smoothness of the curves. Larger values make the curves smoother: 2 has the effect of doubling
+        the bandwidth of a density.
     priors : None, "balanced", "empirical", dict or array-like of shape (n_classes,), default=None
         Prior probabilities of the classes: ``{"ill": 0.1, "well": 0.9}``, or a list in the order of the labels. None or
         "balanced": all equal. "empirical": proportional to the class weights in the training data. Priors change the
@@ -69,7 +70,7 @@ class AdditiveMELC(LineClassifier):
     random_state : int, RandomState instance or None, default=None
         Seed of the samples of large data, and of the search of the first line.
     verbose : int, default=0
-        If positive, print a line of text for each line found.
+        If positive, print a message for each line found.
 
     Attributes
     ----------
@@ -79,13 +80,13 @@ class AdditiveMELC(LineClassifier):
         The lines, in the order in which they were found; minor ones last. ``errors`` of a line are the standard errors
         of its curves.
     directions_ : ndarray of shape (n_lines, n_features)
-        The directions of the lines, of length one, with a positive weight of the feature that contributes most. They
-        are not named ``coef_``: the model is not linear.
+        The directions of the lines, unit vectors in which the feature that contributes most has a positive weight. They
+        are not named ``coef_``, because the model is not linear.
     importances_, feature_importances_ : ndarray of shape (n_features,)
-        How much each feature moves the log-odds on the training data, and the same as parts of the sum. The importance
-        of a line is divided among its features in proportion to weight times spread.
+        How much each feature changes the log-odds on the training data, and the same divided by the sum. The importance
+        of a line is divided among its features in proportion to weight times standard deviation.
     intercepts_ : ndarray of shape (1,) or (n_classes,)
-        Constant of the log-odds: what an average row has, and what the priors add.
+        Constant of the log-odds, which includes the log ratio of the priors.
     feature_mean_ : ndarray of shape (n_features,)
         Weighted means of the features, from up to 10,000 rows.
     feature_spread_ : ndarray of shape (n_features,)
@@ -163,9 +164,9 @@ class AdditiveMELC(LineClassifier):
         y : array-like of shape (n_samples,)
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. If all are whole multiples of one weight, a row counts as so many copies; otherwise
-            weights say how much rows matter. A common factor changes nothing (of Dask collections it does: there a
-            row of weight k counts as k rows). A row of weight zero is ignored.
+            Weights of the rows. If all are integer multiples of one weight, a row counts as that many copies; otherwise
+            weights are relative. A common factor changes nothing, except for Dask collections, where a row of weight k
+            counts as k rows. Rows of weight zero are ignored.
 
         Returns
         -------

@@ -34,31 +34,32 @@ _MOST = 1_000_000
 class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     """Multithreshold Entropy Linear Classifier.
 
-    The classifier finds the direction v that maximises the Cauchy-Schwarz divergence
+    The classifier searches for directions v that maximise the Cauchy-Schwarz divergence
 
     ``D(v) = log ∫f₋² + log ∫f₊² − 2 log ∫f₋ f₊``
 
-    of the kernel densities f₋ and f₊ of the two classes projected on v. A row x is assigned to the class whose density
-    is higher at ``v·x``, so the decision rule is a list of thresholds on one line. An interval between thresholds is
-    kept only if it holds training rows of its class and predicts rows better than a coin would; otherwise it is joined
-    with its neighbours. By default both classes count equally, however many rows they have (see ``priors``).
+    of the kernel densities f₋ and f₊ of the two classes projected onto v, and chooses one of the optima that it finds
+    (see ``selection``). A row x is assigned to the class whose density is higher at ``v·x``, so the decision rule is a
+    list of thresholds along one direction. An interval between thresholds is kept only if it contains training rows of
+    its class and predicts its rows better than a coin toss; otherwise it is merged with its neighbours. By default both
+    classes count equally, however many rows they have (see ``priors``).
 
-    What a fit leaves is a curve: the log ratio of the densities along the line, made less extreme by a few pseudo-rows.
-    The log-odds of a row are the value of the curve at its projection, plus the log ratio of the priors.
+    The fitted model is a curve: the log ratio of the densities along v, made less extreme by a few pseudo-rows. The
+    log-odds of a row are the value of the curve at its projection, plus the log ratio of the priors.
 
     With more than two classes, a direction is learned for each class against the rest. Along every direction each class
-    has a curve. All curves are fitted together as one penalised multinomial model, and a row is assigned to the class
-    whose curves have the largest sum. The probabilities are the softmax of these sums.
+    has a curve. All curves are fitted together as one penalised multinomial model. A row is assigned to the class whose
+    curves have the largest sum, and the probabilities are the softmax of these sums.
 
     Parameters
     ----------
     gamma : float or "auto", default=1.0
-        Factor on Silverman's bandwidth. Values below one make the densities follow the data more closely and give more
-        thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15. "auto" chooses among
-        0.4, 0.65, 1, 1.5 and 2.5 by the log loss on three folds of up to 20,000 rows. On the paper's data sets that
-        took two to five times as long as a fit with gamma 1, and more where a fit with the gamma chosen takes longer;
-        see ``gamma_``. With more than two classes gamma concerns the search for directions
-        only: the smoothness of the curves is estimated.
+        Factor by which Silverman's bandwidth is multiplied. Values below one make the densities follow the data more
+        closely and give more thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15.
+        "auto" chooses among 0.4, 0.65, 1, 1.5 and 2.5 by the log loss in three-fold cross-validation on up to 20,000
+        rows; ``gamma_`` is the value chosen. On the paper's data sets this took two to five times as long as a fit with
+        gamma 1, and more if a fit with the chosen gamma takes longer. With more than two classes, gamma affects only
+        the search for directions; the smoothness of the curves is estimated from the data.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
         error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out
@@ -92,32 +93,31 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         paper. The variance of a class along v is never taken to be less than 1e-18 of that of all rows, which keeps
         the divergence finite; a warning says so if that limit was reached.
     selection : {"likelihood", "divergence"}, default="likelihood"
-        How the direction is chosen among the optima that the starts lead to. "divergence": the one of the highest
-        divergence, as in the paper. "likelihood": the one along which the classes are predicted best when every row is
-        left out of its own density, less a penalty for directions with little variance; two directions of logistic
-        regression (with more than 200 features, linear discriminants) take part as well. The highest divergence may be
-        due to outliers, or to one of very many optima. With ``shrinkage`` the divergence chooses in either case.
+        How the direction is chosen among the optima reached from the starts. "divergence": the highest divergence, as
+        in the paper. "likelihood": the highest likelihood of the labels, with each row left out of its own density,
+        minus a penalty for directions with little variance. In this case two directions of logistic regression (with
+        more than 200 features, linear discriminants) are candidates as well. The highest divergence is often due to
+        outliers, or to chance if there are very many optima. With ``shrinkage``, the divergence is used in either case.
     bandwidth : {"robust", "silverman", "pooled"} or float, default="robust"
-        Width of the kernels of the class densities along the direction, before the factor gamma. "silverman":
-        Silverman's, for each class its own, as in the paper. "robust": the same, but if the rows between the 10 % and
-        the 90 % quantile of a class tell of a smaller standard deviation, that one counts, so that outliers do not
-        widen the kernels of all rows; with ``max_features`` or ``whole_weights``, "pooled" is used where the classes
-        are clearly more likely with it. "pooled": the same for both classes, from the mean of their variances. A
-        number: that width, in units of the projections. The divergence always has Silverman's.
+        Bandwidth of the class densities along the direction, before multiplication by gamma. "silverman": Silverman's
+        rule, separately for each class, as in the paper. "robust": the same, but if the rows between the 10 % and the
+        90 % quantile of a class imply a smaller standard deviation, it is used instead, so that outliers do not widen
+        all kernels; with ``max_features`` or ``whole_weights``, "pooled" is used if it makes the labels clearly more
+        likely. "pooled": the same bandwidth for both classes, from the mean of their variances. A number: that
+        bandwidth, in units of the projections. The divergence always uses Silverman's rule.
     max_features : int, default=None
-        Largest number of features with a weight in a direction. If it is smaller than the number of features, the
-        search is another one: it takes up features one by one and exchanges them until no exchange of one feature for
-        another leads to a better direction, on up to 2,000 rows. What is better, ``selection`` says. A category counts
-        as one feature.
+        Largest number of features in a direction. If it is smaller than the number of features, a different search is
+        used: features are added one by one, and then exchanged until no exchange of one feature for another improves
+        the direction according to ``selection``, on up to 2,000 rows. A category counts as one feature.
     whole_weights : int, default=None
-        If given, the weights are whole numbers from −``whole_weights`` to ``whole_weights``, for features in handy
-        units: 1, 2 or 5 times a power of ten, near the standard deviation (or above it, where the weight would be
-        rounded to zero). Levels of categories have whole scores. The units are in ``lines_[k].units``, the whole
-        numbers in ``lines_[k].whole_weights``; :func:`melc.export.export_text` with ``style="card"`` writes the rule
-        for use with a pencil. At most 100.
+        If given, the weights are whole numbers from −``whole_weights`` to ``whole_weights``, for features in round
+        units: 1, 2 or 5 times a power of ten, near the standard deviation (or above it, if the weight would otherwise
+        be rounded to zero). Levels of categories have whole scores. The units are in ``lines_[k].units``, the whole
+        numbers in ``lines_[k].whole_weights``; :func:`melc.export.export_text` with ``style="card"`` writes the rule as
+        an index card. At most 100.
     categorical_features : array-like of str, int or bool, or None, default=None
-        Columns that are categories although they hold numbers: their names or indices, or a truth value for each
-        column. Columns of texts, truth values and categorical types are categories in any case.
+        Columns of numbers that are to be treated as categories: their names or indices, or a boolean for each column.
+        Text, boolean and categorical columns are always categories.
     warm_start : bool, default=False
         Whether to start from the directions of the last fit instead of ``n_init`` new ones.
     n_jobs : int, default=None
@@ -134,37 +134,37 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        The directions, of length one, with a positive weight of the feature that contributes most. With more than two
-        classes, there is one direction for each class.
+        The directions, unit vectors in which the feature that contributes most has a positive weight. With more than
+        two classes, there is one direction for each class.
     thresholds_ : ndarray of shape (n_thresholds,), or list of ndarray
-        The projections at which the decision changes, in ascending order. With more than two classes, a list with one
-        array for each direction: there another class gets the highest curve. The same holds for the lists below.
+        The projections at which the prediction changes, in ascending order. With more than two classes, a list with one
+        array for each direction: the projections at which another curve becomes the highest.
     interval_classes_ : ndarray of shape (n_thresholds + 1,), or list of ndarray
-        The label of each interval between thresholds, from left to right. With more than two classes, the class
-        whose curve is highest there.
+        The label of each interval between thresholds, from left to right. With more than two classes, a list with one
+        array for each direction: the class whose curve is highest in each interval.
     lines_ : list of melc.model.line.Line
-        For each direction, the curves along it, the training rows in its intervals, and the class densities for
-        pictures. A list of one for two classes.
+        For each direction, the curves along it, the numbers of training rows in its intervals, and the class densities
+        for plots. With two classes, the list has one element.
     intercepts_ : ndarray of shape (1,) or (n_classes,)
-        Log ratio of the priors. With more than two classes, a fitted constant for each, and what the priors add.
+        Log ratio of the priors. With more than two classes, a fitted constant for each class, plus the log prior.
     importances_, feature_importances_ : ndarray of shape (n_features,)
-        How much each feature moves the log-odds on the training data, and the same as parts of the sum.
+        How much each feature changes the log-odds on the training data, and the same divided by the sum.
     divergence_ : float, or ndarray of shape (n_classes,)
         The Cauchy-Schwarz divergence reached.
     n_iter_ : int
         Number of iterations of the best run. With more than two classes, the maximum over the classes.
     result_ : melc.fit.solvers.Result, or list of Result
-        The best run: the algorithm that made it, its iterations, evaluations and exponentials, and why it ended.
+        The best run: its algorithm, the numbers of iterations, evaluations and exponentials, and why it stopped.
     results_ : list of melc.fit.solvers.Result, or list of lists
-        All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run that
-        did not win is that of the search, which is accurate to about 1e-4.
+        All runs, in the order of their starts. On large data these are runs on samples. The divergence of a run other
+        than the best is accurate to about 1e-4.
     feature_mean_ : ndarray of shape (n_features,)
         Weighted means of the features, from up to 10,000 rows: the reference of :func:`melc.explain.explain`.
     feature_spread_ : ndarray of shape (n_features,)
         Standard deviations of the features, from the same rows; zero for a constant feature. The contribution of a
         feature to the projection is its weight times this.
     gamma_ : float
-        The gamma used: the parameter, or what "auto" chose.
+        The gamma used: the parameter, or the value chosen by "auto".
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)

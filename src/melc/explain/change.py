@@ -26,18 +26,18 @@ class Change:
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_features)
-        The changed rows; where none was found, the rows themselves. Those of a table are coded, levels by their
-        numbers; ``as_columns`` has their values.
+        The changed rows; if no change was found, the row itself. Levels of categories are integer codes;
+        ``as_columns`` returns the values.
     changes : ndarray of shape (n_rows, n_features)
-        The changed rows less the rows.
+        The changed rows minus the rows.
     standardised : ndarray of shape (n_rows, n_features)
-        The changes in units of the standard deviations of the features. Another level of a category counts one.
+        The changes in units of the standard deviations of the features. Another level of a category counts as 1.
     distance : ndarray of shape (n_rows,)
         The lengths of the standardised changes; infinite where none was found.
     labels : ndarray of shape (n_rows,)
         The predicted classes of the changed rows.
     found : ndarray of bool of shape (n_rows,)
-        Whether a change was found. Where not, there is none; a warning tells of rows for which that is not certain.
+        Whether a change was found. If not, no change exists; a warning names the rows for which this is uncertain.
     exact : bool
         Whether the changes are the smallest. Otherwise they come from a search, and a smaller one may exist.
     feature_names : list of str
@@ -111,22 +111,21 @@ def nearest_change(
     """Return the smallest change of each row that changes its predicted class.
 
     The length of a change is ``√Σ_j (change_j / s_j)²``, with the standard deviations s of the features
-    (``feature_spread_``). Another level of a category counts as one standard deviation; levels stay levels, also those
-    with an order, and missing numbers stay missing. Features on which the model does not depend, and those that are
-    constant in the training rows, are not changed. The changed rows are predicted differently indeed: a change goes
-    beyond the threshold by a few units of rounding.
+    (``feature_spread_``). Another level of a category counts as one standard deviation. Categories, also ordered ones,
+    change only to other levels, and missing numbers stay missing. Features on which the model does not depend, and
+    features that are constant in the training rows, are not changed. Changed rows really get another prediction: they
+    are moved beyond the threshold by a few units of rounding.
 
-    For a model with a single line, as every :class:`melc.MELC` of two classes is, the change is the smallest one: to
-    the nearest threshold, in the direction ``v_j s_j²``. It is also the smallest if only one feature may change. For
-    several lines and features it is found by a search. It is a change of class in any case, but its length is only an
-    upper bound for the smallest. Where the search finds none, a mixed-integer linear program decides whether there is
-    one. Of a table with categories or ranks, and with ``integers`` or ``levels``, the change is the best of many that
-    were tried. Bounds keep it the smallest for a single line.
+    For a model with a single line, such as every :class:`melc.MELC` of two classes, the result is the smallest change:
+    to the nearest threshold, in the direction ``v_j s_j²``. This also holds with bounds, and if only one feature may
+    change. For several lines and features, the change is found by a search. It always changes the class, but a smaller
+    change may exist. If the search fails, a mixed-integer linear program decides whether a change exists. With
+    categories, ordered categories, ``integers`` or ``levels``, the result is the best of many changes that are tried.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        A fitted model. Scalers before it in a pipeline become part of the weights; for a search, the best estimator is
         used.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The rows, as ``predict`` takes them.
@@ -135,15 +134,15 @@ def nearest_change(
     fixed : list of str or int, default=None
         Features that may not change, such as an age.
     bounds : dict of str or int to (float, float), default=None
-        The least and the largest value of features, None for no bound: ``{"age": (18, 99), "fare": (0, None)}``. A
-        value that lies outside its bounds may stay, or move towards them. Bounds of dates are dates.
+        The smallest and largest values of features, None for no bound: ``{"age": (18, 99), "fare": (0, None)}``. A
+        value outside its bounds may stay, or move towards them. Bounds of dates are dates.
     integers : list of str or int, default=None
-        Features that change to whole numbers only.
+        Features that may change only to whole numbers.
     levels : dict of str or int to list, default=None
-        The values that features may change to: some levels of a category, or some numbers. A column that is 0 or 1 has
+        The values to which features may change: levels of a category, or numbers. For a column of 0 and 1, use
         ``{"smoker": [0, 1]}``.
     to : default=None
-        The class to reach. By default any other one. Rows that are of this class already do not change.
+        The class to reach. By default any other class. Rows that are already predicted as this class do not change.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
 

@@ -24,9 +24,9 @@ _SAME_PROJECTION = 1e-11
 class Explanation:
     """The parts of the features in the projections and log-odds of some rows, relative to a reference row.
 
-    A model has n_lines lines. Its log-odds have n_columns columns: of two classes one, that of the second class; of
-    more classes one for each, whose softmax are the probabilities. Of these only differences matter: a row is predicted
-    as one class and not as another because of the difference of their columns.
+    The model has n_lines lines. Its log-odds have n_columns columns. With two classes there is one column, for the
+    second class. With more there is one for each class, and the probabilities are their softmax, so only the
+    differences between columns matter.
 
     Attributes
     ----------
@@ -39,19 +39,19 @@ class Explanation:
     reference : ndarray of shape (n_features,)
         The row that the parts are relative to.
     reference_name : str
-        What the reference is, for texts and pictures.
+        A description of the reference, for texts and plots.
     deviations : ndarray of shape (n_rows, n_features)
-        The rows less the reference. A level of a category counts with its score.
+        The rows minus the reference. A level of a category is represented by its score.
     codes : ndarray of shape (n_rows, n_features)
         The rows as a model codes them: numbers, days of dates, and numbers of levels.
     columns : Columns
         What the columns hold.
     coef : ndarray of shape (n_lines, n_features)
-        The directions; zero for lines that read levels or missing values, for which only the log-odds have parts.
+        The directions; zero for lines of levels or missing values, which have parts only in the log-odds.
     projections : ndarray of shape (n_rows, n_lines)
-        The projections of the rows; NaN where a line reads a value that is missing.
+        The projections of the rows; NaN where the value of the line is missing.
     line_log_odds : ndarray of shape (n_rows, n_lines), or (n_rows, n_lines, n_classes)
-        What each line adds to the log-odds, as ``model.line_log_odds`` returns it; the rest of them are the intercepts.
+        What each line adds to the log-odds, as returned by ``model.line_log_odds``; the intercepts are not included.
     log_odds : ndarray of shape (n_rows, n_columns)
         The log-odds of the rows, as ``decision_function`` returns them.
     base : ndarray of shape (n_columns,)
@@ -61,8 +61,8 @@ class Explanation:
     thresholds : list of ndarray
         The thresholds of each line, ascending.
     intervals : ndarray of shape (n_rows, n_lines)
-        The number of thresholds that are not above the projection: 0 for the leftmost interval. Of a line of a
-        category, the number of the level. −1 where the value is missing or the level not known.
+        The number of the interval that contains the projection, 0 for the leftmost one. For the line of a category, the
+        number of the level. −1 if the value is missing or the level is unknown.
     distance : ndarray of shape (n_rows, n_lines)
         The distance from the projection to the nearest threshold of the line; infinite if it has none, and for levels
         and missing values.
@@ -145,15 +145,15 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
 
     The part of feature j in a projection z = v·x is ``v_j (x_j − r_j)``, with the reference r. Along a line, the
     log-odds are a curve g of z, and the part of the feature in them is ``v_j (x_j − r_j) (g(z) − g(z_r)) / (z − z_r)``:
-    the integral of the gradient along the straight path from r to x (*integrated gradients*). Those of several lines
-    are added. So the parts add up to the difference from the reference, and none is larger than the deviation of its
-    feature times the steepest slope between the two. With more than two classes, each class has curves and parts of its
-    own.
+    the integral of the gradient along the straight path from r to x (*integrated gradients*). The parts of several
+    lines are added. So the parts add up to the difference from the reference, and none is larger than the change of the
+    projection due to its feature, times the steepest slope of the curve between the two. With more than two classes,
+    each class has its own curves and parts.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        A fitted model. Scalers before it in a pipeline become part of the weights; for a search, the best estimator is
         used.
     X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
         The rows, as ``predict`` takes them.

@@ -62,7 +62,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        A fitted model. Scalers before it in a pipeline become part of the weights; for a search, the best estimator is
         used.
     indent : int, default=None
         Number of spaces per level of indentation. By default the text has a single line.

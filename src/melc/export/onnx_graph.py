@@ -22,8 +22,8 @@ def to_onnx(model: Any, *, dtype: str = "float64", feature_names: Any = None) ->
     """Return the fitted model as an ONNX graph.
 
     If all features are numbers, the input ``X`` has shape (n_rows, n_features). Otherwise there is an input of shape
-    (n_rows,) for each column that a line uses, with the name of the column: texts as strings, truth values as 0 and 1,
-    dates as days since 1970-01-01. NaN and infinities are missing numbers. A missing text is the empty text, or, if
+    (n_rows,) for each column that a line uses, with the name of the column: text as strings, booleans as 0 and 1,
+    dates as days since 1970-01-01. NaN and infinities are missing numbers. A missing text is the empty string, or, if
     that is a level of the column, "(missing)". An input's ``doc_string`` says what it holds.
 
     There are three outputs, all computed in double precision: ``label`` is the result of ``predict``, shape (n_rows,);
@@ -33,7 +33,7 @@ def to_onnx(model: Any, *, dtype: str = "float64", feature_names: Any = None) ->
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        A fitted model. Scalers before it in a pipeline become part of the weights; for a search, the best estimator is
         used.
     dtype : {"float64", "float32"}, default="float64"
         Type of the numbers in the inputs.

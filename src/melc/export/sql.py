@@ -38,27 +38,26 @@ def to_sql(
     projection: str = "projection",
     log_odds: str = "log_odds",
 ) -> str:
-    """Return an SQL query that adds the predicted class, and what it follows from, to the rows of a table.
+    """Return an SQL query that adds the predicted class to the rows of a table.
 
-    The query runs on SQLite, DuckDB and PostgreSQL, and is plain arithmetic. If the model has a single line, it adds
-    the projection on this line; if it has several, or a line of a category alone, and two classes, the log-odds of the
-    second class. It needs only the columns that a line uses, as they were in the frame: texts as texts, truth values
-    as BOOLEAN (in SQLite 0 and 1), dates as DATE or TIMESTAMP (in SQLite texts such as '2020-02-29'). NULL, NaN and
-    the infinities are missing values, which count as in ``predict``. Names and labels are quoted, so they may contain
-    any character except NUL.
+    The query runs on SQLite, DuckDB and PostgreSQL. If the model has a single line, it also adds the projection; if it
+    has two classes and several lines, or a line of a single category, the log-odds of the second class. The table needs
+    only the columns that the lines use, with the types of the data frame: text, BOOLEAN (in SQLite 0 and 1), DATE or
+    TIMESTAMP (in SQLite text such as '2020-02-29'). NULL, NaN and infinite numbers are treated like missing values in
+    ``predict``. Names and labels are quoted, so they may contain any character except NUL.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        A fitted model. Scalers before it in a pipeline become part of the weights; for a search, the best estimator is
         used.
     table : str or pair of str, default="data"
         Name of the table, or the names of its schema and of the table.
     feature_names : list of str, default=None
         Columns of the table in the order of the features. By default the names seen in ``fit``, or "x0", "x1", ...
     odds : bool, default=False
-        Whether to add the log-odds in any case: of two classes those of the second, of more those of each, whose
-        softmax are the probabilities. Those of each class take the database about as long as the prediction.
+        Whether to always add the log-odds: those of the second class, or with more than two classes those of each
+        class, whose softmax gives the probabilities. Each of them takes the database about as long as the prediction.
     prediction : str, default="prediction"
         Name of the column with the predicted class, the last of the result. If the table has a column of this name
         already, the result has two.

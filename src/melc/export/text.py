@@ -59,36 +59,37 @@ def export_text(
 ) -> str:
     """Return a fitted model as text.
 
-    If the model has a single line, as always a :class:`melc.MELC` of two classes, the text is a rule: the weights of
-    the features, whose weighted sum is the projection z, and the class of every interval of z. The features are in the
-    order of their contribution, weight × standard deviation.
+    If the model has a single line, such as a :class:`melc.MELC` of two classes, the text is a rule: the weights of the
+    features, whose weighted sum is the projection z, and the class of every interval of z. The features are sorted by
+    their contribution, weight × standard deviation.
 
-    If the model has several lines, as mostly an :class:`melc.AdditiveMELC`, and a :class:`melc.MELC` of more than two
-    classes, the text has these lines, the most important first: what z is, and the class that the line speaks for in
-    every interval of z. With two classes there is also the least and the most that the line adds to the log-odds in the
-    interval, and "uncertain" where the curve is nowhere two standard errors from zero. Lines are numbered from 1, in
-    the order of ``lines_``. Of minor lines (``other_features=True``), only the features are named, in the end.
+    If the model has several lines, such as most :class:`melc.AdditiveMELC` models and a :class:`melc.MELC` of more than
+    two classes, the text describes the lines, the most important first: the weighted sum z, and the class that the line
+    favours in every interval of z. With two classes, it also shows the smallest and the largest value that the line
+    adds to the log-odds in the interval, and "uncertain" if the curve is nowhere two standard errors away from zero.
+    Lines are numbered from 1, in the order of ``lines_``. For minor lines (``other_features=True``), only the features
+    are named, at the end.
 
-    A line of a category alone has a row for each level, and a line of a column with missing values one for these.
-    Categories in sums have points for each level: weight × score. Thresholds of a date are dates, those of an ordered
-    category levels. With ``digits``, or in the text of several lines, only some of many levels are shown.
+    The line of a single category has a row for each level, and the line of a column with missing values has a row for
+    these. Categories in sums have points for each level: weight × score. Thresholds of dates are dates, and those of
+    ordered categories are levels. With ``digits``, or with several lines, only some of many levels are shown.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline become part of the weights; of a search the best estimator is
+        A fitted model. Scalers before it in a pipeline become part of the weights; for a search, the best estimator is
         used.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
     style : {"rule", "card"}, default="rule"
-        "card": an index card, for use with a pencil, of a model of two classes with ``whole_weights``: the score as a
-        sum of whole multiples, the points of levels, and the class of every interval of scores with the training rows
-        that have it. Thresholds are rounded by up to 0.3 % of the range of the scores, so that rows very near to one
-        may be decided otherwise than by the model. ``digits`` and ``odds`` do not apply.
+        "card": an index card, for a model of two classes with ``whole_weights``: the score as a sum of whole multiples,
+        the points of levels, and the class of every interval of scores, with the number of training rows of this class.
+        Thresholds are rounded by up to 0.3 % of the range of the scores, so rows very close to a threshold may be
+        classified differently than by the model. ``digits`` and ``odds`` are ignored.
     digits : int, default=None
-        Significant digits of the numbers. Thresholds have more where these do not tell them apart. By default numbers
-        are written in full, so that the printed rule predicts what the model predicts, up to the rounding of the sum;
-        the text of several lines, from which predictions cannot be computed without ``odds``, then has three.
+        Significant digits of the numbers. Thresholds keep more digits where they would otherwise coincide. By default
+        numbers are written in full, so that the printed rule predicts what the model predicts, up to the rounding of
+        the sum; the text of several lines, which does not suffice for predictions without ``odds``, has three digits.
     odds : bool, default=False
         Whether to add all weights, all points of the curves, and the formulas. The text is then sufficient to compute
         every prediction and its probability.

@@ -25,7 +25,7 @@ _MOST_LISTED = 20
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Intervals of a model, from fits to resamples of its rows.
+    """Bootstrap intervals of a model, from fits to resamples of its rows.
 
     Attributes
     ----------
@@ -34,25 +34,23 @@ class Bootstrap:
     confidence : float
         The probability with which the intervals should contain the true value.
     coef : Interval
-        The weights, arrays of the shape of ``model.directions_``. Infinite limits where a line was found too rarely.
+        The weights, arrays of the shape of ``model.directions_``. Limits are infinite if a line was found too rarely.
     thresholds : list of lists of ThresholdInterval
         For each line, its thresholds.
     divergence : Interval
-        The divergence less its bias: a number, or with more than two classes an array of shape (n_classes,). Of an
-        :class:`melc.AdditiveMELC`, that of the log-odds of the classes.
+        The divergence, corrected for its bias: a number, or with more than two classes an array of shape (n_classes,).
+        For an :class:`melc.AdditiveMELC`, the divergence of the log-odds of the classes.
     accuracy : Interval
-        The balanced accuracy of the model on new rows, by cross-validation: twice ten fits, each without a tenth of
-        the rows.
+        The balanced accuracy of the model on new rows, by ten-fold cross-validation, repeated twice.
     same_optimum : float
         The share of resamples that end in the same optimum: the projections of all rows along the direction of the
-        resample and along the model's have a correlation of at least 0.9 in absolute value. With several lines the
-        mean share.
+        resample and along that of the model have a correlation of at least 0.9 in absolute value. With several lines,
+        the mean share.
     importances : Interval
         The ``importances_`` of the features, arrays of shape (n_features,).
     line_shares : ndarray of shape (n_lines,)
-        The share of resamples with a line of the same features. The only line of a model, and those of a
-        :class:`melc.MELC` with more than two classes, of which each was found for a class, may have other features, and
-        the share is 1.
+        The share of resamples with a line of the same features. It is always 1 for the only line of a model, and for
+        the lines of a :class:`melc.MELC` with more than two classes.
     feature_names : list of str
         The names of the features.
     feature_spread : ndarray of shape (n_features,)
@@ -62,7 +60,7 @@ class Bootstrap:
     line_names : list of str
         The numbers of the lines from 1, with the class if each was found for one: "line 2 (found for 1)".
     minor : ndarray of bool of shape (n_lines,)
-        Whether a line is minor: one of the small lines of single features, which come after all others.
+        Whether a line is minor (see ``other_features`` of :class:`melc.AdditiveMELC`).
 
     Examples
     --------
@@ -154,21 +152,21 @@ def bootstrap(
 ) -> Bootstrap:
     """Return intervals for the weights, thresholds, divergence and accuracy of a fitted model.
 
-    The model is fitted again, from fresh starts, to n resamples of its rows, each with as many rows of every class as
-    there are, drawn with replacement. The intervals are for the values that the same model, with the same bandwidths,
-    would have on infinitely many such rows. See the user guide for how they are made and how often they contain the
-    truth.
+    The model is refitted, with new random starts, to n resamples of its rows. A resample has as many rows of each class
+    as the data, drawn with replacement. The intervals are for the values that the same model, with the same bandwidths,
+    would have on infinitely many rows. The user guide describes how they are computed and how often they contain the
+    true value.
 
-    The weights and thresholds of resamples are compared with those of the model at the same length of the direction (in
-    units of the standard deviations of the features), from the mean of the rows, and with the sign that makes the
-    projections correlate positively. A threshold of a resample matches one of the model if both are between the same
-    classes, in the same order, and each is the nearest such threshold to the other.
+    Before weights and thresholds are compared with those of the model, the direction of a resample is rescaled to the
+    same length (in units of the standard deviations of the features), projections are measured from their mean, and the
+    sign is chosen so that the projections correlate positively. A threshold of a resample matches a threshold of the
+    model if both separate the same classes, in the same order, and each is the nearest such threshold to the other.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
         A fitted model. Scalers before it in a pipeline stay as they are, and the intervals are in the units of the raw
-        features; of a search the best estimator is used, with its parameters. With ``gamma="auto"``, all fits have the
+        features; the best estimator of a search is used, with its parameters. With ``gamma="auto"``, all fits use the
         gamma that was chosen.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The rows that the model was fitted to.

@@ -36,9 +36,9 @@ class Interval:
 class ThresholdInterval:
     """A threshold of a model, the limits of its interval, and the share of resamples that have this threshold.
 
-    ``rows`` is the number of training rows in the smaller of the two intervals of the line beside it. If these are few,
-    the limits are infinite: resamples repeat them, and do not tell where the threshold would be with other rows, nor
-    whether there would be one, however large the share is.
+    ``rows`` is the number of training rows in the smaller of the two intervals that the threshold separates. If there
+    are few, the limits are infinite: all resamples repeat the same few rows, so they do not show where the threshold
+    would be in new data, or whether there would be one, however large the share is.
 
     Examples
     --------

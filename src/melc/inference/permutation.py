@@ -12,7 +12,7 @@ from melc.inference.resampling import Refit, checked_number, computed, refit_of
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The divergence of a model beside those of models that were fitted to permuted labels.
+    """The divergence of a model, compared with those of models fitted to permuted labels.
 
     Attributes
     ----------
@@ -61,16 +61,16 @@ def permutation_test(
     random_state: Any = None,
     verbose: int = 0,
 ) -> PermutationTest:
-    """Test the divergence of a model against no relation between labels and features.
+    """Test whether the labels are related to the features, with the divergence as the test statistic.
 
-    With many features some direction separates any two classes to some extent. The model is fitted again, in the same
-    way, to the same rows with permuted labels; the p-value says how rarely that leads to as large a divergence. Of an
-    :class:`melc.AdditiveMELC` it is the divergence of the log-odds that the model gives to the rows of the classes.
+    With many features, some direction separates any two classes to some extent. The model is refitted in the same way
+    to the same rows with permuted labels; the p-value tells how often that leads to a divergence at least as large. For
+    an :class:`melc.AdditiveMELC` it is the divergence of the log-odds of the rows of the classes.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline or fitted search
-        A fitted model. Scalers before it in a pipeline stay as they are; of a search the best estimator is used, with
+        A fitted model. Scalers before it in a pipeline stay as they are; of a search, the best estimator is used, with
         its parameters.
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         The rows that the model was fitted to.

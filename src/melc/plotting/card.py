@@ -50,12 +50,12 @@ class HeldOutShares:
 
 @dataclass(eq=False)
 class CardDisplay:
-    """The rule of a model as an index card of 5 × 3 inches, to be printed and used with a pencil.
+    """The rule of a model as an index card of 5 × 3 inches, to print and to use with pencil and paper.
 
-    The model is a :class:`melc.MELC` of two classes with ``whole_weights``, and best with ``max_features``. The card
-    has the score as a sum, the points of levels of categories, and the class of every interval of scores with the
-    training rows that are of this class. If the text needs more room than there is, the card gets higher. Create it
-    with :meth:`from_estimator`.
+    The model must be a :class:`melc.MELC` of two classes with ``whole_weights``, preferably with ``max_features``. The
+    card shows the score as a sum, the points of levels of categories, and the class of every interval of scores, with
+    the number of training rows of this class. If the text needs more room, the card becomes taller. Create it with
+    :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -112,14 +112,13 @@ class CardDisplay:
         estimator : MELC, Pipeline or fitted search
             A fitted model of two classes with ``whole_weights``.
         X, y : array-like, default=None
-            Training rows and their labels. If they are given, the card says how often the rule is right on rows that
-            it was not fitted to, by cross-validation.
+            Training rows and their labels. If given, the card shows how often the rule is right in cross-validation.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of these rows, in the fits of the cross-validation and in the shares that are right.
         cv : int or cross-validation splitter, default=5
-            The folds; of a number of them, shuffled ones with the same shares of the classes.
+            A splitter, or the number of folds, which are then shuffled and stratified.
         held_out : HeldOutShares, default=None
-            Instead of X and y: what :func:`held_out_shares` has returned for them.
+            Instead of X and y: the result of ``melc.plotting.card.held_out_shares`` for them.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
@@ -245,7 +244,7 @@ def _folds(cv: Any) -> Any:
 
 @dataclass(eq=False)
 class FeaturePathDisplay:
-    """Plot of the held-out accuracy against the number of features: what does one more feature buy?
+    """Plot of the cross-validated score against the number of features.
 
     Create it with :meth:`from_estimator`.
 
@@ -303,11 +302,11 @@ class FeaturePathDisplay:
         X, y : array-like
             Rows and their labels.
         max_features : int, default=8
-            Largest number of features, or as many as there are.
+            Largest number of features to try, at most all of them.
         cv : int or cross-validation splitter, default=5
-            The folds; of a number of them, shuffled ones with the same shares of the classes.
+            A splitter, or the number of folds, which are then shuffled and stratified.
         scoring : str, default="balanced_accuracy"
-            A score of scikit-learn; more must be better.
+            A scorer of scikit-learn, for which larger values are better.
         n_jobs : int, default=None
             Number of processes.
         ax : matplotlib Axes, default=None

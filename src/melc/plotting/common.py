@@ -236,9 +236,9 @@ def _cut(name: str, head: int, most: int) -> str:
 
 @dataclass(eq=False)
 class LinePanels:
-    """The same display of several lines, one below the other.
+    """Plots of several lines, one below the other.
 
-    The displays of a single line return it if a model has several lines and none was chosen.
+    Displays of a single line return this object if the model has several lines and you did not choose one.
 
     Parameters
     ----------

@@ -58,12 +58,12 @@ class ConvergenceDisplay:
         Parameters
         ----------
         estimator : MELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         line : int, default=None
             Number of the line to plot, from 1; with more than two classes each class has one. By default all lines, one
             below the other.
         title : str, default=None
-            Title of the plot. By default, of several lines, their numbers.
+            Title of the plot. By default, if there are several lines, their numbers.
         ax : matplotlib Axes, array of Axes, or empty Figure, default=None
             Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 

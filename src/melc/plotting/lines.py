@@ -62,16 +62,16 @@ class Panel:
 class LinesDisplay:
     """Small plots of the lines of a model, the most important first.
 
-    Each shows what the line adds to the log-odds, with the thresholds where it changes from speaking for one class to
-    speaking for another, and the densities of the classes below. Of two classes there is one curve, above areas in the
-    colours of the classes that it speaks for. Of more classes each has a curve in its colour, and a band along the top
-    has the colour of the highest. Bands around the curves are ± 1.96 standard errors, where the model knows them; with
-    more than four curves they are left out. The intercept is part of the curves of a line that decides alone. All plots
-    have the same scale. Create it with :meth:`from_estimator`.
+    Each plot shows what a line adds to the log-odds, the thresholds at which it begins to favour another class, and the
+    densities of the classes below. With two classes there is one curve, with areas in the colours of the classes that
+    it favours. With more classes, each class has a curve in its colour, and a band along the top has the colour of the
+    highest curve. Bands around the curves are ± 1.96 standard errors, if the model has them; with more than four curves
+    they are left out. If a model has a single line, its curves include the intercept. All plots have the same scale.
+    Create it with :meth:`from_estimator`.
 
-    The line of a category is drawn as bars, one for each level, with its number of rows; of more than two classes as
-    points. Of very many levels, the 25 with the most rows are shown. Where a column has missing values, a point right
-    of its curve shows what these add.
+    The line of a category is drawn as bars, or as points with more than two classes, one for each level, with its
+    number of rows. If there are very many levels, the 25 most frequent ones are shown. If a column has missing values,
+    a point to the right of its curve shows what these add.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class LinesDisplay:
     scale : str, default="adds to the log-odds"
         What the values of the curves are.
     code : int, default=None
-        Of more than two classes, the number of the class whose curves are shown, or None for all.
+        With more than two classes, the number of the class whose curves are shown, or None for all.
     n_hidden : int, default=0
         Number of less important lines that are not shown.
     n_minor : int, default=0
@@ -95,7 +95,7 @@ class LinesDisplay:
     figure_ : matplotlib Figure
         Figure that contains the axes.
     curves_ : list of lists of matplotlib Line2D or BarContainer
-        The curves of each line: one of two classes, or one for each class shown. Of a category the bars, or points.
+        The curves of each line: one for two classes, or one for each class shown; for a category, the bars or points.
     bands_ : list of lists of matplotlib PolyCollection or LineCollection
         The bands around these curves, or the error bars of levels; empty lists where there are none.
     missing_ : list of lists of matplotlib Line2D
@@ -143,7 +143,7 @@ class LinesDisplay:
         Parameters
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows to show under the curves, as histograms. By default the densities of the training rows are shown.
         y : array-like of shape (n_rows,), default=None
@@ -151,7 +151,7 @@ class LinesDisplay:
         line : int, default=None
             Number of the line to plot, from 1. By default the most important ones.
         class_label : default=None
-            Of more than two classes, the one whose curves are shown. By default those of all classes.
+            With more than two classes, the class whose curves are shown. By default those of all classes.
         max_lines : int, default=9
             Maximum number of lines to show.
         minor : bool, default=False

@@ -25,12 +25,12 @@ _MOST_IN_LINE = 4
 
 @dataclass(eq=False)
 class PlaneDisplay:
-    """Plot of a line of two features: what it adds to the log-odds as the background of the plane of its features.
+    """Plot of a line of two features in their plane: the background colour is what the line adds to the log-odds.
 
-    Of more than two classes, the background has the colour of the class that the line speaks for, the stronger the
-    further its curve is above the next one, or shows what the line adds to the log-odds of one class. Thresholds are
-    straight lines. A category is an axis of the scores of its levels, which are named there; a missing number is at the
-    place that stands for it. Create it with :meth:`from_estimator`.
+    With more than two classes, the background has the colour of the class that the line favours, stronger if its curve
+    is further above the next one, or it shows what the line adds to the log-odds of one class. Thresholds are straight
+    lines. A category is an axis of the scores of its levels, labelled with the levels; a missing number is drawn at the
+    value that replaces it. Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class PlaneDisplay:
     scale : str, default="adds to the log-odds"
         What the values of the curves are.
     code : int, default=None
-        Of more than two classes, the number of the class whose curve is shown, or None for that of the highest curve.
+        With more than two classes, the number of the class whose curve is shown, or None for that of the highest curve.
     points : ndarray of shape (n_points, 2), default=None
         The two features of the rows to show.
     targets : ndarray of shape (n_points,), default=None
@@ -107,7 +107,7 @@ class PlaneDisplay:
         Parameters
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows to show as points; they also determine which part of the plane is shown. Without rows, it is a part
             around the mean of the training rows in which the line has all of its values.
@@ -116,9 +116,9 @@ class PlaneDisplay:
         line : int, default=None
             Number of the line, from 1. By default the most important line of two features.
         class_label : default=None
-            Of more than two classes, the one whose curve is shown. By default the class of the highest curve is.
+            With more than two classes, the class whose curve is shown. By default the class of the highest curve is.
         max_rows : int, default=1000
-            Maximum number of points; of more rows a random sample is shown.
+            Maximum number of points; if there are more rows, a random sample is shown.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None

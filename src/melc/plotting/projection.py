@@ -34,8 +34,8 @@ Data = Literal["auto", "rug", "histogram"]
 class ProjectionDisplay:
     """Plot of the class densities along a line, with the thresholds and the class of every interval.
 
-    If a model has several lines, each speaks for one class or another in its intervals, and their sum decides. Of a
-    line of a category, bars show the share of each level in the rows of each class. Create the plot with
+    If a model has several lines, each favours one class in each of its intervals, and the sum of all lines decides. For
+    the line of a category, bars show the share of each level in the rows of each class. Create the plot with
     :meth:`from_estimator`.
 
     Parameters
@@ -46,7 +46,7 @@ class ProjectionDisplay:
         Densities of the classes on the grid. If the line decides alone and the priors differ, each is multiplied by its
         prior, so that the curves cross near the thresholds.
     thresholds : ndarray of shape (n_thresholds,)
-        Points where the line changes from speaking for one class to speaking for another.
+        Points at which the line begins to favour another class.
     codes : ndarray of shape (n_thresholds + 1,)
         Number of the class of each interval between the thresholds.
     labels : list of str
@@ -64,7 +64,7 @@ class ProjectionDisplay:
     levels : Levels, default=None
         The levels of a line of a category, which is not drawn with densities.
     missing_code : int, default=None
-        Number of the class that the line speaks for where its only column is missing, if it has a value for that.
+        Number of the class that the line favours if the value of its only column is missing, if it has one for that.
 
     Attributes
     ----------
@@ -121,13 +121,13 @@ class ProjectionDisplay:
         Parameters
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows to show along the line. The model does not store its training rows.
         y : array-like of shape (n_rows,), default=None
             Labels of these rows. Rows in an interval of another class are marked.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines but minor ones, one below the other. Those of a
+            Number of the line to plot, from 1. By default all lines except minor ones, one below the other. Those of a
             :class:`melc.MELC` with more than two classes are the directions found for each class, in their order.
         data : {"auto", "rug", "histogram"}, default="auto"
             Show the rows as one tick each ("rug") or as a histogram; "auto" draws ticks for up to 1000 rows. Levels of
@@ -135,7 +135,7 @@ class ProjectionDisplay:
         feature_names : list of str, default=None
             Names of the features in titles. By default those seen in ``fit``, or "x0", "x1", ...
         title : str, default=None
-            Title of the plot. By default, of several lines, the sums of their features.
+            Title of the plot. By default, if there are several lines, the sums of their features.
         ax : matplotlib Axes, array of Axes, or empty Figure, default=None
             Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 

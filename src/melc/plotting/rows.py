@@ -36,8 +36,8 @@ class ExplanationDisplay:
     n_hidden : int, default=0
         Number of features whose parts are in ``rest``.
     labels : tuple of two str, default=("", "")
-        The classes that negative and positive log-odds speak for. Of more than two classes, the first is empty and the
-        second the class whose log-odds are shown.
+        The classes that negative and positive log-odds favour. With more than two classes, the first is empty and the
+        second is the class whose log-odds are shown.
     code : int, default=1
         The number of the class whose log-odds are shown, for its colour.
     reference_name : str, default="reference"
@@ -93,13 +93,13 @@ class ExplanationDisplay:
         Parameters
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
             Rows, as ``predict`` takes them.
         row : int, default=0
             Which row of X is explained.
         class_label : default=None
-            Of more than two classes, the one whose log-odds are shown. By default the predicted class.
+            With more than two classes, the class whose log-odds are shown. By default the predicted class.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         max_features : int, default=12
@@ -288,7 +288,7 @@ class ChangeDisplay:
         Parameters
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
             Rows, as ``predict`` takes them.
         row : int, default=0

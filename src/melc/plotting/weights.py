@@ -21,8 +21,8 @@ _MOST_IN_LABEL = 24
 class WeightsDisplay:
     """Bar plot of the contributions of the features to a line, largest first.
 
-    The contribution of a feature is its weight times its standard deviation, whatever its units; of a category, times
-    the standard deviation of the scores of its levels. Create the plot with :meth:`from_estimator`.
+    The contribution of a feature is its weight times its standard deviation, which does not depend on its units. For a
+    category it is the standard deviation of the scores of its levels. Create the plot with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -82,17 +82,17 @@ class WeightsDisplay:
         Parameters
         ----------
         estimator : MELC, AdditiveMELC, Pipeline or fitted search
-            A fitted model, a pipeline whose last step is one, or a search for one.
+            A fitted model, a pipeline that ends in one, or a fitted search for one.
         X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
             Rows from which the standard deviations are computed. By default those of the training rows are used.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines but minor ones, one below the other.
+            Number of the line to plot, from 1. By default all lines except minor ones, one below the other.
         feature_names : list of str, default=None
             Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
         max_features : int, default=15
             Maximum number of features to show.
         title : str, default=None
-            Title of the plot. By default, of several lines, their numbers.
+            Title of the plot. By default, if there are several lines, their numbers.
         ax : matplotlib Axes, array of Axes, or empty Figure, default=None
             Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 
@@ -153,9 +153,9 @@ class WeightsDisplay:
 class IntervalsDisplay:
     """The contributions of the features to a line, with intervals; largest first.
 
-    The contribution of a feature is its weight times its standard deviation, whatever its units. Intervals that contain
-    zero are drawn grey with hollow points: the sign of such a weight is not known. Create the plot with
-    :meth:`from_bootstrap`.
+    The contribution of a feature is its weight times its standard deviation, which does not depend on its units.
+    Intervals that contain zero are grey with hollow points: the sign of such a weight is uncertain. Create the plot
+    with :meth:`from_bootstrap`.
 
     Parameters
     ----------
@@ -220,13 +220,13 @@ class IntervalsDisplay:
         intervals : Bootstrap
             The result of :func:`melc.inference.bootstrap`.
         line : int, default=None
-            Number of the line to plot, from 1. By default all lines but minor ones, one below the other.
+            Number of the line to plot, from 1. By default all lines except minor ones, one below the other.
         feature_names : list of str, default=None
             Names of the features. By default those of the model.
         max_features : int, default=15
             Maximum number of features to show.
         title : str, default=None
-            Title of the plot. By default, of several lines, their numbers.
+            Title of the plot. By default, if there are several lines, their numbers.
         ax : matplotlib Axes, array of Axes, or empty Figure, default=None
             Axes to plot on, one for each line, or a figure to fill. If None, a new figure is created.
 

@@ -32,14 +32,14 @@ _SCRIPTS = (
 
 
 def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Write a page about a fitted model to a file, completely or not at all; return its path.
+    """Write a report on a fitted model to an HTML file, completely or not at all, and return its path.
 
     Parameters
     ----------
     model : MELC, AdditiveMELC, Pipeline of scalers or fitted search
         A fitted model.
     X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-        Rows to show the model on: best those it was fitted on, or new ones. May be a memory map.
+        Rows on which to evaluate the model, normally those of the fit. May be a memory map.
     y : array-like of shape (n_samples,)
         Their classes.
     path : str or path
@@ -71,7 +71,7 @@ def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **opt
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page about a model, which notebooks show in place and ``save`` writes to a file.
+    """A report on a model, which is shown in notebooks and written to a file by ``save``.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Report:
 
 
 def show_report(model: Any, X: Any, y: Any, *, height: int = 720, **options: Any) -> Report:
-    """Return the page about a fitted model for a notebook, which shows it if this is the last line of a cell.
+    """Return a report for a notebook, which shows it if this is the last line of a cell.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def report_html(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> str:
-    """Return a page about a fitted model as HTML text, mostly of 100 to 300 kB.
+    """Return a report on a fitted model as HTML text, mostly of 100 to 300 kB.
 
     The page has counts of rows in bins, but no row of the data unless ``rows`` asks for some. Some knots of the curves
     of a ``MELC`` are projections of training rows, as in its JSON file.
@@ -159,16 +159,17 @@ def report_html(
     title : str, default=None
         Title of the page.
     n_resamples : int, default=None
-        Resamples from which intervals and stability are taken, at least 20; 0 leaves them out. By default 40, or with
-        more than 500 features, where each fit takes long, none.
+        Number of resamples for intervals and stability, at least 20, or 0 for none. By default 40, or 0 with more than
+        500 features, because each fit takes long then.
     cv : int, default=None
-        Folds of the cross-validation. By default 5, or with more than 500 features 2.
+        Number of folds in the cross-validation. By default 5, or 2 with more than 500 features.
     max_rows : int, default=10_000
-        Cross-validation and resamples use a random sample of so many rows if there are more. Everything else uses all.
+        If there are more rows, cross-validation and resamples use a random sample of this size. Everything else uses
+        all rows.
     rows : int, default=0
-        Number of rows of the data to put on the page, to choose from in the form.
+        Number of rows of the data to include on the page, which can be selected in the form.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows: best those of the fit. Fits, counts and scores use them.
+        Weights of the rows, normally those of the fit. Fits, counts and scores use them.
     random_state : int, default=0
         Seed of samples, folds and resamples.
     n_jobs : int, default=None
