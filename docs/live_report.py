@@ -5,6 +5,7 @@ import io
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
@@ -12,14 +13,17 @@ from melc.report import write_report
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
-    """Write the report on the model of the page about tables, with the code of that page."""
+    """Write the report on the last model of the page about tables, with the code of that page."""
     if exception is not None or app.builder.format != "html":
         return
     page = (Path(app.srcdir) / "user_guide" / "tables.md").read_text(encoding="utf-8")
     names: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]:
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    last_fit = max(number for number, code in enumerate(blocks) if ".fit(" in code)
+    for code in blocks[: last_fit + 1]:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(code, names)
+    plt.close("all")
     path = Path(app.outdir) / "live_report.html"
     path.unlink(missing_ok=True)
     write_report(names["model"], names["table"], names["y"], path, title="Who pays back?", n_resamples=50, rows=6)

@@ -48,7 +48,7 @@ def draw(summary: Summary, folder: Path) -> dict[str, str]:
 
 
 def differences(summary: Summary) -> Any:
-    """A panel for each model of melc: a row for each data set, and a dot for what it gains beside each rival."""
+    """A panel for each model of melc: a row for each data set, and a dot for its gain against each rival."""
     models = [model for model in COMPARED if model in summary.models]
     figure = new_figure(8.0, 0.24 * len(summary.sets) + 1.2)
     panels = figure.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
@@ -68,7 +68,7 @@ def differences(summary: Summary) -> Any:
     panels[0].set_yticks(places, summary.sets, fontsize=9)
     panels[0].set_ylim(len(places) - 0.5, -0.5)
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, [f"beside {name}" for name in names], loc="outside upper center", ncols=5, frameon=False)
+    figure.legend(handles, [f"against {name}" for name in names], loc="outside upper center", ncols=5, frameon=False)
     return figure
 
 

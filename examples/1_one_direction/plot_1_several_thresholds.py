@@ -3,8 +3,8 @@ Several thresholds beat one
 ===========================
 
 Of the three species of iris, *versicolor* lies in the middle: its flowers are larger than those of *setosa* and
-smaller than those of *virginica*. A linear model divides the flowers by one cut. Whichever cut it takes, one of the
-other species is on the same side as *versicolor*. ``MELC`` looks for one direction as well, but may cut it in
+smaller than those of *virginica*. A linear model divides the flowers by one cut. Wherever that cut is, one of the other
+species is on the same side as *versicolor*. ``MELC`` also projects the data onto one direction, but may cut it in
 several places.
 """
 
@@ -23,8 +23,8 @@ for model in (MELC(random_state=0), LogisticRegression(class_weight="balanced"))
     print(f"{type(model).__name__:<20} balanced accuracy {scores.mean():.3f}")
 
 # %%
-# Two thresholds were found, and between them lies *versicolor*. The curves are the densities of both classes along
-# the direction; the thresholds are where they cross. Each tick below is a flower.
+# There are two thresholds, with *versicolor* between them. The curves are the densities of both classes along the
+# direction; the thresholds are where they cross. Each tick below the axis is a flower.
 
 model = MELC(random_state=0).fit(X, y)
 ProjectionDisplay.from_estimator(model, X, y, title="versicolor is in the middle")

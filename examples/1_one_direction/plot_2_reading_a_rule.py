@@ -2,8 +2,8 @@
 Reading a rule
 ==============
 
-A fitted ``MELC`` is a weight for each feature and a list of intervals. ``export_text`` writes it down. This is the
-whole model: with a pocket calculator you can predict a flower.
+A fitted ``MELC`` consists of a weight for each feature and a list of intervals. ``export_text`` prints them. This is
+the whole model: you can classify a flower with a pocket calculator.
 """
 
 from sklearn.datasets import load_iris
@@ -18,7 +18,7 @@ model = MELC(random_state=0).fit(X, y)
 print(export_text(model, digits=3))
 
 # %%
-# The same for one flower: multiply, add, look up the interval.
+# To classify a flower by hand, compute the weighted sum z and find its interval.
 
 flower = X.iloc[60]
 z = float(flower.to_numpy() @ model.coef_[0])
@@ -28,6 +28,6 @@ print("predict says:", model.predict(X.iloc[[60]])[0])
 
 # %%
 # Weights of features in different units cannot be compared. ``WeightsDisplay`` therefore shows the contributions:
-# weight times standard deviation. Here the width of the petals does nearly all of the work.
+# weight times standard deviation. Here the width of the petals contributes most.
 
-WeightsDisplay.from_estimator(model, title="what moves the projection")
+WeightsDisplay.from_estimator(model, title="contributions of the features")

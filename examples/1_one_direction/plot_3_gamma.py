@@ -1,10 +1,10 @@
 """
-How wide should the kernels be? gamma
-=====================================
+The width of the kernels: gamma
+===============================
 
-``gamma`` is a factor on the usual width of the kernels. With a small one the densities, and so the direction and the
-thresholds, follow every wiggle of these rows, which new rows do not have; a large one smooths real thresholds away.
-Here the truth has three thresholds.
+``gamma`` multiplies the width of the kernels. If it is too small, the densities, and so the direction and the
+thresholds, follow random details of the training rows. If it is too large, real thresholds disappear. The data here
+have three thresholds.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ new_level = new @ [0.7, 0.5, -0.4, 0.3]
 truth = np.where((new_level < -0.8) | ((new_level > 0) & (new_level < 0.9)), "off", "on")
 
 # %%
-# ``gamma="auto"`` compares five values on held-out rows. It takes about four times as long as one fit, and is not
+# ``gamma="auto"`` compares five values by cross-validation. It takes two to five times as long as one fit, and is not
 # always better: with few rows the comparison is noisy.
 
 model = MELC(gamma="auto", random_state=0).fit(X, y)

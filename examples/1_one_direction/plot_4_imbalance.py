@@ -4,8 +4,7 @@ A rare class
 
 Five rows in a hundred are "faulty". A model that maximises accuracy may call nearly everything "fine" and be right
 in 95 of 100 cases, but it finds few faults. ``MELC`` gives both classes the same weight, however many rows they
-have. That finds more faults, at the price of more false alarms. With ``priors`` you say which mixture you expect
-instead.
+have. So it finds more faults, at the price of more false alarms. With ``priors`` you can set other class frequencies.
 """
 
 import numpy as np
@@ -33,7 +32,7 @@ for name, model in models.items():
     print(f"{name:<26} finds {found:.0%} of the faulty, clears {cleared:.0%} of the fine")
 
 # %%
-# Priors do not change the direction. They raise or lower the two curves, and so move the point where they cross.
+# Priors do not change the direction. They scale the two curves, and so move the point where they cross.
 
 for name in list(models)[:2]:
     ProjectionDisplay.from_estimator(models[name], X_test, y_test, title=name)

@@ -2,9 +2,9 @@
 Several classes
 ===============
 
-With more than two classes, a direction is found for each class, along which it is separated from all others together.
-Along each direction every class has a curve, and the curves of a class add up to its log-odds. A row is assigned to the
-class with the largest.
+With more than two classes, ``MELC`` finds a direction for each class, which separates it from all other classes
+together. Along each direction every class has a curve, and the curves of a class add up to its log-odds. The class with the
+largest log-odds is predicted.
 """
 
 from sklearn.datasets import load_wine

@@ -2,8 +2,9 @@
 A rule on an index card
 =======================
 
-Thirty measurements of a tumour, and a rule that needs three of them, a pencil and no computer. ``max_features`` limits
-the number of features, ``whole_weights`` makes the weights small whole numbers.
+The breast cancer data have thirty measurements of each tumour. This rule uses three of them, and can be applied with
+pencil and paper. ``max_features`` limits the number of features, and ``whole_weights`` makes the weights small whole
+numbers.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -18,11 +19,11 @@ model = MELC(max_features=3, whole_weights=5).fit(X, y)
 print(export_text(model, style="card"))
 
 # %%
-# The same as a card to print. With the rows it says how often the rule is right on rows that it was not fitted to.
+# The same rule as a card to print. If you pass rows and labels, it shows the accuracy in cross-validation.
 
 CardDisplay.from_estimator(model, X, y)
 
 # %%
-# What would a further feature buy? Cross-validation with one feature, two, three and four, and with all of them.
+# The cross-validated accuracy with one to four features, and with all of them:
 
 FeaturePathDisplay.from_estimator(MELC(whole_weights=5), X, y, max_features=4, cv=3)

@@ -1,10 +1,10 @@
 """
-A few lines instead of one
-==========================
+Several lines instead of one
+============================
 
-Here the classes form islands in the plane, much like the data set "fourclass" with which the method was first
-tried. No single direction separates islands: along each of them, some of one class hides behind the other.
-``AdditiveMELC`` adds up the evidence of several directions, and each of them can still be drawn.
+Here one class forms islands in the plane, as in the data set "fourclass" of the paper. No single direction separates
+them: the classes overlap in every projection. ``AdditiveMELC`` adds up the evidence of several directions, and each of
+them can still be plotted.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ for name, model in models.items():
     ax.set(title=f"{name}: accuracy {score:.2f} on new rows", xticks=[], yticks=[])
 
 # %%
-# These are the six lines that matter most. Each curve says how much its line adds to the log-odds: above zero it
-# speaks for one class, below zero for the other.
+# The six most important lines. Each curve shows how much its line adds to the log-odds: above zero it is evidence for
+# one class, below zero for the other.
 
 LinesDisplay.from_estimator(models["AdditiveMELC"], max_lines=6)

@@ -1,9 +1,10 @@
 """
-A table with texts and missing values
-=====================================
+A table with text and missing values
+====================================
 
-Texts, categories, dates and gaps need no preparation: the frame goes into ``fit`` as it is. Each column is one thing
-to read: a curve of a number, with a value for rows in which it is missing, or bars for the levels of a category.
+Text columns, categories, dates and missing values need no preparation: pass the data frame to ``fit``. For each column
+there is one thing to read: a curve for a number, with a value for rows in which it is missing, or bars for the levels
+of a category.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from melc import AdditiveMELC
 from melc.plotting import LinesDisplay, ProjectionDisplay
 
 # %%
-# Customers of a bank. Those who pay no debts back often do not state their income.
+# Customers of a bank. The income of those who default is missing more often.
 rng = np.random.default_rng(0)
 n = 1_500
 table = pd.DataFrame(
@@ -30,17 +31,17 @@ y = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * odds)), "default", "paid")
 table.loc[rng.random(n) < np.where(y == "default", 0.3, 0.1), "income"] = np.nan
 
 # %%
-# One line for each column that tells something. ``features_per_line=1`` keeps columns apart; by default a line may
-# combine them.
+# One line for each informative column. With ``features_per_line=1`` and ``full_lines="never"``, lines do not combine
+# columns.
 model = AdditiveMELC(features_per_line=1, full_lines="never", random_state=0).fit(table, y)
 LinesDisplay.from_estimator(model)
 
 # %%
-# One of them alone: how often each job occurs in either class.
+# One of the lines: how often each job occurs in either class.
 # sphinx_gallery_thumbnail_number = 2
 ProjectionDisplay.from_estimator(model, table, y, line=2)
 
 # %%
-# A level that was never seen, and a missing value where there was none, are no obstacle.
+# New rows may contain unknown levels, and missing values in columns that had none.
 new = pd.DataFrame({"age": [30.0, np.nan], "income": [25_000, 61_000], "job": ["student", "astronaut"], "member": True})
 print(model.predict_proba(new).round(2))

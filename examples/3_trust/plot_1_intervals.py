@@ -1,10 +1,9 @@
 """
-How sure is the rule? Intervals
-===============================
+Intervals for weights and thresholds
+====================================
 
-Another sample of the same flowers would give other weights and other thresholds. The bootstrap draws such samples from
-the data and fits again. A threshold that hardly any resample has, or a weight whose interval contains zero, should not
-be made much of.
+Another sample of flowers would give other weights and thresholds. The bootstrap draws samples from the data and refits
+the model to each. Do not rely on a threshold that few resamples have, or on a weight whose interval contains zero.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +20,8 @@ found = bootstrap(model, X, y, n=100, random_state=0)
 print(found.summary())
 
 # %%
-# Is there anything at all? The permutation test shuffles the labels, so that any structure that a fit still finds is
-# chance, and counts how often chance does as well.
+# The permutation test shows whether the classes differ at all. It permutes the labels, so that any difference found is
+# due to chance, and counts how often the divergence is as large as with the real labels.
 
 test = permutation_test(model, X, y, n=50, random_state=0)
 print(test.summary())
@@ -30,13 +29,13 @@ print(test.summary())
 # %%
 # The contributions of the features with their intervals:
 
-IntervalsDisplay.from_bootstrap(found, title="weights that can be trusted, and others")
+IntervalsDisplay.from_bootstrap(found, title="weights with 90 % intervals")
 
 # %%
-# The divergence of shuffled labels beside that of the real ones:
+# The divergences with permuted labels, and the divergence with the real labels:
 
 figure, ax = plt.subplots(layout="constrained")
-ax.hist(test.null, bins=15, color="grey", label="shuffled labels")
+ax.hist(test.null, bins=15, color="grey", label="permuted labels")
 ax.axvline(test.divergence, color="tab:orange", label="real labels")
 ax.set(xlabel="divergence", title=f"p = {test.p_value:.2f}")
 ax.legend()

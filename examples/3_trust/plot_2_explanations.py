@@ -2,8 +2,8 @@
 Why this prediction, and what would change it?
 ==============================================
 
-A flower near a threshold is called *versicolor*. What speaks for that, and what against it? And how much would have to
-be different for the other answer?
+A flower near a threshold is predicted as *versicolor*. Which features are evidence for this class, and which against
+it? And what would have to change for another prediction?
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from melc.plotting import ChangeDisplay, ExplanationDisplay
 X, species = load_iris(return_X_y=True, as_frame=True)
 y = (species == 1).map({True: "versicolor", False: "other"})
 model = MELC(random_state=0).fit(X, y)
-flower = int(np.argmin(np.abs(model.decision_function(X) - 1.5)))  # a doubtful one
+flower = int(np.argmin(np.abs(model.decision_function(X) - 1.5)))  # an uncertain prediction
 print(X.iloc[flower].to_dict(), "→", model.predict(X.iloc[[flower]])[0])
 
 # %%
@@ -26,7 +26,7 @@ change = nearest_change(model, X.iloc[[flower]])
 print(change.summary())
 
 # %%
-# The change as a picture, and one in which the petals stay as they are:
+# A plot of this change, and of one in which the petals may not change:
 
 ChangeDisplay.from_estimator(model, X, row=flower)
 ChangeDisplay.from_estimator(model, X, row=flower, fixed=["petal length (cm)", "petal width (cm)"])

@@ -2,9 +2,9 @@
 Rows on a cluster: Dask
 =======================
 
-This example needs ``pip install 'melc[dask]'``. Rows that are spread over machines stay where they are: every
-worker adds up the moments of its rows, and only these few numbers travel. The same code runs on one machine, with
-Dask's threads, as here.
+This example needs Dask: ``pip install '.[dask]'`` from a checkout. Rows that are distributed over several machines stay
+there: every worker adds up the moments of its rows, and sends only these few numbers. The same code runs on one machine
+with Dask's threads, as here.
 """
 
 import dask.array as da
@@ -25,13 +25,13 @@ in_memory = MELC(n_init=3, random_state=0).fit(rows, labels)
 print("largest difference of the weights from a fit in memory:", f"{np.abs(model.coef_ - in_memory.coef_).max():.0e}")
 
 # %%
-# Prediction is lazy: a Dask array comes back, and its parts are computed where and when they are needed.
+# Predictions are lazy: the result is a Dask array, whose chunks are computed when they are needed.
 
 predicted = model.predict(X)
 print(predicted)
 print("accuracy:", round(float((predicted == y).mean().compute()), 3))
 
 # %%
-# The fitted model holds no connection to the cluster. It is an ordinary one, and is drawn like any other.
+# The fitted model is an ordinary one, without a connection to the cluster.
 
 ProjectionDisplay.from_estimator(model, rows[:5000], labels[:5000], title="fitted on eight chunks")

@@ -1,10 +1,9 @@
 """
-Text
-====
+Classifying text documents
+==========================
 
-Words are counted, and the counts are features: a column for every word, nearly all of it zeros. ``MELC`` takes such
-a sparse matrix as it is. The question here is whether a message is a complaint or praise; the messages are made up
-at random.
+The features are word frequencies: one column for every word, in which nearly all values are zero. ``MELC`` can be
+fitted to such a sparse matrix directly. Here it tells complaints from praise, in randomly generated messages.
 """
 
 import numpy as np
@@ -33,14 +32,14 @@ texts = [message(rng, kind) for kind in kinds]
 print(texts[0], "→", kinds[0])
 
 # %%
-# Counting and classifying are one pipeline.
+# A pipeline of a vectorizer and the classifier:
 
 texts_train, texts_test, y_train, y_test = train_test_split(texts, kinds, stratify=kinds, random_state=0)
 model = make_pipeline(TfidfVectorizer(), MELC(random_state=0)).fit(texts_train, y_train)
 print("accuracy on new messages:", round(model.score(texts_test, y_test), 3))
 
 # %%
-# The weights can be read: which words speak for which kind?
+# The weights show which words are evidence for which kind of message:
 
 words = model[0].get_feature_names_out()
-WeightsDisplay.from_estimator(model[-1], feature_names=words, max_features=16, title="words that decide")
+WeightsDisplay.from_estimator(model[-1], feature_names=words, max_features=16, title="contributions of the words")

@@ -2,8 +2,8 @@
 Predict in a database: SQL
 ==========================
 
-Where the data live in a database, the model can go to them. ``to_sql`` writes a query of sums and ``CASE``, which
-gives the same predictions as ``predict``. Here the database is the SQLite that comes with Python.
+If the data are in a database, predictions can be made there. ``to_sql`` writes a query that gives the same predictions
+as ``predict``. The database here is SQLite, which comes with Python.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ query = to_sql(model, "flowers")
 print(query)
 
 # %%
-# Run it where the rows are.
+# Run the query in the database:
 
 with sqlite3.connect(":memory:") as database:
     X.to_sql("flowers", database, index=False)
@@ -32,7 +32,7 @@ in_database = [row[-1] for row in rows]
 print("equal to predict:", in_database == model.predict(X).tolist())
 
 # %%
-# The picture: what the database said, in the plane of two of the columns.
+# The predictions of the database, in the plane of two columns:
 
 colours = ["tab:blue" if label == "versicolor" else "tab:orange" for label in in_database]
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")

@@ -1,11 +1,10 @@
 """
-Discard, bin and moments side by side
-=====================================
+The approximations: discard, bin and moments
+============================================
 
-The divergence consists of sums over all pairs of rows. The paper that introduced fast versions has two: "discard"
-leaves out pairs that are far apart, "bin" replaces the points of each bin by their mean. Here the default is
-"moments", which keeps eight moments of every bin. The three are compared at the same number: how far is the
-divergence from the exact one, for a given ``eps``?
+The divergence consists of sums over all pairs of rows. The paper has two fast approximations: "discard" leaves out
+pairs that are far apart, and "bin" replaces the points of each bin by their mean. The default of melc is "moments", which
+keeps eight moments of every bin. How far is the computed divergence from the exact one, for a given ``eps``?
 """
 
 import matplotlib.pyplot as plt
@@ -27,16 +26,16 @@ for method, marker in {"discard": "s", "bin": "^", "moments": "o"}.items():
     found = np.array([[cauchy_schwarz_divergence(X, y, v, method=method, eps=e) for v in directions] for e in accepted])
     ax.loglog(accepted, np.abs(found - exact).max(axis=1) + 1e-16, marker=marker, label=method)
 ax.loglog(accepted, accepted, color="grey", linestyle=":", label="error = eps")
-ax.set(xlabel="eps: the error that you accept", ylabel="largest error of the divergence")
+ax.set(xlabel="eps: the allowed error", ylabel="largest error of the divergence")
 ax.legend()
 
 # %%
-# For "moments", ``eps`` bounds the error of the divergence itself: its curve has to stay below the dotted line. For
-# "discard" and "bin" it bounds the error of each of the three sums, as in the paper, and that is another promise:
-# the divergence is made of their logarithms.
+# For "moments", ``eps`` bounds the error of the divergence itself, so its curve stays below the dotted line. For
+# "discard" and "bin" it bounds the error of each of the three sums, as in the paper, and not that of the divergence,
+# which consists of their logarithms.
 #
-# There is a second difference. When the direction turns, a point changes its bin, or a pair leaves the window, and
-# the value jumps. A search that follows the slope stumbles over such jumps; moments have none that it could see.
+# There is a second difference. When the direction rotates, a point moves to another bin, or a pair leaves the window,
+# and the value jumps. Such jumps mislead a gradient-based search. With "moments" they are too small to matter.
 
 v, w = np.eye(3)[:2]
 angles = np.linspace(0.60, 0.61, 400)

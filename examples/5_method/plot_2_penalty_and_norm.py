@@ -2,9 +2,9 @@
 The penalty and the norm
 ========================
 
-The divergence does not depend on the length of the direction: twice the direction gives twice the projections and
-twice the width of the kernels. An optimiser without constraints would wander along such a ridge. So ``(|v|² − 1)²`` is
-subtracted, which leaves the maxima where they are and makes length one the best length.
+The divergence does not depend on the length of the direction: a direction twice as long doubles the projections and the
+bandwidths. An unconstrained optimiser would drift along this ridge. So the penalty ``(|v|² − 1)²`` is subtracted, which
+does not change the best directions, and makes 1 the best length.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,7 @@ for values, title in ((plane, "D: rays"), (penalised, "D − penalty: two peaks"
     figure.colorbar(picture, ax=ax, shrink=0.8)
 
 # %%
-# In the first picture every ray has one value, the same at all lengths. In the second the highest points lie on the
-# dotted circle of length one: a direction and its opposite, which is the same line read from the other end.
+# In the first plot the divergence is constant along every ray. In the second plot the maxima lie on the dotted circle
+# of length one: a direction and its opposite, which give the same projection with another sign.
 #
-# ``solver="sphere"`` needs no penalty, because it moves along the circle. All solvers report ``coef_`` with length
-# one.
+# ``solver="sphere"`` needs no penalty, because it moves along the circle. With all solvers ``coef_`` has length one.
