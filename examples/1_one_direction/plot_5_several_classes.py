@@ -3,8 +3,8 @@ Several classes
 ===============
 
 With more than two classes, ``MELC`` finds a direction for each class, which separates it from all other classes
-together. Along each direction every class has a curve, and the curves of a class add up to its log-odds. The class with the
-largest log-odds is predicted.
+together. Along each direction every class has a curve, and the curves of a class add up to its log-odds. The class with
+the largest log-odds is predicted.
 """
 
 from sklearn.datasets import load_wine

@@ -3,8 +3,8 @@ The approximations: discard, bin and moments
 ============================================
 
 The divergence consists of sums over all pairs of rows. The paper has two fast approximations: "discard" leaves out
-pairs that are far apart, and "bin" replaces the points of each bin by their mean. The default of melc is "moments", which
-keeps eight moments of every bin. How far is the computed divergence from the exact one, for a given ``eps``?
+pairs that are far apart, and "bin" replaces the points of each bin by their mean. The default of melc is "moments",
+which keeps eight moments of every bin. How far is the computed divergence from the exact one, for a given ``eps``?
 """
 
 import matplotlib.pyplot as plt
