@@ -235,6 +235,14 @@ def test_the_command_counts_held_out_rows_by_their_weights(tmp_path):
     assert expected.sentence in result.stdout
 
 
+def test_a_card_of_five_rows_says_that_it_was_not_validated(tmp_path):
+    frame = pd.DataFrame({"age": [20, 31, 45, 52, 60], "outcome": ["a", "a", "b", "b", "b"]})
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    result = call("card", tmp_path / "few.csv", "--target", "outcome", "-o", tmp_path / "card.svg")
+    assert result.exit_code == 0, result.output
+    assert "no cross-validation: class a has 2 rows; cross-validation needs at least 3 of every class" in result.stderr
+
+
 def test_the_command_refuses_three_classes_and_unknown_pictures(tmp_path):
     frame, _ = patients(90)
     frame.assign(outcome=np.arange(90) % 3).to_csv(tmp_path / "patients.csv", index=False)

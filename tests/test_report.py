@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
@@ -27,7 +28,7 @@ from melc.report.counts import counted
 from melc.report.decisions import decisions_of, groups_of
 from melc.report.features import line_pictures
 from melc.report.fields import MOST_FIELDS
-from melc.report.heldout import HeldOut, Predictions, held_out
+from melc.report.heldout import HeldOut, Predictions, held_out, in_bins
 from melc.report.scores import scores_of
 from melc.report.storage import page_json, visible, with_arrays
 from melc.report.subject import subject_of
@@ -383,6 +384,27 @@ def test_scores_and_resamples_of_many_rows_use_a_sample_and_say_so():
     assert 150 <= len(about.sample) <= 250
     text = scores_of(about, held_out(about, 2, 0, silent))["text"]
     assert f"a random sample of {len(about.sample)} of the 3,000 rows" in text
+
+
+@pytest.mark.parametrize("n_rare", [2, 3, 4])
+def test_every_fold_leaves_two_rows_of_a_rare_class_to_fit_to(n_rare):
+    about = subject(n=60)
+    rare = np.flatnonzero(about.codes == 0)[n_rare:]
+    found = held_out(replace(about, sample=np.setdiff1d(about.sample, rare)), 2, 0, silent)
+    assert len(found.folds) == (0, 3, 2)[n_rare - 2]
+    assert ("Class inner has 2 rows, too few" in found.reason) == (n_rare == 2)
+
+
+def test_boosting_is_given_few_values_between_which_it_decides_as_between_all():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    X[:, 1], X[::7, 2] = np.round(X[:, 1], 1), np.nan
+    y, binned = X[:, 0] + X[:, 1] ** 2 > 0.5, in_bins(X)
+    assert all(len(np.unique(column[~np.isnan(column)])) <= 255 for column in binned.T)
+    expected, found = (
+        HistGradientBoostingClassifier(max_iter=20).fit(rows, y).predict_proba(rows) for rows in (X, binned)
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_class_of_one_row_has_no_cross_validation():

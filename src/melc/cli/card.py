@@ -50,6 +50,7 @@ def card(
     from melc.classifier import MELC
     from melc.export.text import export_text
     from melc.plotting.card import held_out_shares
+    from melc.tables.assess import possible_folds, said_of_few_rows
     from melc.tables.model_file import StoredModel, model_text, reading_of
     from melc.tables.training import open_training
 
@@ -67,11 +68,15 @@ def card(
         _check_two_classes(rows.classes.tolist(), rows.target)
         with report.progress(f"fitting {len(rows.codes)} rows"), report.warnings_as_notes():
             rows.fitted(model)
-        with report.progress(f"validating with {cv} folds"), report.warnings_as_notes():
-            sample = rows.sample(_MAX_ROWS_VALIDATED, seed)
-            held_out = held_out_shares(model, sample.X, sample.labels, _folds(cv, sample), sample.weights)
+        sample = rows.sample(_MAX_ROWS_VALIDATED, seed)
+        n_folds = possible_folds(sample, cv)
+        if not n_folds:
+            report.note(f"no cross-validation: {said_of_few_rows(sample)}")
+        with report.progress(f"validating with {n_folds} folds"), report.warnings_as_notes():
+            validated = sample.X, sample.labels, n_folds, sample.weights
+            held_out = held_out_shares(model, *validated) if n_folds else None
         stored = StoredModel(model, rows.target, reading_of(rows.source))
-    typer.echo(printable(f"{export_text(model, style='card')}\n{held_out.sentence}"))
+    typer.echo(printable(export_text(model, style="card") + (f"\n{held_out.sentence}" if held_out else "")))
     if output is not None:
         write_binary(output, _picture(model, held_out, title or _heading(stored), output), "A picture")
         report.wrote("Card", output)
@@ -87,11 +92,6 @@ def _check_two_classes(classes: list[Any], target: str) -> None:
             f"A card is for two classes, and the target {target!r} has {len(classes)}: {shown}. Separate one of them "
             f"from the others, for example with --positive {classes[0]}."
         )
-
-
-def _folds(cv: int, rows: Any) -> int:
-    """Return the number of folds: no more than there are rows of the rarer class, and at least two."""
-    return max(2, min(cv, *rows.class_counts.values()))
 
 
 def _heading(stored: Any) -> str:

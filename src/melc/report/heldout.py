@@ -27,10 +27,14 @@ from melc.report.subject import Subject
 LOGISTIC, BOOSTING = "logistic regression", "gradient boosting"
 # Folds, unless the user says how many.
 _USUAL_FOLDS = 5
+# Rows of every class that cross-validation needs, so that two are left to fit to.
+_FEWEST_ROWS = 3
 # With more features every fit takes long: there are two folds, the search has few starts, and no gradient boosting.
 MANY_FEATURES, _FEW_FOLDS, _FEW_STARTS = 500, 2, 2
 # A category of more levels is an ordinary number to gradient boosting.
 _MOST_BOOSTED_LEVELS = 255
+# Values between which gradient boosting tells, of each column.
+_MOST_BINS = 255
 # Probabilities below it count as it.
 LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
@@ -70,7 +74,9 @@ def held_out(subject: Subject, n_folds: int | None, seed: int, step: Callable[[s
     counts = np.bincount(codes, minlength=len(subject.labels))
     many = subject.coded.shape[1] > MANY_FEATURES
     n_folds = min(n_folds or (_FEW_FOLDS if many else _USUAL_FOLDS), int(counts.min()))
-    if n_folds < 2:
+    if counts.min() == _FEWEST_ROWS:  # of three rows in two folds, one would be left to fit to
+        n_folds = _FEWEST_ROWS
+    if counts.min() < _FEWEST_ROWS:
         fewest = subject.labels[int(np.argmin(counts))]
         rows = "1 row" if counts.min() == 1 else f"{counts.min()} rows"
         reason = f"Class {fewest} has {rows}, too few for cross-validation, so nothing is known about new rows."
@@ -80,7 +86,7 @@ def held_out(subject: Subject, n_folds: int | None, seed: int, step: Callable[[s
     for name, model in {type(subject.model).__name__: _own(subject, many), **_others(subject, seed, many)}.items():
         step(f"cross-validation: {name}")
         rows, labels = (subject.coded[subject.sample], codes) if name in (LOGISTIC, BOOSTING) else subject.sampled()
-        rows = rows.toarray() if sparse.issparse(rows) and name == BOOSTING else rows
+        rows = in_bins(rows.toarray() if sparse.issparse(rows) else rows) if name == BOOSTING else rows
         models[name] = _predicted(model, rows, labels, given, folds)
     return HeldOut(codes, weights, [test for _, test in folds], models)
 
@@ -117,6 +123,21 @@ def _prepared(subject: Subject) -> Any:
     return ColumnTransformer(
         [("numbers", make_pipeline(filled, StandardScaler()), numbers), ("levels", levels, categories)]
     )
+
+
+def in_bins(X: Floats) -> Floats:
+    """Return rows with the number of its bin in place of each value of the columns that have more values than bins.
+
+    Gradient boosting sorts values into such bins itself, but takes minutes for that if classes have weights.
+    """
+    binned = np.array(X, dtype=np.float64)
+    shares = np.linspace(0, 1, _MOST_BINS + 1)[1:-1]
+    for column in binned.T:
+        there = ~np.isnan(column)
+        if len(np.unique(column[there])) > _MOST_BINS:
+            edges = np.quantile(column[there], shares, method="averaged_inverted_cdf")
+            column[there] = np.searchsorted(edges, column[there])
+    return binned
 
 
 def _predicted(model: Any, X: Any, y: NDArray[Any], weights: Floats | None, folds: list[Any]) -> Predictions:

@@ -89,7 +89,9 @@ def possible_folds(training: Training, wanted: int) -> int:
     The rows outside of a fold, to which models are fitted, must have two of every class.
     """
     fewest = min(training.class_counts.values())
-    return 0 if fewest < _FEWEST_ROWS else min(wanted, fewest)
+    if fewest <= _FEWEST_ROWS:
+        return fewest if fewest == _FEWEST_ROWS else 0
+    return min(wanted, fewest)
 
 
 def said_of_few_rows(training: Training) -> str:
