@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 import sys
 
 import pandas as pd
@@ -16,6 +17,7 @@ def folder(tmp_path_factory):
     return folder_with_model(tmp_path_factory.mktemp("cli"))
 
 
+COMMANDS = ("fit", "check", "predict", "explain", "plot", "report", "evaluate", "card", "demo", "datasets", "reproduce")
 BAD_INPUT = {
     "no such file": (["predict", "MODEL", "nowhere.csv"], "nowhere.csv: No such file"),
     "no such model": (["predict", "nowhere.json", "DATA"], "nowhere.json: No such file"),
@@ -128,10 +130,15 @@ class TestFaults:
 
     def test_every_command_has_help_with_an_example(self):
         listing = call("--help").stdout
-        for command in ("fit", "predict", "explain", "plot", "evaluate", "demo", "datasets", "reproduce"):
+        for command in COMMANDS:
             assert command in listing
             text = call(command, "--help").stdout
             assert f"melc {command}" in text.split("Example:")[1]
+
+    @pytest.mark.parametrize("command", [None, *COMMANDS])
+    def test_the_help_names_no_types_of_python(self, command):
+        text = call(*filter(None, [command]), "--help").stdout
+        assert not re.search(r"<\w|\(dynamic\)|default: (\(|-|cv|found)", text), text
 
     def test_data_sets_of_the_paper(self):
         pytest.importorskip("melc.paper", reason="the paper's evaluation is not part of this checkout")

@@ -161,10 +161,10 @@ class TestWords:
         assert call(*fit, "--max-iter", 1, "--tol", 1e9, "-o", tmp_path / "m2").stderr == ""
 
     def test_notes_of_folds_that_differ_in_numbers_alone_are_joined(self, folder, tmp_path):
-        fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1]
-        notes = call(*fit, "--max-iter", 1, "-o", tmp_path / "m").stderr.splitlines()
-        assert len(notes) == 2, notes  # one for the fit, one for its folds
-        assert "(5 such notes with other numbers; this is the first.)" in notes[1]
+        table = [folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--max-iter", 1]
+        (note,) = call("evaluate", *table).stderr.splitlines()
+        assert "(5 such notes with other numbers; this is the first.)" in note
+        assert len(call("fit", *table, "-o", tmp_path / "m").stderr.splitlines()) == 1  # of the fit, none of its folds
 
     def test_a_long_name_does_not_move_the_numbers_of_others(self, tmp_path):
         rng = np.random.default_rng(0)
@@ -181,10 +181,11 @@ class TestWords:
 
     def test_priors(self, folder, tmp_path):
         fit = ["fit", folder / "patients.csv", "-t", "outcome", "--drop", "id", "--n-init", 1, "--no-cv", "-f"]
-        for given, expected in ("empirical", "empirical"), ("balanced", "balanced"), ("0.9,0.1", [0.9, 0.1]):
+        by_label = ("well=0.1, ill=0.9", [0.9, 0.1])
+        for given, expected in ("empirical", "empirical"), ("balanced", "balanced"), ("0.9,0.1", [0.9, 0.1]), by_label:
             assert call(*fit, "--priors", given, "-o", tmp_path / "m").exit_code == 0
             assert from_json((tmp_path / "m").read_text()).priors == expected
-        for wrong in ("many", "0.5,0.3,0.2"):
+        for wrong in ("many", "0.5,0.3,0.2", "well=0.1", "well=0.1,0.9", "well=0.1,Ill=0.9"):
             done = call(*fit, "--priors", wrong, "-o", tmp_path / "m")
             assert done.exit_code == 1
             assert "--priors" in done.stderr

@@ -206,6 +206,11 @@ class TestVerdict:
         assert not any(line.startswith("!") for line in lines)
         assert lines[-2].startswith("divergence D = ")
 
+    def test_a_note_of_the_fit_is_not_repeated_by_cross_validation(self, tmp_path):
+        (tmp_path / "t.csv").write_text(text_of(customers(90) | {"same": [1] * 90}))
+        done = call("fit", tmp_path / "t.csv", "-t", "stays", "--n-init", 1, "-o", tmp_path / "m")
+        assert done.stderr.count("'same' is constant") == 1
+
     def test_no_better_than_chance(self, tmp_path):
         rng = np.random.default_rng(0)
         noise = {f"x{k}": rng.normal(size=120).round(3) for k in range(20)} | {"y": ["a", "b"] * 60}

@@ -33,7 +33,9 @@ def card(
     whole_weights: Annotated[
         int, typer.Option("--whole-weights", min=1, max=100, help="Largest weight of a feature.", rich_help_panel=MODEL)
     ] = 5,
-    title: Annotated[str | None, typer.Option(help="Heading of the card; default: the target and the classes.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Heading of the card; the target and the classes if not given.")
+    ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     seed: Seed = 0,
     reading: TableOptions,

@@ -10,7 +10,7 @@ import typer
 
 from melc import __version__
 from melc.cli.card import card
-from melc.cli.console import Commands, Reporter, guarded, printable
+from melc.cli.console import Command, Commands, Reporter, guarded, printable
 from melc.cli.files import (
     check_output,
     is_standard_output,
@@ -25,6 +25,7 @@ from melc.cli.fitting import (
     compared_models,
     fold_scores,
     n_steps,
+    order_priors,
     unfitted_model,
     verdict_on,
 )
@@ -85,7 +86,9 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; - is standard output.")],
     columns: RoleOptions,
     fitting: ModelOptions,
-    cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Cross-validate with five folds.")] = True,
+    cv: Annotated[
+        bool, typer.Option("--cv/--no-cv", help="Cross-validate with five folds, or not.", show_default=False)
+    ] = True,
     reading: TableOptions,
     force: Force = False,
     as_json: AsJson = False,
@@ -115,6 +118,7 @@ def fit(
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
             rows = stack.enter_context(open_training(source, columns.roles()))
+        order_priors(model, rows.classes)
         doing = f"fitting {len(rows.codes)} rows" + (f" ({note})" if (note := compiling_note()) else "")
         with (
             report.progress(doing, n_steps(model, len(rows.classes))) as step,
@@ -196,7 +200,9 @@ def explain(
         typer.Argument(help="Table whose first rows are explained instead of the rule; - is standard input."),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Number of rows of DATA that are explained.")] = 5,
-    format: Annotated[RuleFormat, typer.Option("--format", help="Output format.")] = RuleFormat.text,
+    format: Annotated[
+        RuleFormat, typer.Option("--format", help="Output format: text, json, sql or onnx.")
+    ] = RuleFormat.text,
     digits: Annotated[int, typer.Option(min=1, help="Significant digits in the text; 17 shows numbers in full.")] = 5,
     odds: Annotated[
         bool,
@@ -297,11 +303,12 @@ def report(
     data: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     target: Target = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page; default: the target.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page; the target if not given.")] = None,
     resamples: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Resamples for intervals, 20 or more, 0 for none; default: 100, with over 500 features none."
+            min=0,
+            help="Resamples for intervals, 20 or more, 0 for none; as many as take little time if not given.",
         ),
     ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
@@ -385,14 +392,16 @@ def evaluate(
         print_score(scores, as_json)
         return
     model = unfitted_model(**asdict(fitting), categorical_features=columns.categorical)
-    models = compared_models(model, compare)
     source = table_source(data, reading)
     with ExitStack() as stack:
         with report.progress(f"reading {data}"), report.warnings_as_notes():
             rows = stack.enter_context(open_training(source, columns.roles()))
-        folds = fold_scores(rows, models, cv, fitting.seed, report)
+        order_priors(model, rows.classes)
+        folds = fold_scores(rows, compared_models(model, compare), cv, fitting.seed, report)
     print_scores(summarise(folds), cv, as_json)
 
 
 for command in (card, demo, datasets, reproduce):  # of other modules
     app.command()(command)
+for each in app.registered_commands:
+    each.cls = Command

@@ -20,7 +20,7 @@ from typing import Any, get_args
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from melc.model.names import QUOTED
 
@@ -125,7 +125,7 @@ def _name_value(name: str, annotation: Any) -> None:
         if isinstance(info, typer.models.ArgumentInfo):
             info.metavar = name.upper()
         elif info.metavar is None:
-            info.metavar = _VALUES.get(get_args(annotation)[0])
+            info.metavar = _VALUES.get(get_args(annotation)[0], "WORD")
 
 
 def _follows_interrupt(error: BaseException | None) -> bool:
@@ -155,8 +155,26 @@ def called_with(command: str, more: Sequence[str]) -> str:
     return shlex.join(["melc", command, *_arguments.get()[1:], *more])
 
 
+def _without_types(parameters: Sequence[Any]) -> Any:
+    """Return the parameters of a command for its help, which names no types of Python for arguments and switches."""
+    for parameter in parameters:
+        if parameter.param_type_name == "argument" or parameter.metavar is None:
+            parameter.display_type_rich = lambda ctx: None
+    return parameters
+
+
+class Command(TyperCommand):
+    """A command of ``melc``."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_types(super().get_params(ctx))
+
+
 class Commands(TyperGroup):
     """The commands of ``melc``, which remember the arguments they were called with."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _arguments.set(list(args))
@@ -199,6 +217,7 @@ class Reporter:
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self._noted: set[str] = set()
 
     def note(self, text: str) -> None:
         """Print a line that starts with "note:"."""
@@ -232,16 +251,20 @@ class Reporter:
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
-        """Print the warnings of this block as notes: of those that differ in decimal numbers alone, the first."""
+        """Print the warnings of this block as notes: of those that differ in decimal numbers alone, the first.
+
+        What an earlier block has noted is not repeated.
+        """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
         alike: dict[str, list[str]] = {}
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             alike.setdefault(_DECIMAL.sub(lambda found: found["name"] or "", text), []).append(text)
-        for first, *others in alike.values():
+        for first, *others in (texts for kind, texts in alike.items() if kind not in self._noted):
             count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""
             self.note(in_options(" ".join(first.split())) + count)
+        self._noted |= set(alike)
 
 
 class _WithoutNotes(Reporter):

@@ -115,16 +115,35 @@ def _number_or_word(option: str, given: str) -> float | str:
     return number
 
 
-def _parsed_priors(given: str) -> str | list[float]:
-    """Return the value of ``--priors`` as ``MELC`` takes it."""
+def _parsed_priors(given: str) -> str | list[float] | dict[str, float]:
+    """Return the value of ``--priors`` as ``MELC`` takes it, but that labels are texts."""
     if given in ("empirical", "balanced"):
         return given
+    pairs = [part.rpartition("=") for part in given.split(",")]
     try:
-        return [float(number) for number in given.split(",")]
+        numbers = [float(number) for _, _, number in pairs]
     except ValueError:
+        numbers = []
+    labels = {label.strip() for label, mark, _ in pairs if mark}
+    if not numbers or len(labels) not in (0, len(pairs)):
         raise ValueError(
-            f"--priors must be empirical, balanced, or numbers in the order of the classes, as 0.9,0.1; got {given}."
-        ) from None
+            "--priors must be empirical, balanced, or a number for each class, as no=0.9,yes=0.1 or in the order of the "
+            f"classes 0.9,0.1; got {given}."
+        )
+    return {label.strip(): x for (label, _, _), x in zip(pairs, numbers, strict=True)} if labels else numbers
+
+
+def order_priors(model: Any, classes: Any) -> None:
+    """Put priors that were given by label into the order of the classes."""
+    labels = [str(label) for label in classes]
+    if not isinstance(model.priors, dict):
+        return
+    if set(model.priors) != set(labels):
+        raise ValueError(
+            f"--priors needs a number for each of the classes {', '.join(labels[:10])}{', …' * (len(labels) > 10)}, and "
+            f"has {', '.join(model.priors)}."
+        )
+    model.priors = [model.priors[label] for label in labels]
 
 
 def verdict_on(rows: Any, model: Any, seed: int, report: Reporter) -> Any | None:

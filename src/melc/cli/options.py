@@ -47,7 +47,9 @@ Target = Annotated[
 TableFile = Annotated[
     str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")
 ]
-Output = Annotated[Path, typer.Option("--output", "-o", help="File to write; - is standard output.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="File to write; standard output if not given.", show_default=False)
+]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `melc fit`.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -68,9 +70,8 @@ class CsvOptions:
     encoding: Annotated[
         str | None,
         typer.Option(
-            help="Encoding of the text, such as cp1252 or utf-16.",
+            help="Encoding of the text, such as cp1252 or utf-16; utf-8 if not given.",
             metavar="NAME",
-            show_default="utf-8",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -123,7 +124,9 @@ class TableOptions(CsvOptions):
 
     format: Annotated[
         TableFormat,
-        typer.Option("--format", help="Format of DATA; auto detects it from content and name.", rich_help_panel=DATA),
+        typer.Option(
+            "--format", help="Format of DATA: csv, tsv, parquet or libsvm; auto detects it.", rich_help_panel=DATA
+        ),
     ] = TableFormat.auto
 
 
@@ -197,8 +200,7 @@ class ModelOptions:
     gamma: Annotated[
         str | None,
         typer.Option(
-            help="Kernel width relative to the usual one, less for more detail; or auto.",
-            show_default="1",
+            help="Kernel width relative to the usual one, less for more detail; auto, or 1 if not given.",
             rich_help_panel=MODEL,
         ),
     ] = None
@@ -206,16 +208,14 @@ class ModelOptions:
         SelectionRule | None,
         typer.Option(
             "--selection",
-            help="What chooses among the directions found.",
-            show_default="likelihood",
+            help="What chooses among the directions found: divergence, or likelihood if not given.",
             rich_help_panel=SEARCH,
         ),
     ] = None
     bandwidth: Annotated[
         str | None,
         typer.Option(
-            help="Kernel width before gamma: robust, silverman, pooled or a number.",
-            show_default="robust",
+            help="Kernel width before gamma: silverman, pooled, a number, or robust if not given.",
             rich_help_panel=MODEL,
         ),
     ] = None
@@ -229,8 +229,7 @@ class ModelOptions:
         str | None,
         typer.Option(
             "--method",
-            help="How the sums over pairs of rows are computed: moments, exact, discard or bin.",
-            show_default="moments",
+            help="How the sums over pairs of rows are computed: exact, discard, bin, or moments if not given.",
             rich_help_panel=SEARCH,
         ),
     ] = None
@@ -240,8 +239,7 @@ class ModelOptions:
             "--n-init",
             min=1,
             max=10**6,
-            help="Number of starts of the search.",
-            show_default="10",
+            help="Number of starts of the search; 10 if not given.",
             rich_help_panel=SEARCH,
         ),
     ] = None
@@ -251,21 +249,20 @@ class ModelOptions:
             "--max-iter",
             min=1,
             max=10**6,
-            help="Maximum number of iterations of a run.",
-            show_default="200",
+            help="Maximum number of iterations of a run; 200 if not given.",
             rich_help_panel=SEARCH,
         ),
     ] = None
     tol: Annotated[
         float | None,
         typer.Option(
-            "--tol", min=0, help="Gradient at which a run has converged.", show_default="1e-05", rich_help_panel=SEARCH
+            "--tol", min=0, help="Gradient at which a run has converged; 1e-05 if not given.", rich_help_panel=SEARCH
         ),
     ] = None
     priors: Annotated[
         str | None,
         typer.Option(
-            help="empirical, or numbers in the order of the classes; by default all classes count equally.",
+            help="Shares of the classes, as no=0.9,yes=0.1, or empirical; equal if not given.",
             rich_help_panel=MODEL,
         ),
     ] = None

@@ -78,8 +78,8 @@ def held_out(subject: Subject, n_folds: int | None, seed: int, step: Callable[[s
         n_folds = _FEWEST_ROWS
     if counts.min() < _FEWEST_ROWS:
         fewest = subject.labels[int(np.argmin(counts))]
-        rows = "1 row" if counts.min() == 1 else f"{counts.min()} rows"
-        reason = f"Class {fewest} has {rows}, too few for cross-validation, so nothing is known about new rows."
+        count = "1 row" if counts.min() == 1 else f"{counts.min()} rows"
+        reason = f"Class {fewest} has {count}, too few for cross-validation, so nothing is known about new rows."
         return HeldOut(codes, weights, [], {}, reason)
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(codes, codes))
     models, given = {}, None if subject.weights is None else subject.weights[subject.sample]
