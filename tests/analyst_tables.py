@@ -50,6 +50,7 @@ READABLE = {
     ),
     "currency": (text_of(_with(income=("income", lambda x: f"${x:,.0f}"))), "'$"),
     "currency behind": (text_of(_with(income=("income", lambda x: german(x, 2) + " €"))), " €' is read as"),
+    "a unit of measure": (text_of(_with(share=("share", "{} km/h".format))), " km/h' is read as"),
     "spaces between thousands": (text_of(_with(income=("income", lambda x: f"{x:,.0f}".replace(",", " ")))), "spaces"),
     "dates with points": (text_of(_with(joined=("joined", lambda d: f"{d.item():%d.%m.%Y}"))), "is read as the date"),
     "dates with slashes": (text_of(_with(joined=("joined", lambda d: f"{d.item():%m/%d/%Y}"))), "is read as the date"),

@@ -49,7 +49,9 @@ class TestReadable:
             assert (plain[other].to_numpy() == X[other].to_numpy()).all(), other
 
     @pytest.mark.filterwarnings("ignore")
-    @pytest.mark.parametrize("name", ["semicolons and decimal commas", "currency", "dates with points", "percent"])
+    @pytest.mark.parametrize(
+        "name", ["semicolons and decimal commas", "a unit of measure", "dates with points", "percent"]
+    )
     def test_the_model_remembers_how_its_table_was_read(self, tmp_path, name):
         """Its predictions are those of the same rows in a plain table, and no command needs an option."""
         (tmp_path / "t.csv").write_text(READABLE[name][0], encoding="cp1252", errors="replace")
@@ -128,6 +130,14 @@ class TestWaysToWriteNumbers:
     def test_mixed_units(self, values):
         (fault,) = (survey.fault() for survey in surveyed(a=values * 9).values())
         assert "with different units" in fault.text
+
+    def test_units_of_measure(self):
+        found = surveyed(a=["12 kg", "7,5 kg"], b=["1m"] * 2, c=["2a", "3b"])
+        units = {name: survey.notation and survey.notation.unit for name, survey in found.items()}
+        assert units == {"a": "kg", "b": "m", "c": None}
+        for other in ("g", "?"):
+            (fault,) = (s.fault() for s in surveyed(a=[f"{k} {other if k == 7 else 'kg'}" for k in range(50)]).values())
+            assert "numbers with units, but not all with one: '0 kg'" in fault.text
 
     def test_points_that_may_be_thousands_are_noted(self, tmp_path):
         rows = "".join(f"{x},{'ab'[x % 2]}\n" for x in range(200)) + "".join(f"1.{x},a\n" for x in range(801, 850))

@@ -127,8 +127,8 @@ def _parsed_priors(given: str) -> str | list[float] | dict[str, float]:
     labels = {label.strip() for label, mark, _ in pairs if mark}
     if not numbers or len(labels) not in (0, len(pairs)):
         raise ValueError(
-            "--priors must be empirical, balanced, or a number for each class, as no=0.9,yes=0.1 or in the order of the "
-            f"classes 0.9,0.1; got {given}."
+            "--priors must be empirical, balanced, or a number for each class, as no=0.9,yes=0.1 or in their order "
+            f"0.9,0.1; got {given}."
         )
     return {label.strip(): x for (label, _, _), x in zip(pairs, numbers, strict=True)} if labels else numbers
 
@@ -140,8 +140,8 @@ def order_priors(model: Any, classes: Any) -> None:
         return
     if set(model.priors) != set(labels):
         raise ValueError(
-            f"--priors needs a number for each of the classes {', '.join(labels[:10])}{', …' * (len(labels) > 10)}, and "
-            f"has {', '.join(model.priors)}."
+            f"--priors needs a number for each of the classes {', '.join(labels[:10])}{', …' * (len(labels) > 10)}, "
+            f"and has {', '.join(model.priors)}."
         )
     model.priors = [model.priors[label] for label in labels]
 

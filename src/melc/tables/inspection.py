@@ -62,15 +62,12 @@ def _note_numbers(surveys: list[Survey]) -> None:
     alike: dict[tuple[Notation | None, str], list[Survey]] = {}
     for survey in surveys:
         alike.setdefault((survey.notation, survey.unit), []).append(survey)
-    for (notation, _), columns in alike.items():
+    for (notation, unit), columns in alike.items():
         example = columns[0].example
-        how = f" ({notation})" if "," in example or " " in example.strip() else ""
+        has_marks = any(mark in example.replace(unit, "").strip() for mark in ", '")
+        how = f" ({notation}); --decimal and --thousands say otherwise" if has_marks else ""
         read = numbers_in(arrow().array([example]), notation or Notation(), columns[0].name)[0].as_py()
-        warnings.warn(
-            f"{_names(columns)}: {example.strip()!r} is read as {read:.15g}{how}; --decimal and --thousands say "
-            "otherwise",
-            stacklevel=3,
-        )
+        warnings.warn(f"{_names(columns)}: {example.strip()!r} is read as {read:.15g}{how}", stacklevel=3)
 
 
 def _note_dates(surveys: list[Survey]) -> None:

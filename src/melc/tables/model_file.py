@@ -46,8 +46,8 @@ class StoredModel:
             return source
         # The user says how all numbers are written.
         numbers = {
-            name: Notation(source.decimal or notation.decimal, source.thousands or _other(source, notation))
-            for name, notation in source.numbers.items()
+            name: Notation(source.decimal or given.decimal, source.thousands or _other(source, given), given.unit)
+            for name, given in source.numbers.items()
         }
         return replace(source, numbers=numbers)
 
@@ -68,7 +68,7 @@ def model_text(stored: StoredModel, *, indent: int | None = None) -> str:
     """Return the content of a model file, which :func:`melc.export.from_json` reads as well."""
     document = to_document(stored.model) | {"target": stored.target}
     if stored.reading:
-        numbers = {name: [n.decimal, n.thousands] for name, n in stored.reading.get("numbers", {}).items()}
+        numbers = {name: _as_list(notation) for name, notation in stored.reading.get("numbers", {}).items()}
         document["reading"] = dict(stored.reading) | ({"numbers": numbers} if numbers else {})
     return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
 
@@ -103,10 +103,16 @@ def _reading(reader: Reader) -> dict[str, Any]:
     return found
 
 
+def _as_list(notation: Notation) -> list[str | None]:
+    """Return the marks of numbers, and their unit if they have one."""
+    return [notation.decimal, notation.thousands, *([] if notation.unit is None else [notation.unit])]
+
+
 def _notation(reader: Reader) -> Notation:
-    decimal, thousands = reader.items(2)
+    has_unit = isinstance(reader.value, list) and len(reader.value) == 3
+    decimal, thousands, *unit = reader.items(3 if has_unit else 2)
     optional = thousands.optional()
-    return Notation(_mark(decimal), None if optional is None else _mark(optional))
+    return Notation(_mark(decimal), None if optional is None else _mark(optional), unit[0].text() if unit else None)
 
 
 def _mark(reader: Reader) -> str:

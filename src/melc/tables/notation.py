@@ -13,6 +13,8 @@ NOTATIONS = tuple(
 
 _SPACES = r"\s\x{00a0}\x{202f}\x{2009}"
 _UNIT = r"[$€£¥₹₽%‰]|EUR|USD|GBP|CHF|JPY"
+# A unit of measure behind a number, such as kg, km/h, °C or m².
+_MEASURE = r"°?[A-Za-zµμΩ]{1,12}[²³]?(?:/[A-Za-zµμΩ]{1,12}[²³]?)?"
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
 # A date, and perhaps a time, with how the parts of such a date may be ordered.
 _DAYS = (
@@ -36,8 +38,36 @@ def written_number(notation: Notation) -> str:
     between = rf"[{_SPACES}]" if notation.thousands == " " else re.escape(notation.thousands or "")
     grouped = rf"|[1-9]\d{{0,2}}(?:{between}\d{{3}})+(?:{mark}\d+)?" if notation.thousands else ""
     number = rf"(?:\d+(?:{mark}\d*)?|{mark}\d+){_EXPONENT}{grouped}"
-    gap, sign = rf"[{_SPACES}]*", r"[-+−]?"
-    return rf"^{gap}{sign}{gap}(?:(?:{_UNIT}){gap})?{sign}(?:{number}){gap}(?:{_UNIT})?{gap}$"
+    gap, sign, unit = rf"[{_SPACES}]*", r"[-+−]?", _unit_in(notation)
+    return rf"^{gap}{sign}{gap}(?:(?:{unit}){gap})?{sign}(?:{number}){gap}(?:{unit})?{gap}$"
+
+
+def _unit_in(notation: Notation) -> str:
+    """Return a pattern of the units of numbers."""
+    return _UNIT if notation.unit is None else f"{_UNIT}|{re.escape(notation.unit)}"
+
+
+def measure_of(text: str) -> str:
+    """Return the unit of measure behind a number, or "" if the text is none with such a unit.
+
+    Examples
+    --------
+    >>> measure_of("12 kg"), measure_of("1.98m"), measure_of("1e5"), measure_of("c17"), measure_of("12 EUR")
+    ('kg', 'm', '', '', '')
+    """
+    found = re.fullmatch(rf"\s*[-+−]?\d[\d.,' ]*\s*({_MEASURE})\s*", text)
+    return found[1] if found and not re.fullmatch(_UNIT, found[1]) else ""
+
+
+def with_measure(texts: Any, measure: str = "") -> Any:
+    """Return which texts are numbers with a unit of measure, or with this one."""
+    unit = re.escape(measure) if measure else _MEASURE
+    return arrow().compute.match_substring_regex(texts, rf"^\s*[-+−]?\d[\d.,'{_SPACES}]*(?:{unit})\s*$")
+
+
+def without_measure(texts: Any, measure: str) -> Any:
+    """Return texts without the unit of measure behind them."""
+    return arrow().compute.replace_substring_regex(texts, rf"[{_SPACES}]*{re.escape(measure)}\s*$", "")
 
 
 def units_in(texts: Any) -> set[str]:
@@ -58,7 +88,7 @@ def numbers_in(texts: Any, notation: Notation, name: str) -> Any:
             "are written in another way, say so with --decimal and --thousands; if it stands for a missing value, with "
             "--na-values."
         )
-    bare = pc.replace_substring_regex(texts, rf"[{_SPACES}]|{_UNIT}", "")
+    bare = pc.replace_substring_regex(texts, rf"[{_SPACES}]|{_unit_in(notation)}", "")
     if notation.thousands:
         bare = pc.replace_substring(bare, notation.thousands, "")
     for written, read in ((notation.decimal, "."), ("−", "-")):

@@ -60,7 +60,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class Notation:
-    """How numbers are written: the decimal mark, and the mark between thousands, if there is one.
+    """How numbers are written: the decimal mark, the mark between thousands, and the unit of measure, if there is one.
 
     Examples
     --------
@@ -70,6 +70,7 @@ class Notation:
 
     decimal: str = "."
     thousands: str | None = None
+    unit: str | None = None
 
     def __str__(self) -> str:
         names = {".": "points", ",": "commas", "'": "apostrophes", " ": "spaces"}

@@ -7,7 +7,7 @@ can be read in two ways, and texts that differ in nearly every row.
 import shlex
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.tables.csv_files import Kind
 from melc.tables.frames import Content, is_truth, moments_of
-from melc.tables.notation import NOTATIONS, date_formats, dates_in, plain_number, units_in, written_number
+from melc.tables.notation import (
+    NOTATIONS,
+    date_formats,
+    dates_in,
+    measure_of,
+    plain_number,
+    units_in,
+    with_measure,
+    without_measure,
+    written_number,
+)
 from melc.tables.source import NO_FILE, Notation, Source, arrow
 
 # A text column with more different values is refused. Of numbers, fewer different ones are remembered.
@@ -61,6 +71,8 @@ class Survey:
         self._marks: set[str] = set()  # "." and ",", if they occur
         self._n_numbers = Counter(dict.fromkeys([*NOTATIONS, *_notations(source)], 0))
         self._units: set[str] = set()
+        self._measure: str | None = None  # behind all numbers so far, as in 12 kg; "" if there is none
+        self._n_measures = 0
         self._odd: list[str] = []  # some texts that are not written like most numbers, and some that are no numbers
         self._no_numbers: list[str] = []
         self._is_text = False
@@ -83,6 +95,8 @@ class Survey:
             return
         self._is_text |= not self.written
         different, counts = self._counted(values)
+        different = self._without_measure(different, counts)
+        self._is_text |= bool(self._measure)
         self._look_for_numbers(different, counts)
         if self._is_text:
             self._look_for_dates(different, counts)
@@ -98,6 +112,18 @@ class Survey:
             known[text] = known.get(text, 0) + count
         self._counts = known if len(known) <= (MOST_NUMBERS if self.kind == "number" else MOST_CATEGORIES) else None
         return different, counts
+
+    def _without_measure(self, values: Any, counts: NDArray[np.int64]) -> Any:
+        """Return texts without the unit of measure that all of them have."""
+        if self._measure is None:
+            self._measure = measure_of(values[0].as_py())
+        if self._measure and not arrow().compute.all(with_measure(values, self._measure)).as_py():
+            self._measure = ""
+        self._n_measures += _total(with_measure(values), counts)
+        if not self._measure:
+            return values
+        _note_some(self._odd, values)
+        return without_measure(values, self._measure)
 
     def _add_numbers(self, numbers: Floats, begin: int) -> None:
         self.n_missing += int(np.isnan(numbers).sum())
@@ -234,7 +260,7 @@ class Survey:
             preferred = "." if self._marks == {","} else ","  # three digits after every mark, and numbers without
         chosen = next((notation for notation in possible if notation.decimal == (preferred or ".")), possible[0])
         if self._is_text or chosen.decimal != (self.source.decimal or "."):
-            self.notation = chosen
+            self.notation = replace(chosen, unit=self._measure or None)
 
     @property
     def is_suspicious(self) -> bool:
@@ -250,8 +276,8 @@ class Survey:
 
     @property
     def unit(self) -> str:
-        """The percent or currency sign of the numbers."""
-        return next(iter(self._units - {""}), "")
+        """The percent or currency sign of the numbers, or their unit of measure."""
+        return self._measure or next(iter(self._units - {""}), "")
 
     @property
     def _has_mixed_units(self) -> bool:
@@ -282,6 +308,11 @@ class Survey:
             return None
         if self._odd and n_numbers >= self.n_values / 2:
             return self._mixed_with_texts(n_numbers)
+        if self._n_measures >= _NEARLY_ALL * self.n_values:
+            return self._fault(
+                f"The column {self.name!r} has numbers with units, but not all with one: {self._some_odd()}.",
+                f"say what stands for missing values with --na-values, {_IN_ONE_WAY}",
+            )
         many = f"more than {MOST_CATEGORIES}" if n_texts is None else str(n_texts)
         return self._fault(
             f"The column {self.name!r} has {many} different texts in {self.n_values} rows, such as "
@@ -333,7 +364,7 @@ class Survey:
         shown = ", ".join(repr(text[:40]) for text in odd)
         return self._fault(
             f"The column {self.name!r} has {n_numbers} numbers and {n_odd} text value{'s' * (n_odd > 1)}: "
-            f"{shown}{' ...' * (n_odd > len(odd))}.",
+            f"{shown}{' ...' * (n_odd > len(odd) == _MOST_NAMED)}.",
             f"if they stand for missing values, say so with --na-values {shlex.quote(odd[0][:40])}; otherwise correct "
             f"them, or leave the column out with --drop {shlex.quote(self.name)}",
             tuple(remedy),
