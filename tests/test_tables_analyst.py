@@ -198,6 +198,22 @@ class TestFaults:
         (tmp_path / "t.csv").write_text(text_of(customers()))
         assert "no column 'Stay'; do you mean 'stays'?" in fit(tmp_path / "t.csv", "-", "-t", "Stay").stderr
 
+    def test_faults_of_a_file_that_cannot_be_read_come_with_those_of_its_columns(self, tmp_path):
+        columns = customers() | {"id": [f"c{k}" for k in range(300)], "bmi": ["?", *range(299)]}
+        text = "Kundenliste\n" + text_of(columns, ";").replace("Łódź", "€")
+        (tmp_path / "t.csv").write_text(text, encoding="cp1252")
+        refused = fit(tmp_path / "t.csv", tmp_path / "m.json", "-t", "Stays")
+        for fault in ("--encoding cp1252", "--skip-rows 1", "do you mean 'stays'", "column 'id'", "column 'bmi'"):
+            assert fault in refused.stderr
+        command = refused.stderr.splitlines()[-1]
+        assert call(*shlex.split(command.partition(": ")[2])[1:]).exit_code == 0
+        refused = fit(tmp_path / "t.csv", tmp_path / "m.json", "-t", "result")  # nobody knows what is meant
+        assert "This command works" not in refused.stderr
+
+    def test_a_column_that_counts_the_rows_is_noted(self, tmp_path):
+        (tmp_path / "t.csv").write_text(text_of({"customer no": range(1, 301)} | customers()))
+        assert "'customer no' counts the rows" in fit(tmp_path / "t.csv", tmp_path / "m.json").stderr
+
     def test_no_column_left(self):
         with pytest.raises(TableError, match="No columns are left"):
             contents_to_fit({})

@@ -94,7 +94,7 @@ def _fault(survey: Survey) -> Fault | None:
     """Return why a column does not belong in a model, or None."""
     drop = ("--drop", survey.name)
     fault = survey.fault()
-    if fault is None and survey.counts_rows and survey.low < survey.high:
+    if fault is None and survey.numbers_rows:
         return Fault(survey.name, f"The column {survey.name!r} counts the rows. Leave it out.", drop)
     if fault is None and survey.n_different == 1 and not survey.n_missing:
         return Fault(survey.name, f"The column {survey.name!r} is the same in all rows. Leave it out.", drop)

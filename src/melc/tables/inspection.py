@@ -1,5 +1,6 @@
 """What the columns of a file hold, how its numbers and dates are written, and which columns cannot be used."""
 
+import shlex
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -97,6 +98,12 @@ def contents_to_fit(features: Mapping[str, Survey]) -> dict[str, Content]:
     faults = [fault for survey in features.values() if (fault := survey.fault())]
     if faults:
         raise as_error(faults, features)
+    for name, survey in features.items():
+        if survey.numbers_rows and not name.startswith("column "):  # of columns without a name it was said already
+            drop = shlex.join(["--drop", name])
+            warnings.warn(
+                f"column {name!r} counts the rows; if it means nothing else, leave it out with {drop}", stacklevel=2
+            )
     return {name: survey.content for name, survey in features.items()}
 
 

@@ -45,7 +45,10 @@ def check_roles(names: list[str], roles: Roles) -> tuple[str, set[str]]:
     drop, keep_only = _parted(names, roles.drop), _parted(names, roles.keep_only)
     for name in (target, roles.weights, *drop, *roles.categorical, *keep_only):
         if name is not None and name not in names:
-            raise TableError(f"There is no column {name!r}; {_similar(name, names)}the columns are {_listing(names)}.")
+            similar = _similar(name, names)
+            meant = f"do you mean {similar!r}? Otherwise, " if similar else ""
+            remedy = ["--target", similar] if similar and name == target else []
+            raise TableError(f"There is no column {name!r}; {meant}the columns are {_listing(names)}.", remedy)
     others = set(names) - set(keep_only) if keep_only else set()
     return target, (others | set(drop)) - {target, roles.weights}
 
@@ -55,15 +58,16 @@ def _parted(names: list[str], given: tuple[str, ...]) -> list[str]:
     return [part for text in given for part in ([text] if text in names else text.split(","))]
 
 
-def _similar(name: str, names: list[str]) -> str:
-    """Return a question whether a name that is written much like a wrong one is meant, or nothing."""
+def _similar(name: str, names: list[str]) -> str | None:
+    """Return the name that is written most like a wrong one, if one is much like it."""
     folded = {other.casefold().strip(): other for other in names}
     close = difflib.get_close_matches(name.casefold().strip(), folded, 1, 0.75)
-    return f"do you mean {folded[close[0]]!r}? Otherwise, " if close else ""
+    return folded[close[0]] if close else None
 
 
 def _listing(names: list[str], most: int = 8) -> str:
     """Return the first names, and a hint if a single name looks like a line with another delimiter."""
+    most = len(names) if len(names) <= most + 2 else most
     more = f" and {len(names) - most} more" if len(names) > most else ""
     hint = next((mark for mark in ";\t|" if mark in names[0]), None) if len(names) == 1 else None
     tail = f"; is the delimiter {hint!r}? Set it with --delimiter" if hint else ""

@@ -36,6 +36,8 @@ _FEW_CATEGORIES = 20
 # Share of the values of a text column from which on it is taken for a column of numbers with some odd values.
 _NEARLY_ALL = 0.9
 _MOST_NAMED = 5
+# Rows from which on numbers that count them are no accident.
+_FEWEST_COUNTED = 10
 # A date with a year of four digits at the beginning or end, and perhaps a time.
 _DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T].*)?$"
 _ANY_NUMBER = "|".join(map(written_number, NOTATIONS))
@@ -268,6 +270,11 @@ class Survey:
         marked = self.n_values - self._n_unmarked
         is_open = not self._is_text and not self.notation and self.decimals == {".", ","}
         return is_open and self._n_unmarked > 0.05 * self.n_values and marked >= _MOST_NAMED
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether the column counts the rows, from 0 or 1 on, and so many of them that it is no accident."""
+        return self.counts_rows and self.low < self.high and self.n_rows >= _FEWEST_COUNTED
 
     @property
     def is_unusual(self) -> bool:

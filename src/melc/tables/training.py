@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -144,7 +144,42 @@ def open_training(source: Source, roles: Roles, max_bytes: int = MAX_BYTES_IN_ME
     (['red', nan], ['well', 'ill'])
     """
     with tempfile.TemporaryDirectory(prefix="melc-") as name, as_plain_file(source, Path(name)) as plain:
-        yield _in_memory(plain, roles) if size_of(plain) <= max_bytes else _large(plain, roles, Path(name))
+        yield _opened(plain, roles, max_bytes, Path(name))
+
+
+def _opened(source: Source, roles: Roles, max_bytes: int, folder: Path) -> Training:
+    """Return the rows; if the table cannot be read, raise an error that tells of what else is wrong with it."""
+    try:
+        return _in_memory(source, roles) if size_of(source) <= max_bytes else _large(source, roles, folder)
+    except TableError as error:
+        mended = _mended(source, roles, error.remedy)
+        if mended is None:
+            raise
+        raise _with_further_faults(error, *mended, max_bytes, folder) from None
+
+
+def _mended(source: Source, roles: Roles, remedy: Sequence[str]) -> tuple[Source, Roles] | None:
+    """Return a source that is read, or roles, as a remedy says; None if it concerns columns that can be read."""
+    given = dict(zip(remedy[::2], remedy[1::2], strict=True))
+    if given.keys() == {"--target"}:
+        return source, replace(roles, target=given["--target"])
+    if given.keys() == {"--encoding"} and source.encoding != given["--encoding"]:
+        return replace(source, encoding=given["--encoding"]), roles
+    if given.keys() == {"--skip-rows"} and not source.skip_rows:
+        return replace(source, skip_rows=int(given["--skip-rows"])), roles
+    return None
+
+
+def _with_further_faults(error: TableError, source: Source, roles: Roles, max_bytes: int, folder: Path) -> TableError:
+    """Return an error with the faults that are left when its remedy is applied."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _opened(source, roles, max_bytes, folder)
+    except TableError as further:
+        remedy = [*error.remedy, *further.remedy] if further.remedy else []
+        return TableError(f"{error}\nBesides: {further}", remedy)
+    return error
 
 
 def size_of(source: Source) -> int:
