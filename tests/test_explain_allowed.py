@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from melc import MELC, AdditiveMELC
-from melc.explain import nearest_change
+from melc.explain import combinations, nearest_change
 from tables_data import mixed_frame
 
 
@@ -114,13 +114,12 @@ def test_whole_numbers_against_all_of_them(lines):
     labels, before = model.predict(every), model.predict(X[:60])
     np.testing.assert_array_equal(found.rows, np.round(found.rows))
     assert found.found.all()
-    assert not found.exact
+    assert found.exact
     expected = [
         np.linalg.norm((every[labels != b] - x) / model.feature_spread_, axis=1).min()
         for x, b in zip(X[:60], before, strict=True)
     ]
-    assert np.all(found.distance >= np.array(expected) - 1e-9)
-    assert np.mean(found.distance / expected) < 1.1
+    np.testing.assert_allclose(found.distance, expected, rtol=1e-12)
 
 
 def test_fixed_features_and_some_whole_numbers(one_line):
@@ -143,13 +142,49 @@ def test_numbers_that_may_take_some_values_only(lines):
     assert found.found.all()
 
 
-def test_levels_that_were_not_all_tried_prove_nothing(lines):
+@pytest.mark.parametrize("wish", [{"bounds": {0: (0, 11), 1: (0, 11)}, "integers": [0, 1]}, {"integers": [0, 1]}])
+@pytest.mark.parametrize("to", [None, 0, 1])
+def test_the_smallest_change_to_whole_numbers_that_are_not_in_the_row(lines, wish, to):
+    model, X = lines
+    rows = X[:30] + 0.3  # may stay as they are
+    found = nearest_change(model, rows, to=to, **wish)
+    before = model.predict(rows)
+    values = [np.append(np.arange(12.0), np.nan)] * 2
+    every = np.stack(np.meshgrid(*values), axis=-1).reshape(-1, 2)
+    for i, x in enumerate(rows):
+        places = np.where(np.isnan(every), x, every)
+        labels = model.predict(places)
+        there = labels != before[i] if to is None else labels == to
+        expected = 0.0 if before[i] == to else np.linalg.norm((places[there] - x) / model.feature_spread_, axis=1).min()
+        assert found.distance[i] == pytest.approx(expected, abs=1e-9)
+    assert found.exact
+
+
+def test_whole_numbers_and_one_that_need_not_be(lines):
+    """After each whole number the other feature moves as little as it must."""
+    model, X = lines
+    rows = X[:20] + np.array([0.0, 0.37])
+    found = nearest_change(model, rows, integers=[0], bounds={0: (0, 11)})
+    fine, labels_before = np.linspace(-1, 13, 2801), model.predict(rows)
+    every = np.stack(np.meshgrid(np.arange(12.0), fine), axis=-1).reshape(-1, 2)
+    labels = model.predict(every)
+    assert found.exact
+    assert found.found.all()
+    for i, x in enumerate(rows):
+        others = every[labels != labels_before[i]]
+        assert found.distance[i] <= np.linalg.norm((others - x) / model.feature_spread_, axis=1).min() + 1e-9
+
+
+def test_levels_that_were_not_all_tried_prove_nothing(lines, monkeypatch):
     model, X = lines
     corner = X[np.all(X <= 1, axis=1)][:3]
+    wishes = {"levels": {0: [0, 1]}, "bounds": {1: (0, 1)}, "to": 1}
     alone = nearest_change(model, corner, levels={0: [0, 1]}, fixed=[1], to=1)
     assert not alone.found.any()  # all that may change was tried
+    assert not nearest_change(model, corner, **wishes).found.any()  # as well
+    monkeypatch.setattr(combinations, "_MOST_EXACT", 1)
     with pytest.warns(UserWarning, match="For 3 rows no change of class was found, nor a proof"):
-        nearest_change(model, corner, levels={0: [0, 1]}, bounds={1: (0, 1)}, to=1)
+        nearest_change(model, corner, **wishes)
 
 
 def test_missing_numbers_stay_missing(lines):

@@ -1,5 +1,7 @@
 """The nearest change of class: exact for one line, never a change that is none, and near the best for several lines."""
 
+import ctypes
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -372,6 +374,25 @@ def test_not_found_is_a_proof():
     assert np.isinf(found.distance).all()
 
 
+def test_lines_of_the_solver_are_not_printed(monkeypatch, capfd):
+    """HiGHS prints a line past Python now and then; what others print is kept."""
+    milp, library = existence.milp, ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
+
+    def loud(*arguments, **options):
+        library.puts(b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();")
+        os.write(1, b"of others\n")
+        return milp(*arguments, **options)
+
+    monkeypatch.setattr(existence, "milp", loud)
+    print("before")
+    leads = [np.array([[-1.0], [1.0], [-1.0]])]
+    ends = np.array([-9.0]), np.array([9.0])
+    place = existence.place_ahead(np.zeros(1), np.eye(1), *ends, [np.array([1.0, 2.0, 3.0])], leads, np.zeros(1))
+    assert 1.5 < place[0] < 2.5
+    library.fflush(None)
+    assert capfd.readouterr().out.splitlines() == ["before", "of others"]
+
+
 def test_what_is_undecided_is_said(monkeypatch):
     def give_up(*arguments):
         raise existence.Undecided
@@ -439,3 +460,19 @@ def test_one_level_is_the_nearest_change_where_it_suffices():
     assert change.found.all()
     assert np.all(change.distance <= 1.0)
     assert np.mean(change.distance == 1.0) > 0.9  # another town, and nothing else
+
+
+@pytest.mark.parametrize("kind", [MELC, AdditiveMELC])
+@pytest.mark.parametrize("year", [1969, 2015])
+def test_a_changed_date_stays_over_its_threshold_when_it_is_written(kind, year):
+    """Near 1970 the rounding of a number of days is far less than a microsecond."""
+    rng = np.random.default_rng(year)
+    when = pd.Timestamp(f"{year}-03-01") + pd.to_timedelta(900 * rng.random(200), unit="D")
+    frame = pd.DataFrame({"when": when.astype("datetime64[us]"), "x": rng.normal(size=200)})
+    level = (when - when.min()).days / 300 + 0.4 * frame["x"]
+    model = kind(random_state=0).fit(frame, (np.abs(level - 1.5) < 0.6).astype(int))
+    for features in (None, ["when"]):
+        change = nearest_change(model, frame, features=features)
+        after = pd.DataFrame(change.as_columns())
+        np.testing.assert_array_equal(model.predict(after), change.labels)
+        assert np.mean(change.found) > 0.9

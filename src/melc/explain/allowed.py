@@ -17,9 +17,9 @@ class Allowed:
     """The changes of coded rows that are allowed; all arrays have shape (n_features,).
 
     ``free`` are the columns that may change, and ``spread`` the units of the changes of numbers, zero for columns that
-    stay as they are. Values stay between ``low`` and
-    ``high``, both infinite where there is no bound, and are whole numbers where ``whole``. A value that lies outside
-    its bounds may stay, or move towards them. ``levels`` are the codes that a column may change to.
+    stay as they are. Values stay between ``low`` and ``high``, both infinite where there is no bound, and are whole
+    numbers where ``whole``. A value that lies outside its bounds may stay, or move towards them. ``levels`` are the
+    codes that a column may change to.
     """
 
     free: NDArray[np.bool_]
@@ -43,6 +43,13 @@ class Allowed:
         """Return changed rows moved into the bounds, or back to what they were."""
         return np.clip(changed, np.minimum(self.low, rows), np.maximum(self.high, rows))
 
+    def choices(self, columns: Columns) -> dict[int, list[float]]:
+        """Return the codes that columns may change to: levels of the training rows, without missing and others."""
+        every = {j: [float(k) for k in range(len(levels))] for j, levels in columns.ranks.items()}
+        for j, category in columns.categories.items():
+            every[j] = [float(k) for k, level in enumerate(category.levels) if level is not None]
+        return {j: codes for j, codes in (every | dict(self.levels)).items() if self.free[j]}
+
     def without(self, columns: NDArray[np.bool_]) -> "Allowed":
         """Return the same with more columns that stay as they are."""
         return replace(self, spread=np.where(columns, 0.0, self.spread))
@@ -55,6 +62,7 @@ def allowed_changes(
     columns, d = model.columns_, len(names)
     free = np.ones(d, dtype=bool) if features is None else _listed(names, features, "features")
     free &= ~_listed(names, [] if fixed is None else fixed, "fixed")
+    free &= model.directions_.any(axis=0)  # what the model does not depend on need not change
     whole = _listed(names, [] if integers is None else integers, "integers")
     for i in np.flatnonzero(whole):
         _check_is_number(columns, int(i), names, "integers")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.explain.allowed import allowed_changes
+from melc.explain.combinations import try_combinations
 from melc.explain.levels import labels_of, move_table
 from melc.explain.numbers import Aim
 from melc.explain.parts import dense_codes
@@ -119,8 +120,12 @@ def nearest_change(
     For a model with a single line, such as every :class:`melc.MELC` of two classes, the result is the smallest change:
     to the nearest threshold, in the direction ``v_j s_j²``. This also holds with bounds, and if only one feature may
     change. For several lines and features, the change is found by a search. It always changes the class, but a smaller
-    change may exist. If the search fails, a mixed-integer linear program decides whether a change exists. With
-    categories, ordered categories, ``integers`` or ``levels``, the result is the best of many changes that are tried.
+    change may exist. If the search fails, a mixed-integer linear program decides whether a change exists.
+
+    Categories, ordered categories, ``integers`` and ``levels`` change in steps. All combinations that might be shorter
+    are tried, and the result is the smallest change, if there are at most 30,000 of them (2,000 if another feature may
+    change as well or there is a single line, 64 if several other features are searched). Otherwise it is the best of
+    many changes that are tried.
 
     Parameters
     ----------
@@ -169,6 +174,7 @@ def nearest_change(
     else:
         aim = Aim(model, lambda codes: labels_of(model, codes), goal)
     moved = (move_within if columns.are_numbers and not allowed.levels else move_table)(aim, rows, allowed)
+    moved = try_combinations(aim, rows, allowed, moved)
     _warn_of_undecided(np.flatnonzero(~moved.found & ~moved.decided))
     changes = np.where(np.isnan(rows) & np.isnan(moved.rows), 0.0, moved.rows - rows)
     standardised = standardised_changes(columns, rows, moved.rows, model.feature_spread_)

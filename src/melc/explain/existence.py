@@ -5,6 +5,12 @@ which a class is farthest ahead is the solution of a mixed-integer linear progra
 piece says whether the projection lies on it.
 """
 
+import ctypes
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -22,6 +28,8 @@ _LEAST_LEAD, _ENOUGH = 1e-6, 1e-2
 _MOST_NODES = 20_000
 # Status of a program that was not solved to the end.
 _LIMIT_REACHED = 1
+# The file descriptor of standard output, and how lines of the solver begin.
+_STANDARD_OUTPUT, _BY_HIGHS = 1, b"Highs"
 
 
 class Undecided(Exception):
@@ -79,13 +87,14 @@ class _Program:
         integral = np.zeros(self.n_columns)
         for start, places in zip(self.starts, self.places, strict=True):
             integral[start + len(places) : start + 2 * len(places) - 1] = 1
-        return milp(
-            aim,
-            integrality=integral,
-            bounds=Bounds(lower, upper),
-            constraints=self.constraints,
-            options={"node_limit": _MOST_NODES},
-        )
+        with _without_lines_of_highs():
+            return milp(
+                aim,
+                integrality=integral,
+                bounds=Bounds(lower, upper),
+                constraints=self.constraints,
+                options={"node_limit": _MOST_NODES, "presolve": False},  # which takes most of the time
+            )
 
     def _weights(self, k: int) -> NDArray[np.int64]:
         return self.starts[k] + np.arange(len(self.places[k]))
@@ -118,6 +127,40 @@ class _Program:
         for k, leads in enumerate(self.leads):
             rows[:, self._weights(k)] = leads.T
         return LinearConstraint(rows, -constants, np.inf)
+
+
+@contextmanager
+def _without_lines_of_highs() -> Iterator[None]:
+    """Keep away from standard output what HiGHS, the solver, prints past Python whatever its options are.
+
+    What other threads print meanwhile comes afterwards.
+    """
+    try:
+        kept = os.dup(_STANDARD_OUTPUT)
+    except OSError:  # it is closed
+        yield
+        return
+    with tempfile.TemporaryFile() as caught:
+        _flush()
+        os.dup2(caught.fileno(), _STANDARD_OUTPUT)
+        try:
+            yield
+        finally:
+            _flush()
+            os.dup2(kept, _STANDARD_OUTPUT)
+            os.close(kept)
+        caught.seek(0)
+        others = b"".join(line for line in caught if not line.startswith(_BY_HIGHS))
+    if others:
+        os.write(_STANDARD_OUTPUT, others)
+
+
+def _flush() -> None:
+    """Write what Python and the C library hold back."""
+    with suppress(AttributeError, OSError, ValueError):  # there is no standard output, or it is closed
+        sys.stdout.flush()
+    with suppress(OSError):
+        ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)
 
 
 def _with_far_ends(knots: Floats, leads: Floats, z: float) -> tuple[Floats, Floats]:

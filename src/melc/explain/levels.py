@@ -28,19 +28,18 @@ def move_table(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
     numbers = allowed.without(np.isin(np.arange(rows.shape[1]), levels.columns_of_levels))
     first = move_within(aim, rows, numbers)
     best = best_of(aim, rows, levels.most_promising(rows), lambda trial: move_within(aim, trial, numbers), first)
-    # All levels of a single column are tried; of several columns, or together with numbers, only some.
-    every = not levels.free or (len(levels.free) == 1 and not numbers.spread.any())
-    return replace(best, exact=False, decided=best.decided & every)
+    # Of levels only some are tried here.
+    return replace(best, exact=first.exact and not levels.levels, decided=best.decided & (not levels.levels))
 
 
 class _LevelChanges:
     """Changes of levels of the rows of a table, or of numbers to certain values, and what they lead to."""
 
     def __init__(self, aim: Aim, allowed: Allowed) -> None:
-        self.model, self.goal, self.allowed = aim.model, aim.goal, allowed
+        self.model, self.goal = aim.model, aim.goal
         self.columns = aim.model.columns_
         self.columns_of_levels = [*dict.fromkeys([*self.columns.categories, *self.columns.ranks, *allowed.levels])]
-        self.free = [j for j in self.columns_of_levels if allowed.free[j]]
+        self.levels = allowed.choices(self.columns)
 
     def most_promising(self, rows: Floats) -> list[Floats]:
         """Return some changes of levels of all rows: those that lead farthest to another class."""
@@ -65,8 +64,8 @@ class _LevelChanges:
     def _single_changes(self, rows: Floats, costs: Floats) -> list[tuple[Floats, Floats]]:
         """All rows with one level changed, for each free column and level, and the costs with it."""
         found = []
-        for j in self.free:
-            for level in self._levels(j):
+        for j, levels in self.levels.items():
+            for level in levels:
                 changed = rows.copy()
                 is_number = j not in self.columns.categories and j not in self.columns.ranks
                 changed[:, j] = np.where(is_number & np.isnan(rows[:, j]), np.nan, level)  # a missing number stays so
@@ -79,14 +78,6 @@ class _LevelChanges:
             return np.where(codes == level, 0.0, 1.0)
         # From a missing rank to any other is one step.
         return np.asarray(np.nan_to_num(np.abs(level - codes) / (self.model.feature_spread_[j] or 1.0), nan=1.0))
-
-    def _levels(self, j: int) -> list[float]:
-        """The levels that a column may change to: those of the training rows, without missing and others."""
-        if j in self.allowed.levels:
-            return self.allowed.levels[j]
-        if j in self.columns.ranks:
-            return [float(k) for k in range(len(self.columns.ranks[j]))]
-        return [float(k) for k, level in enumerate(self.columns.categories[j].levels) if level is not None]
 
     @staticmethod
     def _picked(changes: list[tuple[Floats, Floats]], order: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -167,7 +167,8 @@ def _over_the_threshold(
 ) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
     """Change the rows by ``steps`` to the threshold, and beyond it by as little as changes the prediction.
 
-    Return the changed rows, their labels, and whether a row has the class that is wanted. Others are left as they were.
+    Dates change to whole microseconds, as they are written. Return the changed rows, their labels, and whether a row
+    has the class that is wanted. Others are left as they were.
     """
     changed, labels = rows.copy(), before.copy()
     found = aim.reached(before, before)
@@ -177,7 +178,9 @@ def _over_the_threshold(
         if not len(trying):
             break
         factors = 1 + _FIRST_STEP * 2.0**doubling * rounding[trying]
-        changed[trying] = allowed.within(rows[trying] + steps[trying] * factors[:, None], rows[trying])
+        beyond = rows[trying] + steps[trying] * factors[:, None]
+        beyond = aim.model.columns_.with_whole_microseconds(beyond, steps[trying])
+        changed[trying] = allowed.within(beyond, rows[trying])
         labels[trying] = aim.predict(changed[trying])
         done = aim.reached(before[trying], labels[trying])
         found[trying[done]] = True

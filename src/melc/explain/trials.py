@@ -38,21 +38,22 @@ def best_of(
     if begun is None:
         begun = Moved(rows, before, aim.reached(before, before), False, np.ones(len(rows), dtype=bool))
     best = replace(begun, rows=begun.rows.copy(), labels=begun.labels.copy(), found=begun.found.copy())
-    shortest = np.where(best.found, _lengths(aim, rows, best.rows), np.inf)
+    shortest = np.where(best.found, lengths_of(aim, rows, best.rows), np.inf)
     for trial in trials:
         labels, changed = aim.predict(trial), trial.copy()
         left = ~aim.reached(before, labels)
         if left.any():
             moved = move(trial[left])
             changed[left], labels[left] = moved.rows, moved.labels
-        lengths = np.where(aim.reached(before, labels), _lengths(aim, rows, changed), np.inf)
+        lengths = np.where(aim.reached(before, labels), lengths_of(aim, rows, changed), np.inf)
         better = lengths < shortest
         best.rows[better], best.labels[better], shortest[better] = changed[better], labels[better], lengths[better]
     best.found[:] = np.isfinite(shortest)
     return best
 
 
-def _lengths(aim: Aim, rows: Floats, changed: Floats) -> Floats:
+def lengths_of(aim: Aim, rows: Floats, changed: Floats) -> Floats:
+    """Return the lengths of changes of coded rows, shape (n,)."""
     changes = standardised_changes(aim.model.columns_, rows, changed, aim.model.feature_spread_)
     return np.asarray(np.linalg.norm(changes, axis=1))
 
@@ -72,7 +73,7 @@ def move_within(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
     best = best_of(aim, rows, trials, lambda trial: move_numbers(aim, trial, rest))
     _move_back(aim, rows, best, whole)
     # What no number reaches, no whole number reaches; the reverse does not hold.
-    return replace(best, decided=moved.decided & ~moved.found)
+    return replace(best, exact=False, decided=moved.decided & ~moved.found)
 
 
 def _rounded(

@@ -100,6 +100,14 @@ class Columns:
         labels += ["(unknown)" if texts else None] * 2  # of others, and of what is not known
         return np.array([labels[-1 if np.isnan(code) else int(code)] for code in codes], dtype=object)
 
+    def with_whole_microseconds(self, coded: Floats, steps: Floats) -> Floats:
+        """Return coded rows with dates as they are written, rounded in the direction of the steps that led there."""
+        found = coded.copy()
+        for j in self.dates:
+            times = np.sign(steps[:, j]) * np.ceil(np.sign(steps[:, j]) * coded[:, j] * MICROSECONDS_PER_DAY)
+            found[:, j] = np.where(steps[:, j] != 0, times / MICROSECONDS_PER_DAY, coded[:, j])
+        return found
+
     def quantities(self, coded: Floats, means: Floats) -> Floats:
         """Return the numbers that lines of several columns read, shape (n, d); ``means`` are those of the columns.
 

@@ -1,0 +1,138 @@
+"""All combinations of whole numbers and levels near a row, where they are few enough to be tried one by one.
+
+They are tried in the order of their lengths, up to the length of a change that is known, or as far as there are not too
+many. So the first that leads to the aim is the smallest change. Where other numbers may change as well, these are moved
+after each combination that does not suffice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from melc.arrays import Floats
+from melc.explain.allowed import Allowed
+from melc.explain.numbers import Aim, Moved, move_numbers
+from melc.explain.trials import lengths_of
+
+# The most combinations of a row: if nothing else changes, if the others change in one dimension, if they are searched.
+_MOST_ALONE, _MOST_EXACT, _MOST_SEARCHED = 30_000, 2_000, 64
+# Combinations that are tried at once.
+_CHUNK = 512
+# The lengths up to which combinations are tried where no change is known and there are too many.
+_FARTHEST, _PART = 64.0, 0.8
+
+
+def try_combinations(aim: Aim, rows: Floats, allowed: Allowed, begun: Moved) -> Moved:
+    """Return the shortest of the changes found before and of those to combinations of whole numbers and levels."""
+    near = _Combinations(aim, allowed)
+    if not near.columns:
+        return begun
+    found = replace(begun, rows=begun.rows.copy(), labels=begun.labels.copy(), found=begun.found.copy())
+    decided, exact = begun.decided.copy(), True
+    shortest = np.where(begun.found, lengths_of(aim, rows, begun.rows), np.inf)
+    before = aim.predict(rows)
+    for i in np.flatnonzero(shortest > 0):
+        radius = near.largest_radius(rows[i], shortest[i])
+        better = near.shortest_change(rows[i], before[i], radius)
+        if better is not None:
+            found.rows[i], found.labels[i], shortest[i], found.found[i] = *better, True
+        # All that is shorter was tried; where nothing was found, all there is.
+        exact &= near.exact and radius >= shortest[i]
+        decided[i] |= near.exact and radius == np.inf
+    return replace(found, exact=exact, decided=decided)
+
+
+class _Combinations:
+    """The combinations of what may change in steps. ``columns`` are those that do, ``rest`` is what else may change."""
+
+    def __init__(self, aim: Aim, allowed: Allowed) -> None:
+        self.aim, self.allowed, self.spread = aim, allowed, aim.model.feature_spread_
+        self.categories, self.ranks = aim.model.columns_.categories, aim.model.columns_.ranks
+        self.levels = allowed.choices(aim.model.columns_)
+        whole = np.flatnonzero(allowed.whole & (allowed.spread > 0)).tolist()
+        self.columns = [*dict.fromkeys([*self.levels, *whole])]
+        self.rest = allowed.without(np.isin(np.arange(len(self.spread)), self.columns))
+        n_rest = int(np.count_nonzero(self.rest.spread))
+        self.exact = n_rest <= 1 or len(aim.model.lines_) == 1
+        self.alone = n_rest == 0
+        self.most = _MOST_ALONE if self.alone else _MOST_EXACT if self.exact else _MOST_SEARCHED
+
+    def largest_radius(self, row: Floats, length: float) -> float:
+        """Return the length up to which combinations are tried: if possible, that of a change that is known."""
+        while np.prod([self._number(j, row[j], length) for j in self.columns]) > self.most:
+            length = _PART * min(length, _FARTHEST)
+        return length
+
+    def shortest_change(self, row: Floats, before: Any, radius: float) -> tuple[Floats, Any, float] | None:
+        """Return the shortest change of a row within a radius, its label and its length, or None."""
+        best = None
+        for trial, lengths in self._in_order(row, radius):
+            if lengths[0] >= radius:
+                break
+            moved = self._moved(trial, np.full(len(trial), before))
+            within = np.where(moved.found, lengths_of(self.aim, np.tile(row, (len(trial), 1)), moved.rows), np.inf)
+            first = int(within.argmin())
+            if within[first] < radius:
+                radius = float(within[first])
+                best = moved.rows[first], moved.labels[first], radius
+        return best
+
+    def _moved(self, trial: Floats, before: Any) -> Moved:
+        """Return combinations, and where one does not suffice, what the other numbers are moved to after it."""
+        labels = self.aim.predict(trial)
+        moved = Moved(trial, labels, self.aim.reached(before, labels), self.exact, np.ones(len(trial), dtype=bool))
+        left = np.flatnonzero(~moved.found)
+        if len(left) and not self.alone:
+            numbers = move_numbers(self.aim, trial[left], self.rest)
+            moved.rows[left], moved.labels[left] = numbers.rows, numbers.labels
+            moved.found[left] = self.aim.reached(before[left], numbers.labels)
+        return moved
+
+    def _in_order(self, row: Floats, radius: float) -> Iterator[tuple[Floats, Floats]]:
+        """Yield blocks of combinations shorter than a radius and their lengths, the shortest first."""
+        values = [self._values(j, row[j], radius) for j in self.columns]
+        squares = np.zeros(1)
+        for _, steps in values:
+            squares = np.add.outer(squares, steps**2)
+        lengths = np.sqrt(squares.ravel())
+        order = np.argsort(lengths, kind="stable")[: np.count_nonzero(lengths < radius)]
+        for start in range(0, len(order), _CHUNK):
+            some = order[start : start + _CHUNK]
+            places = np.unravel_index(some, [len(each) for each, _ in values])
+            trial = np.tile(row, (len(some), 1))
+            for j, (each, _), place in zip(self.columns, values, places, strict=True):
+                trial[:, j] = each[place]
+            yield trial, lengths[some]
+
+    def _number(self, j: int, x: float, radius: float) -> float:
+        """Return how many values a column may have after a change up to a radius; it may be infinite."""
+        if j in self.levels or np.isnan(x):
+            return float(len(self._values(j, x, radius)[0]))
+        low, high = self._range(j, x, radius)
+        return max(np.floor(high) - np.ceil(low) + 1, 0.0) + (x != np.round(x))
+
+    def _values(self, j: int, x: float, radius: float) -> tuple[Floats, Floats]:
+        """Return the values that a column may have after a change up to a radius, and how long these changes are."""
+        if j in self.levels:
+            values = np.array(self.levels[j])
+            if np.isnan(x) and j not in self.categories and j not in self.ranks:
+                values = values[:0]  # a missing number stays missing
+            values = values[values != x]
+        elif np.isnan(x):
+            values = np.zeros(0)
+        else:
+            low, high = self._range(j, x, radius)
+            values = np.arange(np.ceil(low), np.floor(high) + 1)
+            values = values[values != x]
+        steps = np.ones(len(values)) if j in self.categories else np.abs(values - x) / (self.spread[j] or 1.0)
+        steps = np.where(np.isnan(steps), 1.0, steps)  # from a missing rank to any other is one step
+        near = steps < radius
+        return np.append(x, values[near]), np.append(0.0, steps[near])
+
+    def _range(self, j: int, x: float, radius: float) -> tuple[float, float]:
+        """Return the least and the largest value of a whole number after a change up to a radius."""
+        reach = radius * self.spread[j]
+        low, high = self.allowed.low[j], self.allowed.high[j]
+        return max(min(low, x), x - reach), min(max(high, x), x + reach)
