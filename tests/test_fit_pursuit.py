@@ -103,7 +103,7 @@ def test_each_line_adds_a_row_of_likelihood(kind, n_classes, monkeypatch):
     assert len(found.lines) == kept[-1]
     gains, added = np.diff(reached[: len(heard)]), np.diff(kept)
     assert np.all(gains >= added)
-    total = together.targets.sum()
+    total = together.balanced_weights.sum()
     np.testing.assert_allclose([loss for _, loss in heard], [-each / total for each in reached[: len(heard)]])
     for line in found.lines:
         assert line.counts.sum() == pytest.approx(together.weights.sum())
@@ -113,9 +113,11 @@ def test_the_likelihood_is_that_of_the_rows_with_all_classes_counting_equally():
     for n_classes in (2, 3):
         X, codes = circle(n_classes=n_classes)
         together = JointFit(rows_of(X, codes), rows_of(X, codes), n_classes, 1.0)
-        np.testing.assert_allclose(np.bincount(codes, together.targets), together.targets.sum() / n_classes)
+        np.testing.assert_allclose(
+            np.bincount(codes, together.balanced_weights), together.balanced_weights.sum() / n_classes
+        )
         scores = np.random.default_rng(0).normal(size=(together.n_blocks, 600))
-        expected = naive.curve_likelihood(scores.T, codes, together.targets, np.eye(together.n_blocks))
+        expected = naive.curve_likelihood(scores.T, codes, together.balanced_weights, np.eye(together.n_blocks))
         assert together.likelihood(scores) == pytest.approx(expected, rel=1e-12)
 
 

@@ -6,8 +6,8 @@ that is of the smallest u / W: each with a probability in proportion to its weig
 2007, "Priority sampling for estimation of arbitrary subset sums").
 
 To find all equal rows, all hashes would have to be sorted. Instead the weights are added up in a table, indexed by the
-last bits of the hashes. The weight there is at least that of all rows equal to a row. A row whose u is too large even
-for that weight cannot be drawn, and only the others are sorted.
+last bits of the hashes. The entry for a row is at least the weight of all rows equal to it. A row whose u is too large
+even for this entry cannot be drawn, and only the remaining rows are sorted.
 """
 
 from collections.abc import Iterator

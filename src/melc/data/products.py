@@ -21,7 +21,7 @@ from melc.arrays import Floats
 
 T = TypeVar("T")
 
-# Rows of a segment, at the least, and the most segments: enough work for a thread, and for 64 threads.
+# The fewest rows of a segment, and the most segments: enough work for a thread, and for 64 threads.
 SEGMENT_ROWS, _MAX_SEGMENTS = 65_536, 64
 # Rows of a stretch: their projections and places in bins (a quarter of a megabyte) stay in the cache.
 _STRETCH_ROWS = 12_288

@@ -67,7 +67,7 @@ def _share(size: float, total: float, wanted: int) -> int:
 
 
 def _draw(rows: Rows, sizes: Floats, shares: NDArray[np.int64], seed: int) -> MemoryRows:
-    """Return as many distinct rows of each class as its share, or all; ``sizes`` are those of the classes, in rows."""
+    """Return as many distinct rows of each class as its share, or all of them; ``sizes`` are the sizes of classes."""
     selected, quotients, limits = _select(rows, shares, seed)
     drawn = [_smallest(selected, quotients, c, int(shares[c]), float(limits[c])) for c in range(len(shares))]
     for c, (chosen, weights) in enumerate(drawn):

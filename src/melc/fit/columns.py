@@ -158,7 +158,7 @@ class _Balance:
         totals = np.bincount(index, weights, n_classes)
         self.index, self.given, self.n_classes = index, weights, n_classes
         self.weights = weights * (totals.sum() / n_classes / totals)[index]
-        # The effective number of rows: so many, equally divided among the classes, would be as informative.
+        # The effective number of rows: this many, divided equally among the classes, would be as informative.
         self.n_effective = n_classes**2 / float(np.sum(1 / totals))
         self.total = float(totals.sum())
 

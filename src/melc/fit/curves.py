@@ -130,24 +130,24 @@ def no_curves(n_blocks: int) -> Curves:
 
 
 def fit_curves(
-    curves: Curves, summed: Summed, smoothing: float = 1.0, tol: float | None = None, curved: Summed | None = None
+    curves: Curves, summed: Summed, smoothing: float = 1.0, tol: float | None = None, for_hessian: Summed | None = None
 ) -> Curves:
     """Return the curves fitted together; λ is the estimate times ``smoothing``.
 
     The fit starts with the coefficients and λ of ``curves``. Without ``tol`` it stops early, which is enough while
-    lines are added. Otherwise it continues with fixed λ until no coefficient changes by more than ``tol``. ``curved``
-    is a cheaper approximation of ``summed`` for Hessians; with one block, the last steps use ``summed``.
+    lines are added. Otherwise it continues with fixed λ until no coefficient changes by more than ``tol``. Hessians may
+    come from ``for_hessian``, a cheaper approximation of ``summed``; with one block, the last steps use ``summed``.
     """
     if len(curves.beta) > 1:
-        return _fit_blocks(curves, summed, curved or summed, smoothing, tol is not None)
-    fit = _Newton(curves, summed, curved or summed)
+        return _fit_blocks(curves, summed, for_hessian or summed, smoothing, tol is not None)
+    fit = _Newton(curves, summed, for_hessian or summed)
     for round_number in range(_MOST_ROUNDS):
         moved = fit.step()
         fit.curves, changed = with_estimated_strengths(fit.curves, 0, fit.covariance, smoothing)
         if round_number > 0 and changed < _SETTLED_STRENGTH and moved < _SETTLED:
             break
     if tol is not None:
-        fit.curved, fit.moved, fit.outdated = summed, np.inf, _OUTDATED_AT_LAST * tol
+        fit.for_hessian, fit.moved, fit.outdated = summed, np.inf, _OUTDATED_AT_LAST * tol
         for _ in range(_MOST_ROUNDS):
             if fit.step() < tol:
                 break
@@ -157,8 +157,8 @@ def fit_curves(
 class _Newton:
     """Newton's method for a single block of coefficients: the present curves, and the sums over rows there."""
 
-    def __init__(self, curves: Curves, summed: Summed, curved: Summed) -> None:
-        self.curves, self.summed, self.curved = curves, summed, curved
+    def __init__(self, curves: Curves, summed: Summed, for_hessian: Summed) -> None:
+        self.curves, self.summed, self.for_hessian = curves, summed, for_hessian
         self.sums = summed(curves.basis, curves.beta, None)
         self.hessian, self.covariance = np.empty(0), np.empty(0)
         # How far coefficients have moved since the Hessian was computed, and how far they may move.
@@ -168,7 +168,7 @@ class _Newton:
         """Make a step, halved until the penalised likelihood does not fall; return the largest change in beta."""
         curves, beta, sums = self.curves, self.curves.beta[0], self.sums
         if self.moved > self.outdated:
-            self.hessian, self.moved = symmetric(self.curved(curves.basis, curves.beta, 0).hessian), 0.0
+            self.hessian, self.moved = symmetric(self.for_hessian(curves.basis, curves.beta, 0).hessian), 0.0
         penalty = curves.penalty(0)
         slope = sums.gradient[0] - penalty @ beta
         step, self.covariance = newton_step(self.hessian + penalty, slope, beta, curves)
@@ -186,26 +186,26 @@ class _Newton:
         return moved
 
 
-def _fit_blocks(curves: Curves, summed: Summed, curved: Summed, smoothing: float, until_converged: bool) -> Curves:
+def _fit_blocks(curves: Curves, summed: Summed, for_hessian: Summed, smoothing: float, until_converged: bool) -> Curves:
     """Return the curves with several blocks of coefficients, which share a likelihood, fitted together."""
     blocks = range(len(curves.beta))
     for round_number in range(_MOST_BLOCK_ROUNDS):
-        before, hessians = curves.beta, _hessians(curves, curved)
+        before, hessians = curves.beta, _hessians(curves, for_hessian)
         for block in blocks if round_number > 0 else ():
             covariance = inverse(hessians[block] + curves.penalty(block))
             curves, _ = with_estimated_strengths(curves, block, covariance, smoothing)
         curves = _climb(curves, summed, hessians, _BLOCK_STEPS)
         if round_number > 0 and np.abs(curves.beta - before).max() < _BLOCKS_SETTLED:
             break
-    hessians = _hessians(curves, curved)
+    hessians = _hessians(curves, for_hessian)
     if until_converged:
         curves = _climb(curves, summed, hessians, _LAST_BLOCK_STEPS)
     covariances = [inverse(hessians[block] + curves.penalty(block)) for block in blocks]
     return replace(curves, covariances=np.stack(covariances))
 
 
-def _hessians(curves: Curves, curved: Summed) -> list[Floats]:
-    return [symmetric(curved(curves.basis, curves.beta, block).hessian) for block in range(len(curves.beta))]
+def _hessians(curves: Curves, for_hessian: Summed) -> list[Floats]:
+    return [symmetric(for_hessian(curves.basis, curves.beta, block).hessian) for block in range(len(curves.beta))]
 
 
 def _climb(curves: Curves, summed: Summed, hessians: list[Floats], n_steps: int) -> Curves:
@@ -332,9 +332,9 @@ def knots_of(z: Floats, most: int) -> Floats:
     """Return up to ``most`` knots for projections z: half are quantiles of the rows, half of the distinct values.
 
     So a feature with mostly equal values has knots among its other values too. Quantiles are denser towards both ends,
-    where a curve often bends most and would otherwise be straight over a twelfth of the rows. Of knots much closer than
-    usual, which would make steps, one is left out. (Not closer than a fraction of the range: a single outlier may be a
-    million times farther away than all other rows.)
+    where a curve often bends most and would otherwise be straight over a twelfth of the rows. Knots much closer than
+    most would make steps, and are thinned out. (Closer than most, not than a fraction of the range: a single outlier
+    may be a million times farther away than all other rows.)
     """
     ascending = np.sort(z)
     values = ascending[np.append(True, np.diff(ascending) > 0)]
@@ -353,6 +353,6 @@ def knots_of(z: Floats, most: int) -> Floats:
 
 
 def information_of(z: Floats, knots: Floats, weights: Floats) -> float:
-    """Return the sum of weight times squared entries in the basis, which tells how much the rows say about a curve."""
+    """Return the sum of weight times squared entries in the basis, which measures how much data a curve has."""
     part = HatBasis(knots, np.array([0, len(knots)])).entries(z[None]).part[0]
     return float(weights @ (part**2 + (1 - part) ** 2))

@@ -40,7 +40,7 @@ _RANK_TOLERANCE = 1e-9
 # near it if a class hardly varies.
 LEAST_VARIANCE = 1e-305
 
-_POINTS_PER_CALL = 1 << 16
+_POINTS_PER_CALL = 1 << 16  # compiled calls cannot be interrupted
 
 # A class gets at most about twice this many bins. More would be needed only for a range of thousands of bandwidths,
 # which takes millions of rows with some dozens of them far from the rest.
@@ -155,8 +155,8 @@ def densities_along(
 ) -> tuple[Density, Density]:
     """Return the densities of both classes along v, with the given kernel variances.
 
-    The density of a small class is made from all its points, that of a large class from the moments of its points in
-    bins and from its outermost points.
+    The density of a small class is made from all its points. For a large class, the moments of its points in bins and
+    its outermost points are used.
     """
     large = [count > _ALWAYS_CONDENSED for count in rows.counts]
     limits = [each.limits if many else (math.inf, -math.inf) for each, many in zip(summary.classes, large, strict=True)]
@@ -285,7 +285,7 @@ def find_crossings(ratio: Ratio, grid: Floats, values: Floats) -> tuple[Floats, 
     roots = _roots(ratio, grid, values)
     edges = np.concatenate([grid[:1], roots, grid[-1:]])
     codes = (ratio((edges[:-1] + edges[1:]) / 2) > 0).astype(np.int8)
-    # A root where the ratio touches zero without crossing has the same class on both sides and is no threshold.
+    # A root where the ratio touches zero without crossing has the same class on both sides and is not a threshold.
     changes = np.flatnonzero(np.diff(codes))
     return roots[changes], codes[np.concatenate([[0], changes + 1])]
 

@@ -53,7 +53,7 @@ Accuracy = tuple[float, float]
 _ROUGH: Accuracy = (3e-2, 1e-4)
 # Not below the rounding of single precision, which would spoil the curvature estimates of L-BFGS.
 _CLOSE: Accuracy = (3e-4, 1e-7)
-# Sharpening reduces the gradient to this fraction of the tolerance, in at most so many steps.
+# Sharpening reduces the gradient to this fraction of the tolerance, in at most this many steps.
 _SHARPER, _SHARPENING_STEPS = 1e-3, 12
 # With more features than this the search begins in a subspace; with more than this their covariance would be too large.
 _MANY_FEATURES, MOST_GRID_FEATURES = 64, 2_000

@@ -75,7 +75,7 @@ class JointFit:
         self.columns, self.design = columns or Columns(), design or Design(rows.n_features)
         self.n_blocks = 1 if n_classes == 2 else n_classes
         self.weights, self.factors = sample.all_weights(), balancing_factors(sample.total_weights)
-        self.targets = self.weights * self.factors[sample.codes]
+        self.balanced_weights = self.weights * self.factors[sample.codes]
         self.smoothing = float(np.clip(gamma**_POWER, _LEAST_SMOOTHING, _MOST_SMOOTHING))
 
     def without_lines(self) -> CurvesAlong:
@@ -94,7 +94,7 @@ class JointFit:
         if axis is not None and axis.n_levels:
             shape = levels_shape(len(knots))
         else:
-            shape = smooth_shape(len(knots), information_of(z, knots, self.targets), sign, axis is not None)
+            shape = smooth_shape(len(knots), information_of(z, knots, self.balanced_weights), sign, axis is not None)
         curves = found.curves.with_line(knots, shape)
         return CurvesAlong(
             np.vstack([found.directions, direction]),
@@ -124,14 +124,14 @@ class JointFit:
         shapes = tuple(shape.scaled(grown) if shape.smooth else shape for shape in found.curves.shapes)
         curves = replace(found.curves, shapes=shapes)
 
-        def curved(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
+        def for_hessian(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             sums = on_sample(basis, beta, block)
             return replace(sums, hessian=grown * sums.hessian)
 
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             return rows.sum_curves(directions, CurveRequest(basis, beta, factors, block))
 
-        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _LEAST_CHANGE_ON_MANY, curved))
+        return replace(found, curves=fit_curves(curves, summed, self.smoothing, _LEAST_CHANGE_ON_MANY, for_hessian))
 
     def _summed_on_sample(self, entries: Entries) -> Summed:
         def summed(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
@@ -162,21 +162,21 @@ class JointFit:
         """Return the log-likelihood of log-odds of shape (n_blocks, n), in nats, with balanced classes."""
         codes = self.sample.codes
         if self.n_blocks == 1:
-            return float(self.targets @ -np.logaddexp(0, np.where(codes == 1, -scores[0], scores[0])))
-        return float(self.targets @ (scores[codes, np.arange(len(codes))] - logsumexp(scores, axis=0)))
+            return float(self.balanced_weights @ -np.logaddexp(0, np.where(codes == 1, -scores[0], scores[0])))
+        return float(self.balanced_weights @ (scores[codes, np.arange(len(codes))] - logsumexp(scores, axis=0)))
 
     def lines(self, found: CurvesAlong, log_priors: Floats) -> tuple[list[Line], Floats]:
         """Return the lines of a model, and its intercepts, shape (n_blocks,): fitted constants plus ``log_priors``."""
-        curves, targets = found.curves, self.targets / self.targets.sum()
+        curves, shares = found.curves, self.balanced_weights / self.balanced_weights.sum()
         beta = curves.beta - (curves.beta.mean(axis=0) if self.n_blocks > 1 else 0.0)
         intercepts, alone = beta[:, 0] + log_priors, len(found) == 1
-        entries = found.entries.sums(targets, beta.shape[1])  # their means, as the targets add up to one
+        means_of_entries = found.entries.sums(shares, beta.shape[1])
         lines = []
         for k in range(len(found)):
             knots, part = curves.basis.of_line(k), curves.part(k)
             values = beta[:, part]
-            means = values @ entries[part]
-            errors = _errors(curves, k, entries[part], alone)
+            means = values @ means_of_entries[part]
+            errors = _errors(curves, k, means_of_entries[part], alone)
             intercepts = intercepts + means
             lines.append(self._line(found, k, knots, values - means[:, None], errors, means))
         if alone:
@@ -202,7 +202,7 @@ class JointFit:
         """
         axis, z = self.design.axis_along(found.directions[k]), found.z[k]
         added = np.abs([np.interp(z, knots, each) for each in values])
-        importance = float(np.mean(added @ self.targets)) / float(self.targets.sum())
+        importance = float(np.mean(added @ self.balanced_weights)) / float(self.balanced_weights.sum())
         levels: tuple[str, ...] = ()
         there, missing = np.full(len(z), True), np.full(len(values), None)
         if axis is None:
@@ -316,7 +316,7 @@ def _bandwidth(z: Floats, weights: Floats) -> float:
 def _errors(curves: Curves, k: int, entries: Floats, alone: bool) -> Floats:
     """Return the standard errors of the curves of line k at its knots, shape (n_blocks, n_knots).
 
-    They are for the curve minus its mean over the rows; for the only line of a model, for the curve plus the constant.
+    They are for the curve minus its mean, given the mean ``entries`` of rows; if it is ``alone``, plus the constant.
     """
     part = curves.part(k)
     found = []

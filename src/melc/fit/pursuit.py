@@ -30,7 +30,7 @@ from melc.fit.search import Problem, Settings
 from melc.model.line import Line
 
 # Rows on which lines are judged, and rows among these on which directions are searched; fewer, if there would be more
-# than so many numbers (columns times classes times rows).
+# than this many numbers (columns times classes times rows).
 _JUDGED_ROWS, _SEARCHED_ROWS, _SEARCHED_NUMBERS = 10_000, 4_000, 10_000_000
 # The log-likelihood that a line must add, in nats.
 _LEAST_GAIN = 1.0
@@ -42,7 +42,7 @@ _STARTS = 10
 _SAME_COSINE = 0.9999
 # Of the directions that several classes propose, those that add at least this fraction of the best are taken.
 _WORTHWHILE = 0.2
-# Where missing values are put to set them apart from the others, in standard deviations of the others.
+# Where missing values are put to set them apart from known values, in standard deviations of the known ones.
 _MISSING_AT = 4.0
 # The most minor lines: of the features that add most to the likelihood.
 _MOST_MINOR = 100
@@ -144,7 +144,7 @@ def _add_lines(
         for block, search in enumerate(searches):
             known = scores if searched.n_rows == joint.sample.n_rows else joint.scores_of(found, searched)
             search.standing.log_odds = log_odds_against_rest(known, block)
-        if line_ended(int(np.count_nonzero(found.directions[-1])), -likelihood / float(joint.targets.sum())):
+        if line_ended(int(np.count_nonzero(found.directions[-1])), -likelihood / float(joint.balanced_weights.sum())):
             break
     return found
 

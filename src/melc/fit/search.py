@@ -245,8 +245,8 @@ def _coarse_to_fine(
 def through_widths(middle: Searcher, rows: Rows, pairs: Sequence[tuple[EndedRun, EndedRun]]) -> list[EndedRun]:
     """Return the best runs on the larger sample, made with each of the bandwidths in _WIDTHS in turn.
 
-    ``pairs`` are runs on small samples: with the bandwidth of the sample, and with that of all ``rows``. The latter
-    join at the last bandwidth.
+    ``pairs`` are two runs on each small sample, with the bandwidth of the sample and with the bandwidth of all
+    ``rows``. The latter join at the last bandwidth.
     """
     gamma = middle.problem.gamma_for(middle.rows, rows)
     points = [wide.point for wide, _ in pairs]

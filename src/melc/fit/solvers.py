@@ -14,7 +14,7 @@ SCIPY_PROGRESS = 2.2e-9
 # Runs whose divergences differ by less than this, relatively, are taken to have reached the same optimum.
 _SAME_OPTIMUM = 5e-10
 
-# Armijo's condition: a step must gain this part of what the slope predicts; it is halved at most so often to do so.
+# Armijo's condition: a step must gain at least this part of what the slope predicts; and the most halvings of a step.
 _ARMIJO, _MOST_HALVINGS = 1e-4, 40
 # Evaluations of L-BFGS-B for each iteration that it may make; it needs about one.
 _EVALUATIONS_PER_ITERATION = 20

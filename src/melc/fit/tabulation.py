@@ -4,7 +4,7 @@
 
 f₀ and f₁ are the kernel densities of the classes. b is a background: the density of a few pseudo-rows, positive
 everywhere, which says how far a few rows can be trusted. Without it, the odds between the outermost rows of two classes
-would be as extreme as the tails of their kernels. The sign of g is that of ``f₁ − f₀``, so the curve passes through
+would be as extreme as the tails of their kernels. g has the sign of ``f₁ − f₀``, so the curve passes through
 zero where the densities cross.
 
 An interval between crossings is kept if it holds rows of its own class and has a *gain* of at least one nat: with every
@@ -123,7 +123,7 @@ def tabulate(formula: DensityRatio) -> RatioTable:
 
 
 def _with_points(formula: DensityRatio, z: Floats, logs: Floats, added: Floats) -> tuple[Floats, Floats]:
-    """Return places and log densities with those of further places, ascending."""
+    """Return places and log densities with further places inserted, ascending."""
     at = np.searchsorted(z, added)
     return np.insert(z, at, added), np.insert(logs, at, formula.log_densities(added), axis=1)
 
@@ -286,7 +286,7 @@ def _kept_crossings(gains: Floats, heights: Floats) -> NDArray[np.int64]:
 def picture_densities(table: RatioTable) -> tuple[Floats, Floats]:
     """Return as few places as a picture needs, shape (p,), and the densities of the classes there, shape (2, p).
 
-    They cover the kernels of all rows but a few of the outermost, which may be very far from the others.
+    They cover the kernels of all rows except a few of the outermost, which may be very far away.
     """
     spans = [_span(density) for density in table.formula.densities]
     low, high = min(low for low, _ in spans), max(high for _, high in spans)

@@ -19,7 +19,7 @@ _SMALL_CODES, _CODES_PER_BYTE = 2**30, 16
 _ROWS_PER_BLOCK = 1 << 16
 # Labels are searched in blocks of this size, because a single NumPy call on all of them could not be interrupted.
 _LABELS_AT_ONCE = 1 << 20
-# Types of labels that are no quantities: booleans, integers and strings. Others are looked at more closely.
+# Types of labels that cannot be quantities: booleans, integers and strings. Labels of other types are checked.
 _LABEL_KINDS = "biuU"
 # How far the sum of the priors may be from one, because priors are often rounded.
 _PRIORS_ROUNDING = 1e-6

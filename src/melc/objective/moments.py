@@ -51,7 +51,7 @@ from melc.sums.rims import RimBins, Rims, RimSlopes
 
 # Rows of each class from which the bandwidths and the range along v are estimated.
 _GUESS_ROWS = 1024
-_MOST_REFINEMENTS = 12
+_MOST_REFINEMENTS = 12  # attempts with narrower bins before an evaluation fails
 # Relative rounding error of a mean of many numbers.
 _ROUNDING = 2.0**-40
 

@@ -20,8 +20,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.sums.bins import Keys
 
-# The longest look-up table from keys to positions.
-_LONGEST_TABLE = 1 << 16
+_LONGEST_TABLE = 1 << 16  # from keys to positions
 
 
 @dataclass(frozen=True)

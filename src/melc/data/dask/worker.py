@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What is known of a partition before the first round."""
+    """What is known about a partition before the first round."""
 
     labels: NDArray[Any]
     counts: NDArray[np.int64]  # number of rows of each label
