@@ -54,6 +54,17 @@ def test_missing_and_unknown_values_are_counted(folder, tmp_path):
     assert card["Unknown categories"].startswith("sex 2")
 
 
+def test_rows_count_by_a_column_of_weights(folder, tmp_path):
+    frame = patients().assign(weight=[0, 1] * 100)
+    for name, table, weights in (("w", frame, ["--weights", "weight"]), ("plain", frame[1::2], [])):
+        table.to_csv(tmp_path / "t.csv", index=False)
+        done = call("report", folder / "model.json", tmp_path / "t.csv", "-o", tmp_path / name, *weights, *QUICK)
+        assert done.exit_code == 0, done.output
+    weighted, plain = (page_of(tmp_path / name) for name in ("w", "plain"))
+    assert weighted["groups"] == plain["groups"]
+    assert dict(weighted["card"])["Rows"].startswith("100")
+
+
 def test_standard_output_target_and_title(folder, tmp_path):
     frame = patients().rename(columns={"outcome": "result"})
     frame.to_csv(tmp_path / "t.csv", index=False)

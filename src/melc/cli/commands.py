@@ -45,6 +45,7 @@ from melc.cli.options import (
     TableFile,
     TableOptions,
     Target,
+    Weights,
 )
 from melc.cli.paper import datasets, demo, reproduce
 from melc.cli.printing import print_check, print_fit, print_score, print_scores
@@ -303,6 +304,7 @@ def report(
     data: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     target: Target = None,
+    weights: Weights = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; the target if not given.")] = None,
     resamples: Annotated[
         int | None,
@@ -340,7 +342,7 @@ def report(
     options = {"n_resamples": resamples, "cv": cv, "seed": seed, "n_jobs": jobs, "rows": rows}
     with ExitStack() as stack:
         with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
-            table = stack.enter_context(open_rows(fitted, source, target))
+            table = stack.enter_context(open_rows(fitted, source, target, weights))
         with reporter.progress(f"writing {output}", STEPS) as step, reporter.warnings_as_notes():
             page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
     write_text(output, page)

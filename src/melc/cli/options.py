@@ -44,6 +44,9 @@ Target = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+Weights = Annotated[
+    str | None, typer.Option(help="Column with the sample weights.", metavar="NAME", rich_help_panel=COLUMNS)
+]
 TableFile = Annotated[
     str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")
 ]
@@ -162,9 +165,7 @@ class ColumnOptions:
 class RoleOptions(ColumnOptions):
     """What the columns are used for in a fit."""
 
-    weights: Annotated[
-        str | None, typer.Option(help="Column with the sample weights.", metavar="NAME", rich_help_panel=COLUMNS)
-    ] = None
+    weights: Weights = None
     positive: Annotated[
         str | None,
         typer.Option(

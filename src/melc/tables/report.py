@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from melc.arrays import Floats
 from melc.report.page import page_of
 from melc.report.subject import subject_of
 from melc.tables.apply import labelled_blocks
 from melc.tables.frames import FrameRows, MappedRows, contents_of, named_for
 from melc.tables.model_file import StoredModel
+from melc.tables.roles import weights_of
 from melc.tables.source import Source, TableError
 
 # How often a report says what it is doing.
@@ -24,30 +26,36 @@ STEPS = 7
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of a file as a frame, with the numbers of their classes."""
+    """The rows of a file as a frame, with the numbers of their classes and their weights, if they have any."""
 
     X: Any
     codes: NDArray[Any]
     source: Source
+    weights: Floats | None = None
 
 
 @contextmanager
-def open_rows(fitted: StoredModel, source: Source, target: str | None = None) -> Iterator[TableRows]:
-    """Yield the rows of a file for a model, with the classes in its column ``target``.
+def open_rows(
+    fitted: StoredModel, source: Source, target: str | None = None, weights: str | None = None
+) -> Iterator[TableRows]:
+    """Yield the rows of a file for a model, with the classes in its column ``target`` and perhaps their ``weights``.
 
     The file is read once, block by block. Rows of numbers are in a temporary file until the end of the block.
     """
     contents = contents_of(fitted.model)
-    codes = []
+    codes, found = [], []
     with tempfile.TemporaryDirectory(prefix="melc-") as folder:
         are_numbers = set(contents.values()) == {"number"}
         rows = MappedRows(list(contents), Path(folder), source) if are_numbers else FrameRows(contents, source)
-        for block, block_codes in labelled_blocks(fitted, source, fitted.target_or(target)):
+        for block, block_codes in labelled_blocks(fitted, source, fitted.target_or(target), weights):
             codes.append(block_codes)
+            if weights is not None:
+                found.append(weights_of(block.column(weights), weights))
             rows.add(block)
         if not sum(map(len, codes)):
             raise TableError(f"{source.name}: there are no rows to report on.")
-        yield TableRows(named_for(fitted.model, rows.frame()), np.concatenate(codes), source)
+        given = np.concatenate(found) if found else None
+        yield TableRows(named_for(fitted.model, rows.frame()), np.concatenate(codes), source, given)
 
 
 def table_report(
@@ -61,7 +69,8 @@ def table_report(
 ) -> str:
     """Return the page about a model as HTML text; the options are those of :func:`melc.report.page.page_of`."""
     about, seed = _about(fitted, table), options["seed"]
-    subject = subject_of(fitted.model, table.X, None, max_rows=max_rows, seed=seed, codes=table.codes, about=about)
+    given: dict[str, Any] = {"codes": table.codes, "sample_weight": table.weights, "about": about}
+    subject = subject_of(fitted.model, table.X, None, max_rows=max_rows, seed=seed, **given)
     name = f"Model of {fitted.target}" if fitted.target else f"{type(fitted.model).__name__} report"
     return page_of(subject, title or name, step, **options)
 

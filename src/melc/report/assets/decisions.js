@@ -104,7 +104,7 @@ function groupsNode(data) {
     const all = rows.filter(([, totals]) => sum(totals) > 0);
     const body = all.map(([group, totals, right]) => {
       const wrong = 1 - sum(right) / sum(totals);
-      return [named(group), whole(sum(totals)), errorBar(wrong), ...(two ? totals.map((n, k) => (n > 0 ? percent(right[k] / n) : "–")) : [])];
+      return [named(withSigns(group)), whole(sum(totals)), errorBar(wrong), ...(two ? totals.map((n, k) => (n > 0 ? percent(right[k] / n) : "–")) : [])];
     });
     const head = [name, "rows", "errors", ...(two ? data.classes.map((label) => element("span", {}, "recall of ", named(label))) : [])];
     return [`by ${name}`, table(head, body)];

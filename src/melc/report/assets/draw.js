@@ -44,6 +44,8 @@ function short(value, digits = 4) {
   return (/e[+-]\d$/.test(plain) && Math.abs(value) < 1e6 && Math.abs(value) >= 1 ? String(Math.round(value)) : plain).replace("-", "−");
 }
 
+/** A number as shown with a word, which has no plural if the number is shown as 1. */
+const counted = (shown, word) => `${shown} ${word}${shown === "1" ? "" : "s"}`;
 const whole = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 const percent = (value) => (Number.isFinite(value) ? (100 * value).toFixed(1) + "%" : "–");
 /** A text from Python with the minus signs of this page before numbers; dates and names keep their hyphens. */

@@ -61,7 +61,7 @@ function policyControls(policy, axes, classes) {
     share.value = logit(policy.share);
     ratio.value = Math.log2(policy.ratio);
     shareShown.textContent = percent(policy.share);
-    ratioShown.textContent = `${short(policy.ratio, 2)} errors on other rows`;
+    ratioShown.textContent = `${counted(short(policy.ratio, 2), "error")} on other rows`;
     names.forEach((node) => node.replaceChildren(named(classes[policy.code])));
   };
   policy.onchange(show);

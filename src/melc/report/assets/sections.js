@@ -44,7 +44,7 @@ const MOST_BEYOND = 0.15;  // how far bands may reach beyond all curves, as a pa
 
 /** A line with its heading: curves, or the levels of a category; and the points of categories in a sum. */
 function curveFigure(line, classes, limits) {
-  const share = line.share === null ? "" : `, in ${percent(line.share)} of the resamples`;
+  const share = line.share === null ? "" : `, in ${Math.round(100 * line.share)}% of the resamples`;
   return element("figure", { class: "curve" },
     element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, withSigns(line.terms)),
       element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${share}`)),

@@ -175,6 +175,9 @@ function placesNodes({ classes, lines }, { projections }, limits) {
 }
 
 /** Bars of the parts of features. Of two classes, their sign means the class, so they have its colour. */
+/** What a feature adds, short enough to stand beside its bar. */
+const partText = (part) => (Math.abs(part) < 0.0005 ? "0" : (part > 0 ? "+" : "") + short(part, 2));
+
 function partsPicture(bars, two, of) {
   const wide = 420, left = 190, high = 22 * bars.length + 4, ends = bars.map(({ part }) => part);
   const x = scale(Math.min(0, ...ends), Math.max(0, ...ends), left + 8, wide - 56);
@@ -184,7 +187,7 @@ function partsPicture(bars, two, of) {
     return svg("g", { class: `part ${style(part)}` }, svg("title", {}, `${name}${text === null ? "" : ` = ${text}`}: ${short(part)}`),
       svg("text", { x: left, y: 22 * i + 16, "text-anchor": "end" }, label),
       svg("rect", { x: Math.min(x(0), x(part)), y: 22 * i + 4, width: Math.max(1, Math.abs(x(part) - x(0))), height: 15 }),
-      svg("text", { x: x(Math.max(0, part)) + 5, y: 22 * i + 16 }, (part > 0 ? "+" : "") + short(part, 2)));
+      svg("text", { x: x(Math.max(0, part)) + 5, y: 22 * i + 16 }, partText(part)));
   }), svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: high }));
 }
 
@@ -209,7 +212,7 @@ function changeNodes(data, policy, row, free) {
   const rest = moved.length > 6 ? `, and smaller changes of ${moved.length - 6} more features` : "";
   return [heading,
     element("p", {}, "It would be ", element("strong", {}, named(classes[nearest.code])),
-      ` after this change${rest}, which is ${short(nearest.distance, 3)} standard deviations long (another level counts as one):`),
+      ` after this change${rest}, which is ${counted(short(nearest.distance, 3), "standard deviation")} long (another level counts as one):`),
     table(["feature", "from", "to"], rows), single];
 }
 
