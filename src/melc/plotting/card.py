@@ -174,8 +174,9 @@ class CardDisplay:
             text = f"{term.value}:  {';  '.join(term.points_by_level)}" if term.points else term.name
             rows += _wrapped(text, int(_TEXT_SHARE * width), blank=True)
             for note in term.notes:
-                rows += _wrapped(note, width, colour=GREY)
+                rows += _wrapped(f"    {note}", width, colour=GREY)
         rows += [_Row("score (the sum)", bold=True, blank=True), _Row("", height=0.4 * _ROW)]
+        rows.append(_Row("score", colour=GREY, label="class   (right, of the rows in the fit)"))
         for each in self.card.intervals:
             rows.append(_Row(each.name, code=each.code, label=f"{each.label}   {each.counts}"))
         if self.held_out is not None:
@@ -185,9 +186,10 @@ class CardDisplay:
     def _draw_row(self, row: "_Row", top: float, size: float) -> None:
         options = {"fontsize": size, "va": "top", "color": row.colour, **AS_WRITTEN}
         place, end, letter = _MARGIN, _WIDTH - _MARGIN, size / _POINTS
-        if row.code is not None:  # a bar in the colour of the class, then the interval, then the class
+        if row.code is not None:  # a bar in the colour of the class
             patch = {**class_style(row.code).area, "linewidth": 0}
             self.ax_.add_patch(common.pyplot().Rectangle((place, top), 0.2, letter, **patch))
+        if row.label:  # beside the bars, the interval and then the class
             place += 0.3
             self._write(row.label, place + 0.3 * _WIDTH, end, top, options)
             end = place + 0.29 * _WIDTH
