@@ -972,6 +972,14 @@ def best_exchange(score, weights, columns, codes):
     return best
 
 
+def distance_of_means(columns, codes, used, ridge):
+    """The squared distance between the class means of some features, in units of the variance within the classes."""
+    first, second = (columns[np.ix_(used, np.flatnonzero(codes == c))] for c in (0, 1))
+    within = 0.5 * (np.cov(first, ddof=0) + np.cov(second, ddof=0)) + ridge * np.eye(len(used))
+    apart = second.mean(axis=1) - first.mean(axis=1)
+    return apart @ np.linalg.solve(within, apart)
+
+
 def best_whole_weights(score, n, largest):
     """The best score of all whole-number weights of n features."""
     everything = itertools.product(range(-largest, largest + 1), repeat=n)

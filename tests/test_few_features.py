@@ -13,7 +13,7 @@ from melc.fit.evidence import Judge
 from melc.fit.few_features import FewFeatures, whole_weights
 from melc.fit.search import Problem, Settings
 from melc.model.columns import Category
-from naive import best_exchange, best_whole_weights
+from naive import best_exchange, best_whole_weights, distance_of_means
 from tables_data import mixed_frame
 
 
@@ -40,6 +40,51 @@ def test_no_exchange_of_a_feature_is_better(selection: str) -> None:
     assert set(np.flatnonzero(direction)) == {1, 4, 6}
     found = search.candidates.scaled(direction[search.candidates.chosen])
     assert best_exchange(search.score, found, search.candidates.columns, y) <= search.score(found) + 1e-8
+
+
+def linear_classes(n: int, d: int = 12, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of correlated features, and classes on two sides of a plane, up to noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.4 * rng.normal(size=(d, d)))
+    return X, (X[:, :4] @ [1.0, -1.0, 0.7, 0.7] + 2 * rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_exchange_brings_the_means_farther_apart(seed: int) -> None:
+    X, y = linear_classes(150, seed=seed)
+    search = search_of(X, y, 4, "likelihood")
+    weights, columns = search.discriminant(), search.candidates.columns
+    used = np.flatnonzero(weights).tolist()
+    assert len(used) == 4
+    # Along Fisher's direction, the distance in units of the variance is that of the means in all of its features.
+    first, second = (weights @ columns[:, y == c] for c in (0, 1))
+    variance = 0.5 * (first.var() + second.var()) + 1e-3 * weights @ weights
+    reached = distance_of_means(columns, y, used, 1e-3)
+    assert (second.mean() - first.mean()) ** 2 / variance == pytest.approx(reached)
+    for dropped in used:
+        for j in np.setdiff1d(np.arange(len(columns)), used).tolist():
+            assert distance_of_means(columns, y, [k if k != dropped else j for k in used], 1e-3) <= reached + 1e-9
+
+
+def test_few_rows_of_classes_on_two_sides_get_the_linear_discriminant() -> None:
+    X, y = linear_classes(150)
+    search = search_of(X, y, 4, "likelihood")
+    discriminant = search.discriminant()
+    gain = search.improved(search._largest(discriminant)).score - search.score(discriminant)
+    assert 0 < gain < 4 / 150  # four weights
+    expected, _ = search.candidates.described(discriminant)
+    np.testing.assert_allclose(search.best_direction([]), expected, rtol=1e-12)
+    np.testing.assert_allclose(MELC(max_features=4, random_state=0).fit(X, y).coef_[0], expected, rtol=1e-9)
+
+
+def test_classes_with_the_same_means_have_no_discriminant() -> None:
+    # Each row has its mirror in the same class, so all class means are zero.
+    half = np.random.default_rng(0).integers(-3, 4, size=(64, 4)).astype(float)
+    X, y = np.vstack([half, -half]), np.tile(np.abs(half[:, 0] - half[:, 2]) > 2, 2).astype(int)
+    assert not search_of(X, y, 2, "likelihood").discriminant().any()
+    model = MELC(max_features=2, random_state=0).fit(X, y)
+    assert set(np.flatnonzero(model.coef_[0])) == {0, 2}
+    assert model.score(X, y) > 0.95
 
 
 def test_the_limit_holds_and_more_features_than_the_data_have_change_nothing() -> None:

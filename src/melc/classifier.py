@@ -108,7 +108,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
     max_features : int, default=None
         Largest number of features in a direction. If it is smaller than the number of features, a different search is
         used: features are added one by one, and then exchanged until no exchange of one feature for another improves
-        the direction according to ``selection``, on up to 2,000 rows. A category counts as one feature.
+        the direction according to ``selection``, on up to 2,000 rows. With "likelihood", the linear discriminant of as
+        many features is used unless the likelihood of the searched direction is higher by 1 / (number of rows) for each
+        of its weights. A category counts as one feature.
     whole_weights : int, default=None
         If given, the weights are whole numbers from −``whole_weights`` to ``whole_weights``, for features in round
         units: 1, 2 or 5 times a power of ten, near the standard deviation (or above it, if the weight would otherwise

@@ -4,6 +4,10 @@ Features are added one at a time. For each remaining feature, the best direction
 and this feature is searched, and the best of all is taken. Then the weights are improved one by one in such planes.
 Finally, single features are replaced by others until no replacement gives a better direction.
 
+Some of many directions separate the rows at hand by chance. So a direction found by likelihood is used only if it is
+clearly more likely than the linear discriminant of as many features. The features of the discriminant are added and
+replaced likewise, until no replacement increases the distance between the class means.
+
 Whole-number weights are for features in handy units: 1, 2 or 5 times a power of ten near the standard deviation. The
 real weights are multiplied by several factors and rounded. From each of these rules the search moves to the best
 neighbour, which differs by one in one or two weights, until none is better.
@@ -36,6 +40,10 @@ _ANGLES, _HALVINGS, _FINE_HALVINGS = 8, 5, 12
 _BETTER = 1e-9
 # Larger correlations of two features are replaced by this: they would not span a plane up to rounding.
 _MOST_CORRELATION = 0.999
+# What each weight of a searched direction must add to the likelihood, in units of 1 / number of rows, as in Akaike's AIC.
+_PRICE = 1.0
+# Class means of a scaled feature that differ by less are the same up to rounding.
+_SAME_MEANS = 1e-12
 # Smaller variances along a direction of scaled features are replaced by this.
 _LEAST_VARIANCE = 1e-12
 # The most sweeps over the weights, after which hardly anything is left to gain.
@@ -70,6 +78,9 @@ class FewFeatures:
         self.most = most
         self.prospect = None if problem.judge is None else Standing(rows.codes, rows.weights, problem.gamma).prospect()
         self.objective = problem.objective(rows)
+        self._ridged_within = self.candidates.within + (1 - _MOST_CORRELATION) * np.eye(len(self.candidates.within))
+        apart = self.candidates.coordinates.class_covariances[2] / self.candidates.scale
+        self._apart = np.where(np.abs(apart) > _SAME_MEANS, apart, 0.0)
 
     def score(self, weights: Floats) -> float:
         """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
@@ -86,11 +97,52 @@ class FewFeatures:
         """Return the best direction that the search finds, of shape (d,) and length one, in the units of the features.
 
         It starts from a single feature, and from the main features of each of ``others``, directions of all features.
+        Unless its likelihood is clearly higher, the linear discriminant of few features is returned instead.
         """
         chosen = self.candidates.chosen
         starts = [self._best_single(), *(self._largest(self.candidates.scaled(each[chosen])) for each in others)]
         found = max((self.improved(start) for start in starts), key=lambda each: each.score)
-        return self.candidates.in_units(found.weights)[0]
+        return self.candidates.in_units(self._or_discriminant(found).weights)[0]
+
+    def _or_discriminant(self, searched: Found) -> Found:
+        """Return what was searched if its likelihood is worth its weights, otherwise the linear discriminant."""
+        weights = self.discriminant()
+        if self.prospect is None or not weights.any():
+            return searched
+        linear = Found(self.score(weights), weights)
+        price = _PRICE * np.count_nonzero(searched.weights) / self.prospect.n_rows
+        return searched if searched.score - price > linear.score else linear
+
+    def discriminant(self) -> Floats:
+        """Return the linear discriminant of few features, shape (d,), for scaled ones; zero if the means agree.
+
+        Features are added one by one. After each, all of them in turn are exchanged for the feature with which the
+        distance between the means of the classes, in units of the variance within them, is largest.
+        """
+        used: list[int] = []
+        while len(used) < min(self.most, len(self.candidates.varying)):
+            used.append(int(np.argmax(self._distance_added(used))))
+            n_kept = 0
+            while n_kept < len(used):
+                first, *rest = used
+                added = self._distance_added(rest)
+                best = int(np.argmax(added))
+                exchanged = added[best] > (1 + _BETTER) * added[first]
+                used, n_kept = [*rest, best if exchanged else first], 0 if exchanged else n_kept + 1
+        weights = np.zeros(len(self.candidates.columns))
+        weights[used] = np.linalg.solve(self._ridged_within[np.ix_(used, used)], self._apart[used])
+        return weights
+
+    def _distance_added(self, used: list[int]) -> Floats:
+        """Return what each feature would add to the squared distance between the means, shape (d,); −∞ if it cannot."""
+        across = self._ridged_within[:, used]
+        explained = np.linalg.solve(across[used], across.T)
+        added = self._apart - self._apart[used] @ explained
+        variance = np.diagonal(self._ridged_within) - np.einsum("js,sj->j", across, explained)
+        squares = np.full(len(added), -np.inf)
+        others = np.setdiff1d(self.candidates.varying, used)
+        squares[others] = added[others] ** 2 / np.maximum(variance[others], _LEAST_VARIANCE)
+        return squares
 
     def whole_direction(self, direction: Floats, units: Floats, largest: int) -> Floats:
         """Return a direction of length one, near another, whose weights in ``units`` have whole-number proportions."""
