@@ -1,10 +1,12 @@
 """Directions of few features and of whole-number weights."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from melc import MELC
+from melc import MELC, cauchy_schwarz_divergence
 from melc.data.memory import MemoryRows
 from melc.export import export_text, from_json, to_json
 from melc.fit.columns import _with_whole_scores
@@ -40,6 +42,23 @@ def test_no_exchange_of_a_feature_is_better(selection: str) -> None:
     assert set(np.flatnonzero(direction)) == {1, 4, 6}
     found = search.candidates.scaled(direction[search.candidates.chosen])
     assert best_exchange(search.score, found, search.candidates.columns, y) <= search.score(found) + 1e-8
+
+
+def test_divergences_are_compared_on_a_grid_where_it_has_a_value() -> None:
+    X, y = two_classes(200)
+    search = search_of(X, y, 3, "divergence")
+    weights = np.random.default_rng(4).normal(size=(5, 8))
+    for w in weights:
+        direction, _ = search.candidates.described(w)
+        assert search.score(w) == pytest.approx(cauchy_schwarz_divergence(X, y, direction), abs=1e-4)
+    asked = []
+    search.objective = SimpleNamespace(evaluate=asked.append, searched_from=lambda v: v)
+    search.best_direction([])
+    assert not asked
+    apart = search_of(np.column_stack([X[:, 0], 1e3 * y + X[:, 1]]), y, 1, "divergence")
+    near, far = sorted(apart.score(w) for w in np.eye(2))
+    assert near < 1
+    assert far > 1e4  # too far apart for a grid
 
 
 def linear_classes(n: int, d: int = 12, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:

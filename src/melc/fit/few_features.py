@@ -32,6 +32,7 @@ from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Standing
 from melc.fit.search import Problem
 from melc.kernels import best_angle
+from melc.objective.grid import GridRows
 
 # Angles tried in a plane, and how often their step is halved around the best one: while features are chosen, and for
 # the weights of the chosen ones.
@@ -77,14 +78,24 @@ class FewFeatures:
         self.candidates = Candidates(rows, map, np.zeros(rows.n_features, dtype=bool))
         self.most = most
         self.prospect = None if problem.judge is None else Standing(rows.codes, rows.weights, problem.gamma).prospect()
-        self.objective = problem.objective(rows)
+        self.objective, self.gamma = problem.objective(rows), problem.gamma
+        self.grid = None
+        if self.prospect is None and problem.shrinkage is None and problem.settings.has_grid:
+            scaled, scale = self.candidates.coordinates.scaled, self.candidates.scale
+            self.grid = GridRows(self.candidates.rows, lambda X: scaled(X) / scale, len(scale))
         self._ridged_within = self.candidates.within + (1 - _MOST_CORRELATION) * np.eye(len(self.candidates.within))
         apart = self.candidates.coordinates.class_covariances[2] / self.candidates.scale
         self._apart = np.where(np.abs(apart) > _SAME_MEANS, apart, 0.0)
 
     def score(self, weights: Floats) -> float:
-        """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence."""
+        """Return the score of weights of scaled features: the likelihood or, without a judge, the divergence.
+
+        The divergence is that of a grid, where there is one: exact enough to compare directions by, and much cheaper.
+        """
         if self.prospect is None:
+            value = np.nan if self.grid is None else self.grid.evaluate(weights, self.gamma)[0]
+            if not np.isnan(value):
+                return value
             direction, _ = self.candidates.in_units(weights)
             return self.objective.evaluate(self.objective.coordinates_of(direction)).divergence
         return self.prospect.likelihood(self._projected(weights))
