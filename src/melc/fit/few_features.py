@@ -41,7 +41,7 @@ _ANGLES, _HALVINGS, _FINE_HALVINGS = 8, 5, 12
 _BETTER = 1e-9
 # Larger correlations of two features are replaced by this: they would not span a plane up to rounding.
 _MOST_CORRELATION = 0.999
-# What each weight of a searched direction must add to the likelihood, in units of 1 / number of rows, as in Akaike's AIC.
+# What each weight of a searched direction must add to the likelihood, in units of 1 / number of rows, as in the AIC.
 _PRICE = 1.0
 # Class means of a scaled feature that differ by less are the same up to rounding.
 _SAME_MEANS = 1e-12
