@@ -49,7 +49,7 @@ def test_divergences_are_compared_on_a_grid_where_it_has_a_value() -> None:
     search = search_of(X, y, 3, "divergence")
     weights = np.random.default_rng(4).normal(size=(5, 8))
     for w in weights:
-        direction, _ = search.candidates.described(w)
+        direction, _ = search.candidates.in_units(w)
         assert search.score(w) == pytest.approx(cauchy_schwarz_divergence(X, y, direction), abs=1e-4)
     asked = []
     search.objective = SimpleNamespace(evaluate=asked.append, searched_from=lambda v: v)
@@ -91,7 +91,7 @@ def test_few_rows_of_classes_on_two_sides_get_the_linear_discriminant() -> None:
     discriminant = search.discriminant()
     gain = search.improved(search._largest(discriminant)).score - search.score(discriminant)
     assert 0 < gain < 4 / 150  # four weights
-    expected, _ = search.candidates.described(discriminant)
+    expected, _ = search.candidates.in_units(discriminant)
     np.testing.assert_allclose(search.best_direction([]), expected, rtol=1e-12)
     np.testing.assert_allclose(MELC(max_features=4, random_state=0).fit(X, y).coef_[0], expected, rtol=1e-9)
 
