@@ -52,7 +52,7 @@ def test_divergences_are_compared_on_a_grid_where_it_has_a_value() -> None:
         direction, _ = search.candidates.in_units(w)
         assert search.score(w) == pytest.approx(cauchy_schwarz_divergence(X, y, direction), abs=1e-4)
     asked = []
-    search.objective = SimpleNamespace(evaluate=asked.append, searched_from=lambda v: v)
+    search.objective = SimpleNamespace(evaluate=asked.append, coordinates_of=lambda v: v)
     search.best_direction([])
     assert not asked
     apart = search_of(np.column_stack([X[:, 0], 1e3 * y + X[:, 1]]), y, 1, "divergence")
