@@ -111,30 +111,32 @@ def test_drafts_of_a_killed_run_are_removed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_cells_without_a_record_are_solved(tmp_path):
+def test_only_cells_without_a_record_are_solved(tmp_path, monkeypatch):
     cells = protocol.cells(TINY)
     solved = []
 
-    def solve(cell):
+    def noted(cell):
         solved.append(cell)
         return made_record(cell)
 
-    assert solve.run_cells(cells[:5], tmp_path, solve=solve, show_progress=False) == 5
-    assert solve.run_cells(cells, tmp_path, solve=solve, show_progress=False) == len(cells) - 5
+    monkeypatch.setattr(solve, "solve", noted)
+    assert solve.run_cells(cells[:5], tmp_path, show_progress=False) == 5
+    assert solve.run_cells(cells, tmp_path, show_progress=False) == len(cells) - 5
     assert solved == cells
-    assert solve.run_cells(cells, tmp_path, solve=solve, show_progress=False) == 0
+    assert solve.run_cells(cells, tmp_path, show_progress=False) == 0
 
 
-def test_an_error_in_one_cell_keeps_the_finished_ones(tmp_path):
+def test_an_error_in_one_cell_keeps_the_finished_ones(tmp_path, monkeypatch):
     cells = protocol.cells(TINY)
 
-    def solve(cell):
+    def failing(cell):
         if cell == cells[3]:
             raise RuntimeError("this cell fails")
         return made_record(cell)
 
+    monkeypatch.setattr(solve, "solve", failing)
     with pytest.raises(RuntimeError, match="this cell fails"):
-        solve.run_cells(cells, tmp_path, solve=solve, show_progress=False)
+        solve.run_cells(cells, tmp_path, show_progress=False)
     assert set(cells[:3]).isdisjoint(records.pending(cells, tmp_path))
 
 

@@ -13,7 +13,6 @@ import platform
 import threading
 import time
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
@@ -181,26 +181,20 @@ def _versions_used() -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------------ all cells
 
 
-def run_cells(
-    cells: list[Cell],
-    folder: Path,
-    *,
-    n_jobs: int = 1,
-    solve: Callable[[Cell], Record] = solve,
-    show_progress: bool = True,
-) -> int:
+def run_cells(cells: list[Cell], folder: Path, *, n_jobs: int = 1, show_progress: bool = True) -> int:
     """Solve every cell that has no record in `folder` and return the number of cells solved."""
     folder.mkdir(parents=True, exist_ok=True)
     records.remove_leftovers(folder)
     todo = records.pending(cells, folder)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size="auto")
     with _progress(show_progress) as progress:
         task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(todo))
-        for _ in _outcomes(todo, folder, n_jobs, solve):
+        for _ in parallel(delayed(_solve_and_write)(cell, folder, os.getpid()) for cell in todo):
             progress.advance(task)
     return len(todo)
 
 
-def solve_and_write(cell: Cell, folder: Path, solve: Callable[[Cell], Record], main_process: int) -> None:
+def _solve_and_write(cell: Cell, folder: Path, main_process: int) -> None:
     """Solve a cell in a worker process. The result is the record written to disk; nothing is returned."""
     if os.getpid() != main_process:
         _end_with(main_process)
@@ -220,14 +214,6 @@ def _end_with(main_process: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _outcomes(todo: list[Cell], folder: Path, n_jobs: int, solve: Callable[[Cell], Record]) -> Any:
-    """Return a generator that yields once per cell, as soon as it is finished."""
-    from joblib import Parallel, delayed
-
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size="auto")
-    return parallel(delayed(solve_and_write)(cell, folder, solve, os.getpid()) for cell in todo)
 
 
 def _progress(show: bool) -> Any:
