@@ -8,7 +8,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.metrics import roc_auc_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -18,6 +19,7 @@ from melc.data.frames import LabelColumn, NumberColumn, read_columns
 from melc.data.hats import CurveRequest
 from melc.fit.columns import learn_columns
 from melc.fit.curves import fit_curves, information_of, levels_shape, no_curves, smooth_shape
+from melc.fit.level_scores import joint_scores
 from melc.model.units import fitted_model
 from tables_data import awkward_rows, mixed_frame
 
@@ -438,3 +440,46 @@ def test_nothing_is_said_of_tables_in_order():
         warnings.simplefilter("error")
         labels = learn(AdditiveMELC, frame, y).predict(awkward_rows(frame))
     assert set(labels) == set(y)
+
+
+def ends_of_tic_tac_toe():
+    """All boards at which a game ends, as a frame of nine columns of texts, and whether the first player has won."""
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    seen, waiting, ends = set(), [("-" * 9, "x")], []
+    while waiting:
+        board, player = waiting.pop()
+        if board in seen:
+            continue
+        seen.add(board)
+        won = [who for who in "xo" if any(all(board[i] == who for i in line) for line in lines)]
+        if won or "-" not in board:
+            ends.append((*board, won == ["x"]))
+            continue
+        other = "o" if player == "x" else "x"
+        waiting += [(board[:i] + player + board[i + 1 :], other) for i in range(9) if board[i] == "-"]
+    frame = pd.DataFrame(sorted(ends), columns=[*(f"cell {i}" for i in range(9)), "won"])
+    return frame.drop(columns="won"), frame["won"].to_numpy()
+
+
+def test_one_direction_has_scores_that_are_fitted_together():
+    """By the shares of the classes at the levels, accuracy is 0.73: they mix what a cell says with what others say."""
+    frame, y = ends_of_tic_tac_toe()
+    assert len(y) == 958
+    learned = np.random.default_rng(0).random(len(y)) < 0.7
+    model = MELC(random_state=0).fit(frame[learned], y[learned])
+    assert balanced_accuracy_score(y[~learned], model.predict(frame[~learned])) > 0.93
+
+
+def test_joint_scores_are_those_of_a_logistic_regression():
+    rng = np.random.default_rng(0)
+    levels = {1: rng.integers(0, 3, 400), 4: rng.integers(0, 4, 400)}
+    numbers, weights = rng.normal(size=(400, 2)) * [1, 100], rng.uniform(0.5, 2, 400)
+    codes = (levels[1] + levels[4] + numbers[:, 0] + rng.normal(size=400) > 3).astype(float)
+    found = joint_scores(levels, {1: 3, 4: 4}, numbers, codes, weights)
+    rows = np.column_stack([np.eye(3)[levels[1]], np.eye(4)[levels[4]], numbers])
+    mean = np.average(numbers, axis=0, weights=weights)
+    rows[:, 7:] = (numbers - mean) / np.sqrt(np.average((numbers - mean) ** 2, axis=0, weights=weights))
+    expected = LogisticRegression(C=1 / 5, tol=1e-10, max_iter=1000).fit(rows, codes, weights).coef_[0]
+    for j, part in ((1, expected[:3]), (4, expected[3:7])):
+        centred = part - np.average(part[levels[j]], weights=weights)
+        np.testing.assert_allclose(found[j], centred, atol=1e-5)

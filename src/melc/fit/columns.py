@@ -6,10 +6,11 @@ its rows, both classes counting equally, minus one half, and shrunk by ten addit
 ``(a + 5) / (a + b + 10) − ½``, where a and b are the weights of the two classes at the level.
 
 With more than two classes, the score is the projection of the level's class shares on the axis along which the shares
-of the levels differ most. If levels have few rows, the score of a training row is computed from the rows of other
-folds: otherwise it would reveal the row's own class. Rules with whole-number weights have whole scores: 0 and 1 for two
-levels, otherwise in units of half a standard deviation. The place of missing numbers is the number near which the
-classes are mixed as they are among the rows where it is missing.
+of the levels differ most. For one direction of all columns and two classes, scores are fitted together if levels have
+enough rows (:mod:`melc.fit.level_scores`). If levels have few rows, the score of a training row is computed from the
+rows of other folds: otherwise it would reveal the row's own class. Rules with whole-number weights have whole scores: 0
+and 1 for two levels, otherwise in units of half a standard deviation. The place of missing numbers is the number near
+which the classes are mixed as they are among the rows where it is missing.
 """
 
 import warnings
@@ -22,14 +23,15 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.data.frames import Column, Label, LabelColumn
 from melc.data.hashing import hashes_of
+from melc.fit.level_scores import enough_rows, joint_scores
 from melc.model.columns import Category, Columns
 
 # Rows that are added to every level, divided equally among the classes.
 _ROWS_ADDED = 10.0
 # With fewer rows per level than this, the scores of training rows come from other folds; and the number of folds.
 _MANY_ROWS_PER_LEVEL, _FOLDS = 30, 5
-# Rows that are hashed at once.
-_ROWS_HASHED = 1 << 16
+# Rows that are hashed at once, and the most rows on which scores are fitted together.
+_ROWS_HASHED, _ROWS_REGRESSED = 1 << 16, 20_000
 # The most levels of a category; rarer ones are joined into one level.
 _MOST_LEVELS = 250
 # A text column with fewer rows per label and more labels than this is likely to identify the rows.
@@ -119,16 +121,19 @@ def learn_columns(
     weights: Floats | None,
     n_classes: int,
     whole_scores: bool = False,
+    one_direction: bool = False,
 ) -> Learned:
     """Return what the columns of training rows hold; ``index`` has the class number of each row, shape (n,).
 
-    With ``whole_scores``, the scores of levels are whole numbers.
+    With ``whole_scores``, the scores of levels are whole numbers. If there will be ``one_direction`` of all columns,
+    they are fitted together where there are rows enough.
     """
     balance = _Balance(index, np.ones(len(index)) if weights is None else weights, n_classes)
     found = [_content(column, balance) for column in columns]
     _warn_of_columns(columns, found, names)
     codes = [codes for _, codes in found]
-    folds = _folds_of(codes)
+    hashes = _hashes_of(codes)
+    folds = (hashes % np.uint64(_FOLDS)).astype(np.int64)
     categories, ranks, places, quantities = {}, {}, {}, list(codes)
     for j, (column, (levels, _)) in enumerate(zip(columns, found, strict=True)):
         if levels is not None:
@@ -144,6 +149,8 @@ def learn_columns(
         for j, category in categories.items():
             levels = category.levels, category.others
             categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
+    if one_direction and n_classes == 2:
+        _score_together(categories, codes, quantities, balance, hashes)
     if whole_scores:
         for j, category in categories.items():
             categories[j], quantities[j] = _with_whole_scores(category, quantities[j])
@@ -277,14 +284,37 @@ def _differ_by_chance(class_weights: Floats) -> bool:
     return float(np.sum((class_weights - expected) ** 2 / expected)) - freedom < 2 * np.sqrt(2 * freedom)
 
 
-def _folds_of(codes: list[Floats]) -> NDArray[np.int64]:
-    """Return the fold of each row, shape (n,), by a hash of its contents, so that order and copies do not matter."""
-    folds = np.empty(len(codes[0]), dtype=np.int64)
-    for start in range(0, len(folds), _ROWS_HASHED):
+def _score_together(
+    categories: dict[int, Category],
+    codes: list[Floats],
+    quantities: list[Floats],
+    balance: _Balance,
+    hashes: NDArray[np.uint64],
+) -> None:
+    """Replace scores of levels, in both dicts, by those that are fitted together, if there are rows enough."""
+    scored = {j: category for j, category in categories.items() if category.scores.any()}
+    numbers = [j for j in range(len(codes)) if j not in categories]
+    n_levels = sum(category.n_levels for category in scored.values())
+    if not scored or not enough_rows(n_levels, len(numbers), balance.n_effective):
+        return
+    some = hashes % np.uint64(balance.total // _ROWS_REGRESSED + 1) == 0
+    levels = {j: codes[j][some].astype(np.int64) for j in scored}
+    others = np.column_stack([np.zeros((np.count_nonzero(some), 0)), *(quantities[j][some] for j in numbers)])
+    sizes = {j: category.n_levels for j, category in scored.items()}
+    found = joint_scores(levels, sizes, others, balance.index[some].astype(np.float64), balance.weights[some])
+    for j, scores in found.items():
+        categories[j] = replace(categories[j], scores=scores)
+        quantities[j] = scores[codes[j].astype(np.int64)]
+
+
+def _hashes_of(codes: list[Floats]) -> NDArray[np.uint64]:
+    """Return hashes of the contents of rows, shape (n,), so that neither order nor copies matter."""
+    hashes = np.empty(len(codes[0]), dtype=np.uint64)
+    for start in range(0, len(hashes), _ROWS_HASHED):
         block = np.column_stack([column[start : start + _ROWS_HASHED] for column in codes])
         block[np.isnan(block)] = np.nan  # one kind of NaN
-        folds[start : start + _ROWS_HASHED] = hashes_of(block) % np.uint64(_FOLDS)
-    return folds
+        hashes[start : start + _ROWS_HASHED] = hashes_of(block)
+    return hashes
 
 
 def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: _Balance) -> float:

@@ -9,6 +9,7 @@ that the lines so far leave unexplained, ``target · P(the other class)``.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,20 +163,32 @@ class Judge:
         """
         codes, targets = self._prospect.codes, self._prospect.targets
         rows = np.column_stack([self.coordinates.scaled(self._X), np.ones(len(codes))])
-        penalty = np.append(np.ones(rows.shape[1] - 1), 0.0)
         weights, found = np.zeros(rows.shape[1]), []
         for ridge in ridges:
-            for _ in range(_NEWTON_STEPS):
-                probability = expit(rows @ weights)
-                slope = rows.T @ (targets * (codes - probability)) - ridge * penalty * weights
-                curvature = (rows * (targets * probability * (1 - probability))[:, None]).T @ rows
-                curvature[np.diag_indices_from(curvature)] += ridge * penalty + _DIAGONAL_SHIFT
-                step = linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
-                weights = weights + step
-                if np.abs(step).max() < _SMALL_STEP * np.abs(weights).max():
-                    break
+            weights = logistic_regression(rows, codes, targets, ridge, weights, _NEWTON_STEPS, _SMALL_STEP)
             found.append(weights[:-1])
         return found
+
+
+def logistic_regression(
+    rows: Floats, codes: NDArray[Any], targets: Floats, ridge: float, start: Floats, most_steps: int, small_step: float
+) -> Floats:
+    """Return the weights of a logistic regression with a ridge, shape (d,), by Newton's method from ``start``.
+
+    The last column of ``rows``, of shape (n, d), is constant; its weight has no ridge. The search ends with a step that
+    is relatively smaller than ``small_step``.
+    """
+    weights, penalty = start, np.append(np.full(len(start) - 1, ridge), 0.0)
+    for _ in range(most_steps):
+        probability = expit(rows @ weights)
+        slope = rows.T @ (targets * (codes - probability)) - penalty * weights
+        curvature = (rows * (targets * probability * (1 - probability))[:, None]).T @ rows
+        curvature[np.diag_indices_from(curvature)] += penalty + _DIAGONAL_SHIFT
+        step = linalg.solve(curvature, slope, assume_a="pos", check_finite=False)
+        weights = weights + step
+        if np.abs(step).max() < small_step * np.abs(weights).max():
+            break
+    return weights
 
 
 def _systematic(codes: NDArray[np.int8], weights: Floats) -> tuple[NDArray[np.int64], Floats]:

@@ -235,8 +235,7 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
     counts, totals = validation.counts_and_totals(index, weights, len(classes))
     validation.check_classes(classes, counts, totals)
     warn_of_weights(counts, totals)
-    whole_scores = getattr(model, "whole_weights", None) is not None
-    X, columns, design = _as_matrix(table, index, weights, len(classes), with_axes, whole_scores)
+    X, columns, design = _as_matrix(model, table, index, weights, len(classes), with_axes)
     validation.check_varies(validation.varies(X), *X.shape)
     X, index, weights, hashes = _canonical(X, index, weights)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
@@ -246,11 +245,13 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
 
 
 def _as_matrix(
-    table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool, whole_scores: bool
+    model: Any, table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool
 ) -> tuple[Any, Columns, Design]:
     """Return the rows of a table as a matrix of numbers, what the table's columns hold, and the matrix's columns."""
     if table.columns is not None:
-        learned = learn_columns(table.columns, table.names, index, weights, n_classes, whole_scores)
+        whole_scores = getattr(model, "whole_weights", None) is not None
+        one_direction = not with_axes and not whole_scores and getattr(model, "max_features", None) is None
+        learned = learn_columns(table.columns, table.names, index, weights, n_classes, whole_scores, one_direction)
         design = learned.design() if with_axes else Design(len(table.columns))
         return learned.matrix(design), learned.columns, design
     X = table.matrix
