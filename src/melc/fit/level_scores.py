@@ -1,7 +1,7 @@
 """Scores of the levels of all categories that are fitted together.
 
-The share of a class at a level also reflects what the other columns say. If each level has many rows, the scores for one
-direction are therefore the weights of a logistic regression on the indicators of all levels and the standardised
+The share of a class at a level also reflects what the other columns say. If each level has many rows, the scores for
+one direction are therefore the weights of a logistic regression on the indicators of all levels and the standardised
 numbers,
 
 ``max_w  Σ_i weight_i log P(class_i)  −  ½ ridge ‖w‖²``.
