@@ -40,8 +40,8 @@ On handwritten digits, which have ten classes (1,797 × 64): {digits}.
 - A fit takes longer if the classes hardly overlap, if they have heavy tails, and on large sparse data.
 - `gamma="auto"` takes two to five times as long as a fit with a fixed gamma. `AdditiveMELC` mostly takes two to four
   times as long as `MELC`: see the [seconds per fit](quality.md#seconds-per-fit).
-- The first fit after the installation takes some ten seconds longer, because numba compiles the code. The compiled code
-  is cached on disk.
+- The first fit after the installation takes ten to twenty seconds longer, because numba compiles the code. The
+  compiled code is cached on disk.
 - [How it scales](scaling.md) covers larger data: memory-mapped files and clusters.
 
 Measured with Python {python}, NumPy {numpy}, scikit-learn {sklearn} and numba {numba} on {cores} cores ({cpu}), {date}.
