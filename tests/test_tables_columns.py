@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import sys
 import zipfile
 from types import SimpleNamespace
 
@@ -202,6 +203,33 @@ class TestFiles:
     def test_archives_without_a_table(self, tmp_path, content, message):
         with pytest.raises(TableError, match=message):
             read_table(written(tmp_path / "t.zip", content()))
+
+    def test_the_first_sheet_of_an_excel_file(self, tmp_path):
+        pytest.importorskip("openpyxl", reason="the extra excel is not installed")
+        frame = pd.DataFrame(
+            {"size": [1, 2.5], "when": pd.to_datetime(["2020-01-05", "2021-03-02"]), "is, a": ["NA", "b"]}
+        )
+        with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+            frame.to_excel(book, sheet_name="first", index=False)
+            frame[:1].to_excel(book, sheet_name="second")
+        with pytest.warns(UserWarning, match="of 2 sheets, the first, 'first', is read"):
+            table = read_table(Source(str(tmp_path / "t.xlsx")))
+        assert table.column("size").to_pylist() == [1, 2.5]
+        assert table.column("is, a").to_pylist() == [None, "b"]
+        assert table.column("when").to_pylist()[1].startswith("2021-03-02")
+
+    def test_an_excel_file_without_openpyxl(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "openpyxl", None)
+        book = zipped({"[Content_Types].xml": b"x", "xl/workbook.xml": b"y"})
+        with pytest.raises(ImportError, match=r"need openpyxl: pip install 'melc\[excel\]', or save the table as CSV"):
+            read_table(written(tmp_path / "t.xlsx", book))
+
+    def test_an_excel_file_that_unpacks_to_too_much(self, tmp_path, monkeypatch):
+        pytest.importorskip("openpyxl", reason="the extra excel is not installed")
+        monkeypatch.setattr("melc.tables.source._ALLOWED_UNPACKED_BYTES", 10)
+        book = zipped({"[Content_Types].xml": b"x", "xl/workbook.xml": bytes(10**6)})
+        with pytest.raises(TableError, match="implausibly many bytes"):
+            read_table(written(tmp_path / "t.xlsx", book))
 
     @pytest.mark.parametrize("pack", [lambda b: b, gzip.compress, lambda b: zipped({"t.csv": b})])
     def test_a_pipe_is_copied_to_a_temporary_file_that_is_removed(self, tmp_path, monkeypatch, pack):

@@ -48,7 +48,7 @@ Weights = Annotated[
     str | None, typer.Option(help="Column with the sample weights.", metavar="NAME", rich_help_panel=COLUMNS)
 ]
 TableFile = Annotated[
-    str, typer.Argument(help="CSV, TSV, Parquet or libSVM file, may be compressed; - is standard input.")
+    str, typer.Argument(help="CSV, TSV, Parquet, Excel or libSVM file, may be compressed; - is standard input.")
 ]
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="File to write; standard output if not given.", show_default=False)

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -280,10 +281,33 @@ def _unzipped(packed: Any) -> Any:
     files = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
     names = [name for name in files if not name.startswith("__MACOSX/")]
     if "[Content_Types].xml" in names:
-        raise TableError("it is an Office document; save the table as CSV first.")
+        if "xl/workbook.xml" not in names:
+            raise TableError("it is an Office document; save the table as CSV first.")
+        return _sheet_as_csv(packed, sum(entry.file_size for entry in archive.infolist()))
     if len(names) != 1:
         raise TableError(f"the zip archive has {len(names)} files; unpack it and name the one with the table.")
     return archive.open(names[0])
+
+
+def _sheet_as_csv(packed: Any, size: int) -> Any:
+    """Return a stream of the first sheet of an Excel file as CSV text; ``size`` is that of its unpacked parts."""
+    try:
+        import openpyxl  # noqa: F401
+    except ImportError as error:
+        advice = "pip install 'melc[excel]', or save the table as CSV"
+        raise ImportError(f"Excel files need openpyxl: {advice}") from error
+    import pandas as pd
+
+    if size > max(_ALLOWED_UNPACKED_BYTES, _MAX_UNPACKED_RATIO * packed.seek(0, io.SEEK_END)):
+        raise TableError("it unpacks to implausibly many bytes; save the table as CSV, if you trust it.")
+    packed.seek(0)
+    with pd.ExcelFile(packed, engine="openpyxl") as book:
+        if len(book.sheet_names) > 1:
+            warnings.warn(
+                f"of {len(book.sheet_names)} sheets, the first, {book.sheet_names[0]!r}, is read", stacklevel=2
+            )
+        cells = pd.read_excel(book, header=None, dtype=object, na_filter=False)
+    return io.BytesIO(cells.to_csv(header=False, index=False).encode())
 
 
 def _format_of(source: Source, head: bytes) -> Format:
