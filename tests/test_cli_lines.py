@@ -5,6 +5,7 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from cli_cases import assert_tells_of_lines, call, fit_patients, patients
 from melc import MELC, AdditiveMELC
 from melc.cli.console import in_options
 from melc.cli.fitting import compared_models, n_steps, unfitted_model
+from melc.cli.printing import _width
 from melc.export import from_json
 from melc.tables.summary import fit_summary, fit_text
 
@@ -79,6 +81,15 @@ class TestFit:
         text = fit_text(summary)
         assert len(re.findall(r"^line \d+, importance", text, re.M)) == len(summary["lines"]) - 1
         assert "\nand 1 minor line, each of one feature\n" in text
+
+    def test_rows_of_text_are_as_wide_as_a_narrow_terminal(self, folder, monkeypatch):
+        model = read_model(folder / "model.json")
+        summary = fit_summary(
+            model, {"ill": 3, "well": 4}, None, ["This remark has far too many words for one row. " * 3]
+        )
+        assert max(map(len, fit_text(summary, 60).splitlines())) <= 60
+        monkeypatch.setenv("COLUMNS", "70")
+        assert [_width(SimpleNamespace(isatty=lambda shown=shown: shown)) for shown in (True, False)] == [70, 100]
 
     def test_levels_of_a_category_and_dates_are_shown_by_their_names(self, tmp_path):
         rng = np.random.default_rng(0)

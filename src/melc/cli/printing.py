@@ -1,11 +1,16 @@
 """What the commands print on standard output: tables for people, JSON for programs."""
 
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 from melc.cli.console import called_with, echo
 from melc.cli.files import is_standard_output
+
+# Letters in a row of text on the narrowest terminal.
+_NARROWEST = 40
 
 
 def print_fit(summary: dict[str, Any], output: Path, as_json: bool, quiet: bool) -> None:
@@ -19,8 +24,15 @@ def print_fit(summary: dict[str, Any], output: Path, as_json: bool, quiet: bool)
         _print_json(summary | {"model": str(output)})
     elif not quiet:
         shown = is_standard_output(output)
-        echo(fit_text(summary), err=shown)
+        echo(fit_text(summary, _width(sys.stderr if shown else sys.stdout)), err=shown)
         echo(f"Model written to {'standard output' if shown else output}", err=shown)
+
+
+def _width(stream: Any) -> int:
+    """Return the letters in a row of text: that of a terminal, if it is narrow."""
+    from melc.tables.summary import WIDTH
+
+    return max(_NARROWEST, min(WIDTH, shutil.get_terminal_size().columns)) if stream.isatty() else WIDTH
 
 
 def print_check(found: Any, as_json: bool) -> None:

@@ -28,7 +28,7 @@ def fitted_html(model: Any) -> str:
     most = max(float(np.abs(curve.log_odds).max()) for line in model.lines_ for curve in line.decisive)
     parts = [_line_html(model, number, names, labels, most) for number in numbers[:_LINES_SHOWN]]
     hidden = len(numbers) - len(parts)
-    notes = [f"and {hidden} more lines"] if hidden else []
+    notes = [f"and {hidden} more line{'s'[: hidden > 1]}"] if hidden else []
     if any(not model.lines_[k - 1].levels for k in numbers[:_LINES_SHOWN]):
         notes.append(f"Curves are log-odds, in every picture from −{most:.3g} at the bottom to {most:.3g} at the top.")
     minor = minor_lines_sentence(model, [_text(name) for name in names])

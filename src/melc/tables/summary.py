@@ -16,7 +16,8 @@ from melc.tables.verdict import Verdict, few_rows_remarks, matrix_cells
 _MOST_LINES, _MOST_FEATURES = 10, 8
 # Levels of a category that a line names for each class.
 _MOST_LEVELS = 8
-_WIDTH = 100
+# Letters in a row of text.
+WIDTH = 100
 # A space at which no text is broken.
 _SOLID_SPACE = "\u00a0"
 
@@ -107,8 +108,8 @@ def _shown(model: Any, line: Line, names: list[str]) -> list[str]:
     return numbers_apart(line.thresholds, knots[-1] - knots[0], 4)
 
 
-def fit_text(summary: dict[str, Any]) -> str:
-    """Return the summary as text. Importances are in units of the log-odds."""
+def fit_text(summary: dict[str, Any], width: int = WIDTH) -> str:
+    """Return the summary as text in rows of limited width. Importances are in units of the log-odds."""
     classes = ", ".join(f"{label} ({count})" for label, count in summary["classes"].items())
     features = f"{summary['features']} feature{'s' * (summary['features'] != 1)}"
     parts = [f"{summary['rows']} rows, {features}; classes: {classes}"]
@@ -117,12 +118,13 @@ def fit_text(summary: dict[str, Any]) -> str:
         cells = matrix_cells(list(summary["classes"]), np.array(held_out["confusion"]), "held-out rows")
         accuracy = f"balanced accuracy {score['mean']:.3f} ± {score['spread']:.3f}"
         parts += [f"{accuracy} in {score['folds']}-fold cross-validation", aligned(cells)]
-        parts.append(textwrap.fill(held_out["in_words"], _WIDTH))
-    parts += [textwrap.fill(f"! {remark}", _WIDTH, subsequent_indent="  ") for remark in summary["remarks"]]
+        parts.append(textwrap.fill(held_out["in_words"], width))
+    parts += [textwrap.fill(f"! {remark}", width, subsequent_indent="  ") for remark in summary["remarks"]]
     main = [line for line in summary["lines"] if not line["minor"]]
-    parts += [_text_of_line(line) for line in main[:_MOST_LINES]]
+    parts += [_text_of_line(line, width) for line in main[:_MOST_LINES]]
     if len(main) > _MOST_LINES:
-        parts.append(f"and {len(main) - _MOST_LINES} more lines; melc explain prints them all")
+        n_more = len(main) - _MOST_LINES
+        parts.append(f"and {n_more} more line{'s'[: n_more > 1]}; melc explain prints them all")
     n_minor = len(summary["lines"]) - len(main)
     if n_minor:
         parts.append(f"and {n_minor} minor line{'s'[: n_minor > 1]}, each of one feature")
@@ -134,12 +136,12 @@ def fit_text(summary: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _text_of_line(line: dict[str, Any]) -> str:
+def _text_of_line(line: dict[str, Any], width: int) -> str:
     """Return the name of a line, its strongest features with their weights, and its intervals or levels."""
     name = f"line {line['number']}" + (f" (found for {line['found_for']})" if line["found_for"] else "")
     head = f"{name}, importance {line['importance']:.3g}"
     if line["levels"]:
-        return "\n".join([head, f"  {line['features'][0]['feature']}", *_text_of_levels(line)])
+        return "\n".join([head, f"  {line['features'][0]['feature']}", *_text_of_levels(line, width)])
     features = [f"{each['weight']:+.3g} {each['term']}" for each in line["features"]]
     hidden = len(features) - _MOST_FEATURES
     more = [f"and {hidden} more"] if hidden > 0 else []
@@ -147,11 +149,16 @@ def _text_of_line(line: dict[str, Any]) -> str:
     intervals = [first, *(f"| {place} | {side}" for place, side in zip(line["shown_thresholds"], others, strict=True))]
     missing = [] if line["missing"] is None else [f"  where it is missing: {line['missing']}"]
     return "\n".join(
-        [head, _wrapped("  z =", features[:_MOST_FEATURES] + more), _wrapped("  along z:", intervals), *missing]
+        [
+            head,
+            _wrapped("  z =", features[:_MOST_FEATURES] + more, width),
+            _wrapped("  along z:", intervals, width),
+            *missing,
+        ]
     )
 
 
-def _text_of_levels(line: dict[str, Any]) -> list[str]:
+def _text_of_levels(line: dict[str, Any], width: int) -> list[str]:
     """Return the levels of a category by the class that they speak for, those with most rows first."""
     order = np.argsort(-np.sum(line["counts"], axis=1), kind="stable")
     rows = []
@@ -160,14 +167,14 @@ def _text_of_levels(line: dict[str, Any]) -> list[str]:
         hidden = len(levels) - _MOST_LEVELS
         shown = [f"{level}," for level in levels[:_MOST_LEVELS]]
         shown[-1] = shown[-1][:-1] + (f", and {hidden} more" if hidden > 0 else "")
-        rows.append(_wrapped(f"    {label}:", shown))
+        rows.append(_wrapped(f"    {label}:", shown, width))
     return rows
 
 
-def _wrapped(begin: str, parts: list[str]) -> str:
+def _wrapped(begin: str, parts: list[str], width: int) -> str:
     """Return the parts after a beginning, in rows of limited width; no part is broken."""
     solid = " ".join([begin, *(part.replace(" ", _SOLID_SPACE) for part in parts)])
-    rows = textwrap.wrap(solid, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    rows = textwrap.wrap(solid, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     return "\n".join(rows).replace(_SOLID_SPACE, " ")
 
 
