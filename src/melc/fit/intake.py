@@ -250,7 +250,9 @@ def _as_matrix(
     """Return the rows of a table as a matrix of numbers, what the table's columns hold, and the matrix's columns."""
     if table.columns is not None:
         whole_scores = getattr(model, "whole_weights", None) is not None
-        one_direction = not with_axes and not whole_scores and getattr(model, "max_features", None) is None
+        limit = getattr(model, "max_features", None)
+        of_all = limit is None or limit >= len(table.columns)
+        one_direction = of_all and not with_axes and not whole_scores
         learned = learn_columns(table.columns, table.names, index, weights, n_classes, whole_scores, one_direction)
         design = learned.design() if with_axes else Design(len(table.columns))
         return learned.matrix(design), learned.columns, design
