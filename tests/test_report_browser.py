@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -591,7 +592,8 @@ def test_a_model_at_chance_has_a_banner_and_formulas_are_whole(open_page):  # no
         page.evaluate(LINES), page.locator("#curves figcaption bdi").all_text_contents(), strict=True
     ):
         assert "…" not in text
-        assert text == line.replace("- ", "− ").replace("-0", "−0")
+        assert text.replace("\u00a0", " ") == line.replace("- ", "− ").replace("-0", "−0")
+        assert not re.search("[+−=] −?\\d", text)  # no line ends between a sign and its weight
     limits = {
         tuple(each.all_text_contents())
         for each in [

@@ -50,6 +50,8 @@ const whole = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g
 const percent = (value) => (Number.isFinite(value) ? (100 * value).toFixed(1) + "%" : "–");
 /** A text from Python with the minus signs of this page before numbers; dates and names keep their hyphens. */
 const withSigns = (text) => text.replace(/(^|[\s(])-(?=[ ]?[\d.])/g, "$1−");
+/** A sum with spaces that no line is broken at between a sign, its weight and the name. */
+const inTerms = (text) => withSigns(text).replace(/([+−=]) (−?[\d.]\S*) /g, "$1\u00a0$2\u00a0");
 
 /** A linear scale from numbers to places. */
 function scale(low, high, from, to) {

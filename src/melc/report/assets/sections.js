@@ -46,7 +46,7 @@ const MOST_BEYOND = 0.15;  // how far bands may reach beyond all curves, as a pa
 function curveFigure(line, classes, limits) {
   const share = line.share === null ? "" : `, in ${Math.round(100 * line.share)}% of the resamples`;
   return element("figure", { class: "curve" },
-    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, withSigns(line.terms)),
+    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, inTerms(line.terms)),
       element("span", { class: "aside" }, ` importance ${short(line.importance, 3)}${share}`)),
     linePicture(line, classes, limits), line.points.map(pointsNode));
 }

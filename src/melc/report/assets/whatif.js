@@ -169,7 +169,7 @@ function whyNodes({ answers: model, fields, classes }, { x, values, odds }) {
 /** The place of the row on the curve of every line. */
 function placesNodes({ classes, lines }, { projections }, limits) {
   const figures = lines.slice(0, MOST_PLACES).map((line) => element("figure", {},
-    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, withSigns(line.terms))),
+    element("figcaption", {}, element("strong", {}, line.title), " ", element("bdi", {}, inTerms(line.terms))),
     linePicture(line, classes, limits, projections[line.number])));
   return figures.length ? [element("h3", {}, `The place of the row on ${lines.length > 1 ? "each line" : "the line"}`), element("div", { class: "grid" }, figures)] : [];
 }
