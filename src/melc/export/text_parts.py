@@ -126,7 +126,7 @@ def weight_rows(model: Any, line: Line, style: Style, indent: int) -> list[str]:
     cells: list[tuple[str, str]] = []
     for j in by_contribution(line):
         if j in columns.categories:
-            cells += _points_of(columns, line, j, style, style.digits is None)
+            cells += _points_of(columns, line, j, style)
         else:
             cells.append(
                 (number_text(line.direction[j], style.digits), style.names[j] + _note(columns, line, j, style))
@@ -135,10 +135,10 @@ def weight_rows(model: Any, line: Line, style: Style, indent: int) -> list[str]:
     return [f"{'':{indent}}{text:>{width}}  {name}" for text, name in cells]
 
 
-def _points_of(columns: Columns, line: Line, j: int, style: Style, in_full: bool) -> list[tuple[str, str]]:
+def _points_of(columns: Columns, line: Line, j: int, style: Style) -> list[tuple[str, str]]:
     """Return the points of the levels of a category, which are weight × score, and their names; largest first."""
     levels, points = _sorted_points(columns, line, j)
-    shown = _shown(len(points), in_full)
+    shown = _shown(len(points), in_full=style.digits is None)
     found = [(number_text(points[k], style.digits), f"{style.names[j]} = {levels[k]}") for k in shown]
     hidden = np.delete(points, shown)
     if len(hidden):

@@ -71,9 +71,7 @@ def _unfitted(model: Any, seed: int) -> Any:
     """Return an unfitted model with the same parameters, the gamma that was chosen, and a seed of its own."""
     twin = clone(model)
     settings: dict[str, Any] = {"random_state": seed, "verbose": 0}
-    if "warm_start" in twin.get_params():
-        settings["warm_start"] = False
-    if getattr(twin, "gamma", None) == "auto":
+    if twin.gamma == "auto":
         settings["gamma"] = model.gamma_
     if HAS_CALLBACKS:
         twin.set_callbacks()

@@ -28,13 +28,13 @@ class Scale:
     sign: int = 1
     labels: tuple[str, ...] = ()
 
-    def text(self, threshold: float, digits: int = 4) -> str:
+    def text(self, threshold: float) -> str:
         """Return a threshold as text; for ranks, the first rank above it."""
         if self.kind == "date":
             return date_text(self.sign * threshold)
         if self.kind == "rank" and self.sign > 0:
             return f"from {self.labels[int(np.clip(np.ceil(threshold), 0, len(self.labels) - 1))]}"
-        return f"{threshold:.{digits}g}"
+        return f"{threshold:.4g}"
 
 
 def scale_along(model: Any, line: Line, names: Sequence[str]) -> Scale:

@@ -363,8 +363,6 @@ def _best_gamma(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[[place in set(best) for place in zip(cells["data_set"], cells["gamma"], strict=True)]]
 
 
-def _spread(values: pd.Series) -> MeanAndSpread | None:
-    """Return mean and standard deviation, or None if there are no values. A single value has no deviation."""
-    if not len(values):
-        return None
+def _spread(values: pd.Series) -> MeanAndSpread:
+    """Return mean and standard deviation. A single value has no deviation."""
     return MeanAndSpread(float(values.mean()), float(values.std(ddof=0)) if len(values) > 1 else None)
