@@ -46,7 +46,7 @@ def assert_every_interval_has_rows(model, X, y, weights=None):
         interval, n = np.searchsorted(line.thresholds, z[:, k], side="right"), len(line.codes)
         counts = np.stack([np.bincount(interval, weights * (y == label), n) for label in model.classes_], axis=1)
         np.testing.assert_allclose(line.counts, counts, rtol=1e-12)
-        if len(model.classes_) == 2:  # of more, a line need not speak for the class of its rows: the lines add up
+        if len(model.classes_) == 2:  # of more, a line need not favour the class of its rows: the lines add up
             assert counts[np.arange(n), line.codes].min() > 0
 
 

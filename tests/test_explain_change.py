@@ -366,7 +366,7 @@ def test_a_small_region_of_a_class_is_found():
 
 
 def test_not_found_is_a_proof():
-    """With a lower intercept the class is nowhere ahead, although the first line alone speaks for it."""
+    """With a lower intercept the class is nowhere ahead, although the first line alone favours it."""
     model = hidden_class_model()
     model.intercepts_ = np.array([0.0, 0.0, -1.01])
     found = nearest_change(model, np.zeros((3, 3)), to=2)

@@ -288,7 +288,7 @@ class TestPlaneDisplay:
             np.testing.assert_allclose(paleness, paleness[0])
             assert (paleness[0] > 1e-9) == (first - second > 1e-9)
         names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-        assert set(names) == {f"speaks for {code}" for code in display.line.codes}
+        assert set(names) == {f"favours {code}" for code in display.line.codes}
 
     def test_the_background_of_one_of_several_classes(self, iris):
         model, X, y = iris

@@ -211,8 +211,8 @@ def points_sentences(model: Any, line: Line, style: Style, most: int) -> list[st
 class Place:
     """An interval of a line, a level, several levels, or missing values, and what the line says there.
 
-    ``least`` and ``most`` are what the first curve adds, ``code`` is the number of the class that the line speaks for,
-    or None if it speaks for several, and ``counts`` are the training rows of each class, shape (n_classes,).
+    ``least`` and ``most`` are what the first curve adds, ``code`` is the number of the class that the line favours,
+    or None if it favours several, and ``counts`` are the training rows of each class, shape (n_classes,).
     """
 
     name: str

@@ -34,7 +34,7 @@ class Pieces:
 class Curve:
     """Log-odds at knots: linear between them, constant beyond the outermost.
 
-    ``knots`` and ``log_odds`` have shape (m,); the knots ascend. Where the curve is positive, it speaks for a class;
+    ``knots`` and ``log_odds`` have shape (m,); the knots ascend. Where the curve is positive, it favours a class;
     where it is zero or negative, against it. ``missing`` are the log-odds where the value is missing (NaN).
 
     Examples

@@ -74,7 +74,7 @@ def _line_html(model: Any, number: int, names: Sequence[str], labels: list[str],
 
 
 def _levels_html(line: Line, scale: Scale, labels: list[str], most: float) -> str:
-    """Return the levels of a category with the most rows: the class that each speaks for, log-odds and rows."""
+    """Return the levels of a category with the most rows: the class that each favours, log-odds and rows."""
     totals = line.counts.sum(axis=1)
     shown = np.sort(np.argsort(-totals, kind="stable")[: n_named(len(totals), _LEVELS_LISTED)])
     rows = [
@@ -86,7 +86,7 @@ def _levels_html(line: Line, scale: Scale, labels: list[str], most: float) -> st
     n_hidden, of = len(totals) - len(shown), "log-odds" if len(labels) == 2 else ""
     more = f"<tr><td colspan=5>and {n_hidden} rarer levels</td></tr>" if n_hidden else ""
     left = 'style="text-align:left"'
-    head = f"<tr><td {left}>{_text(scale.name)}</td><td {left}>speaks for</td><td>{of}</td><td></td><td>rows</td></tr>"
+    head = f"<tr><td {left}>{_text(scale.name)}</td><td {left}>favours</td><td>{of}</td><td></td><td>rows</td></tr>"
     return f"<table>{head}{''.join(rows)}{more}</table>"
 
 
@@ -144,7 +144,7 @@ def _path(x: Floats, y: Floats) -> str:
 
 
 def _intervals_html(line: Line, scale: Scale, labels: list[str]) -> str:
-    """Return the intervals between thresholds, each with the class that the line speaks for, in ascending order."""
+    """Return the intervals between thresholds, each with the class that the line favours, in ascending order."""
     parts = [_class_html(labels, code) for code in line.codes]
     joined = parts[0]
     for threshold, part in zip(line.thresholds, parts[1:], strict=True):

@@ -20,8 +20,8 @@ _WHOLE = 1e-6
 class Line:
     """A direction v of length one and curves g: the line adds ``g(x·v)`` to the log-odds of a row x.
 
-    With two classes there is one curve, for the second: where it is positive, the line speaks for the second class,
-    elsewhere for the first. With more, each class has a curve, and the line speaks for the class of the highest curve.
+    With two classes there is one curve, for the second: where it is positive, the line favours the second class,
+    elsewhere for the first. With more, each class has a curve, and the line favours the class of the highest curve.
     ``offsets``, of shape (n_curves,), are the intercepts if this is the only line of the model: its thresholds are then
     where the decision changes. Otherwise they are zero.
 
@@ -75,23 +75,23 @@ class Line:
 
     @cached_property
     def decisive(self) -> tuple[Curve, ...]:
-        """The curves plus the offsets: their sign, or the highest of them, decides which class the line speaks for."""
+        """The curves plus the offsets: their sign, or the highest of them, decides which class the line favours."""
         return tuple(curve.plus(offset) for curve, offset in zip(self.curves, self.offsets.tolist(), strict=True))
 
     @property
     def level_codes(self) -> NDArray[np.int64]:
-        """The number of the class that each level of a category speaks for, shape (n_levels,)."""
+        """The number of the class that each level of a category favours, shape (n_levels,)."""
         values = np.stack([curve.log_odds for curve in self.decisive])
         return (values[0] > 0).astype(np.int64) if len(values) == 1 else np.argmax(values, axis=0)
 
     @property
     def thresholds(self) -> Floats:
-        """The projections at which the line speaks for another class, ascending; shape (n_thresholds,)."""
+        """The projections at which the line favours another class, ascending; shape (n_thresholds,)."""
         return self._intervals[0]
 
     @property
     def codes(self) -> NDArray[np.int64]:
-        """The number of the class that the line speaks for in each interval; shape (n_thresholds + 1,)."""
+        """The number of the class that the line favours in each interval; shape (n_thresholds + 1,)."""
         return self._intervals[1]
 
     @cached_property

@@ -55,7 +55,7 @@ def scale_of_column(columns: Columns, j: int, name: str = "", sign: int = 1) -> 
 
 
 def missing_code(line: Line) -> int | None:
-    """Return the number of the class that a line speaks for where its column is missing, or its level unknown.
+    """Return the number of the class that a line favours where its column is missing, or its level unknown.
 
     None if the line has no value for that.
     """

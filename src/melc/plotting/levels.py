@@ -32,7 +32,7 @@ class Levels:
 
     ``values`` and ``errors``, of shape (n_curves, n_levels), are what each level adds to the log-odds, and the standard
     errors, if they are known. ``shares``, of shape (n_classes, n_levels), or (1, n_levels) for rows without labels, are
-    the shares of the levels in the rows of each class. ``codes`` are the numbers of the classes that they speak for,
+    the shares of the levels in the rows of each class. ``codes`` are the numbers of the classes that they favour,
     and ``n_wrong`` is the number of rows of another class, at all levels.
     """
 
@@ -106,7 +106,7 @@ def draw_bars(ax: Any, levels: Levels) -> list[Any]:
 
 
 def draw_points(ax: Any, levels: Levels, codes: Sequence[int]) -> list[Any]:
-    """Draw what the levels add to the log-odds of some of several classes, and which class each level speaks for."""
+    """Draw what the levels add to the log-odds of some of several classes, and which class each level favours."""
     places, drawn = np.arange(len(levels.names)), []
     for offset, code in zip(offsets_of(len(codes))[0], codes, strict=True):
         style = class_style(code)
@@ -138,7 +138,7 @@ def draw_shares(ax: Any, levels: Levels, labelled: bool) -> list[Any]:
 
 
 def draw_leading(ax: Any, ends: Floats, codes: NDArray[np.int64]) -> None:
-    """Draw a band along the top in the colours of the classes that levels or intervals speak for.
+    """Draw a band along the top in the colours of the classes that levels or intervals favour.
 
     ``codes`` are those of n classes, and ``ends``, of shape (n + 1,), where their parts begin and end.
     """

@@ -253,9 +253,10 @@ class LinesDisplay:
 
     def _draw_missing(self, ax: Any, panel: Panel, left: float, right: float) -> list[Any]:
         """Draw, right of the curves, points at what missing values add."""
-        ticks = [tick for tick in ax.get_xticks() if left <= tick <= right]
-        texts = ax.xaxis.get_major_formatter().format_ticks(ticks)
         width = _SIDE * (right - left)
+        # The text of a tick at the right end would overlap that of the missing values.
+        ticks = [tick for tick in ax.get_xticks() if left <= tick <= right - 0.5 * width]
+        texts = ax.xaxis.get_major_formatter().format_ticks(ticks)
         ax.set_xticks(ticks, texts, **AS_WRITTEN)
         ax.set_xlim(left, right + width)
         ax.axvspan(right, right + width, color=GREY, alpha=0.1, linewidth=0, zorder=0)
@@ -280,7 +281,7 @@ class LinesDisplay:
         return marks, errors, [], []
 
     def _fill_sides(self, ax: Any, line: Line, left: float, right: float) -> None:
-        """Fill the area between the curve of two classes and zero in the colour of the class that it speaks for."""
+        """Fill the area between the curve of two classes and zero in the colour of the class that it favours."""
         z = _drawn_places(line, 0, left, right)
         values = line.decisive[0].at(z)
         for code, part in enumerate((np.minimum(values, 0), np.maximum(values, 0))):
@@ -343,7 +344,7 @@ class LinesDisplay:
         names = common.shortened(self.labels, NAME_LENGTH)
         styles = [class_style(code) for code in range(len(names))]
         if len(names) == 2:
-            return [Patch(alpha=0.45, **style.area) for style in styles], [f"speaks for {name}" for name in names]
+            return [Patch(alpha=0.45, **style.area) for style in styles], [f"favours {name}" for name in names]
         curves = [Line2D([], [], color=s.colour, linestyle=s.dashes, linewidth=1.6) for s in styles]
         return common.in_legend(curves, names)
 

@@ -218,7 +218,7 @@ class PlaneDisplay:
             names = common.shortened(self.labels, 18)
             shown = [code for code in range(len(names)) if code in codes]
             handles = [Patch(facecolor=class_style(code).colour) for code in shown]
-            self._draw_legend(handles, [f"speaks for {names[code]}" for code in shown])
+            self._draw_legend(handles, [f"favours {names[code]}" for code in shown])
 
     def _draw_image(self, values: Floats, **options: Any) -> None:
         extent = (*self.limits[0], *self.limits[1])

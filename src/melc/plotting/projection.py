@@ -241,7 +241,7 @@ class ProjectionDisplay:
         )
 
     def _draw_levels(self, levels: Levels) -> None:
-        """Draw the shares of the levels; those of rows at levels that speak for another class are dark."""
+        """Draw the shares of the levels; those of rows at levels that favour another class are dark."""
         self.threshold_lines_: list[Any] = []
         labelled = self.points is None or self.targets is not None
         self.lines_ = draw_shares(self.ax_, levels, labelled)
@@ -254,7 +254,7 @@ class ProjectionDisplay:
         name_levels(self.ax_, levels, 8, room=70)
 
     def _predicted(self) -> NDArray[np.int64]:
-        """The numbers of the classes that the line speaks for at the rows."""
+        """The numbers of the classes that the line favours at the rows."""
         assert self.points is not None
         found = self.codes[np.searchsorted(self.thresholds, self.points, side="right")]
         return found if self.missing_code is None else np.where(np.isnan(self.points), self.missing_code, found)

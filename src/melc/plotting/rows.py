@@ -199,7 +199,7 @@ def _shown(columns: Columns, j: int, code: float) -> str:
 
 
 def _column(explanation: Explanation, row: int, class_label: Any) -> tuple[int, tuple[str, str], int]:
-    """The column of the log-odds that is shown, what negative and positive values speak for, and the class."""
+    """The column of the log-odds that is shown, what negative and positive values favour, and the class."""
     if not -len(explanation.labels) <= row < len(explanation.labels):
         raise ValueError(f"row={row}, but there are {len(explanation.labels)} rows.")
     if len(explanation.base) == 1:

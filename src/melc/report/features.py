@@ -28,7 +28,7 @@ def feature_weights(subject: Subject, resamples: Any) -> dict[str, Any]:
     if subject.is_of_directions:
         text = (
             "The contribution of a feature is its weight times its standard deviation: how far it moves the "
-            "projection. Features to the right speak for higher projections."
+            "projection. Larger values of the features to the right mean higher projections."
         )
         shown = [0] if decides_alone(subject.model) else classes_with_most_rows(subject)
         figures = [_contributions(subject, k, resamples) for k in shown]

@@ -66,7 +66,7 @@ def _search(model: Any) -> dict[str, Any]:
 def _line(model: Any, k: int, names: list[str]) -> dict[str, Any]:
     """Return the summary of the k-th line.
 
-    The range is that of the training rows. In each interval between thresholds the line speaks for a class, and the
+    The range is that of the training rows. In each interval between thresholds the line favours a class, and the
     rows of every class are counted. A line of a category has an entry for each level in place of intervals.
     """
     line, labels = model.lines_[k], [str(label) for label in model.classes_]
@@ -159,7 +159,7 @@ def _text_of_line(line: dict[str, Any], width: int) -> str:
 
 
 def _text_of_levels(line: dict[str, Any], width: int) -> list[str]:
-    """Return the levels of a category by the class that they speak for, those with most rows first."""
+    """Return the levels of a category by the class that they favour, those with most rows first."""
     order = np.argsort(-np.sum(line["counts"], axis=1), kind="stable")
     rows = []
     for label in dict.fromkeys(line["intervals"]):

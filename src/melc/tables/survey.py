@@ -389,7 +389,7 @@ class Survey:
 
 
 def settle(surveys: Collection[Survey]) -> None:
-    """Decide how the numbers of all columns are written; a column that proves it also speaks for the others."""
+    """Decide how the numbers of all columns are written; one column that proves it decides for the others."""
     proven = {survey.proves for survey in surveys} - {None}
     decimal = proven.pop() if len(proven) == 1 else None
     for survey in surveys:

@@ -82,7 +82,7 @@ function curvesText(data) {
   const two = data.classes.length === 2, of = two ? element("span", {}, "of ", named(data.classes[1])) : "of each class";
   const what = data.n_lines === 1 ? ["The log-odds ", of, " along the line"] : ["What each line adds to the log-odds ", of];
   const most = data.lines[0].classes.length;
-  return element("p", {}, what, ", above the densities of the classes along it. The band below has the colour of the class that the line speaks for.",
+  return element("p", {}, what, ", above the densities of the classes along it. The band below has the colour of the class that the line favours.",
     data.lines.some(({ curves }) => curves.some(({ errors }) => errors !== null)) ? " Around a curve are ± 1.96 standard errors." : "",
     data.lines.some(({ levels }) => levels) ? " Levels of a category have bars or points of their own, and small bars for their shares in the classes." : "",
     data.lines.some(({ missing }) => missing) ? " Points right of a curve are what a missing value adds." : "",

@@ -54,7 +54,7 @@ function curveFigure(line, classes, limits) {
 /** The curves of a line, or its levels; `z` is the place of a row, if one is to be marked. */
 const linePicture = (line, classes, limits, z) => (line.levels ? levelsPicture : curvesPicture)(line, classes, limits, z);
 
-/** The curves of a line above the densities of the classes, and the classes that it speaks for below. */
+/** The curves of a line above the densities of the classes, and the classes that it favours below. */
 function curvesPicture(line, classes, limits, z) {
   const { densities, curves, range: [low, high], missing } = line, end = missing ? 304 : 350;
   const x = scale(low, high, 44, end), y = scale(...limits, 134, 14), ground = scale(0, 1000, 190, 142);
@@ -108,7 +108,7 @@ function levelsPicture({ levels, classes: shown, title }, classes, limits, level
   return [picture(360, high + 40, `Levels of ${title}`,
     names.map((name, i) => svg("g", {},
       svg("text", { x: 112, y: row * i + 16, "text-anchor": "end" }, `${shortened(name, 11)} (${whole(counts[i])})`),
-      svg("g", { class: `band ${sideStyle(codes[i])}` }, svg("title", {}, `speaks for ${classes[codes[i]]}`), svg("rect", { x: 118, width: 6, y: row * i + 4, height: row - 1 })),
+      svg("g", { class: `band ${sideStyle(codes[i])}` }, svg("title", {}, `favours ${classes[codes[i]]}`), svg("rect", { x: 118, width: 6, y: row * i + 4, height: row - 1 })),
       values.map((_, k) => mark(k, i)), shareBars(i))),
     svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 2, y2: high }),
     marked < 0 ? null : svg("rect", { class: "chosen", x: 2, width: 356, y: row * marked + 3, height: row }),
@@ -153,7 +153,7 @@ function curvePaths(curve, x, y) {
 function leadingBand({ thresholds, codes }, code, i, x, classes) {
   const place = (z) => x(Math.min(Math.max(z, x.low), x.high));
   const from = i ? place(thresholds[i - 1]) : x(x.low), to = i < codes.length - 1 ? place(thresholds[i]) : x(x.high);
-  return svg("g", { class: `band ${sideStyle(code)}` }, svg("title", {}, `speaks for ${classes[code]}`),
+  return svg("g", { class: `band ${sideStyle(code)}` }, svg("title", {}, `favours ${classes[code]}`),
     svg("rect", { x: from, width: to - from, y: 192, height: 6 }));
 }
 
