@@ -145,7 +145,7 @@ def test_float32_is_not_copied():
     rng = np.random.default_rng(0)
     X = rng.standard_normal(size=(150_000, 50), dtype=np.float32)
     y = X[:, 0] + X[:, 1] > 0.5 * rng.normal(size=len(X))
-    settle(n_init=1).fit(X[:500], y[:500])  # compiled beforehand
+    settle(n_init=1).fit(X[:30_000], y[:30_000])  # compiled beforehand
     tracemalloc.start()
     try:
         model = settle(n_init=1, n_jobs=1).fit(X, y)

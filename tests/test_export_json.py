@@ -134,7 +134,7 @@ class TestContents:
         page = " ".join((DOCS / "user_guide" / "exports.md").read_text(encoding="utf-8").split())
         for text in (page, " ".join(to_json.__doc__.split())):
             assert re.search(r"the curves begin and end at the outermost \*?projections\*? of training rows", text)
-            assert re.search(r"[Ww]ith a single feature, these are its values", text)
+            assert re.search(r"[Ww]ith a single feature, these are (its values|values of the feature)", text)
 
     @pytest.mark.slow
     @BOTH

@@ -343,4 +343,4 @@ def test_exports_differ_only_at_a_threshold_to_the_last_digits_as_the_page_says(
     for labels in found.values():
         np.testing.assert_array_equal(np.asarray(labels)[clear], model.predict(frame)[clear])
     page = " ".join((Path(__file__).parents[1] / "docs/user_guide/exports.md").read_text(encoding="utf-8").split())
-    assert "lies on a threshold to the last digit may fall on either side" in page
+    assert "Only for a row that lies on a threshold up to rounding may they differ" in page

@@ -350,7 +350,7 @@ def test_melc_fit_holds_a_part_of_a_large_file(tmp_path, temporary_folders, endi
     table = pa.table(columns | {"y": np.where(np.abs(values) > 1, "out", "in")})
     write = pyarrow.parquet.write_table if ending == "parquet" else pyarrow.csv.write_csv
     write(table, tmp_path / "large")
-    write(table.slice(0, 30_000), tmp_path / "small")
+    write(table.slice(0, 200_000), tmp_path / "small")
     paths = os.pathsep.join(path for path in [*sys.path, str(Path(__file__).parent)] if path)
     environment = os.environ | {"PYTHONPATH": paths, "TMPDIR": str(temporary_folders)}
     command = [sys.executable, "-c", FIT, str(tmp_path)]

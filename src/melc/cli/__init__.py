@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run ``melc``. If typer or rich is not installed, exit with the pip command that installs them."""
@@ -13,9 +15,12 @@ def main() -> None:
         from melc.cli.commands import app
 
         app(prog_name="melc")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
+        # An interrupt before or after a command ends in typer, which exits with this code and says nothing.
+        if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
+            raise
         print("melc: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise

@@ -92,12 +92,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(debug=debug, **options)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            _exit("interrupted", INTERRUPTED)
+            raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _exit_after_closed_pipe()
         except Exception as error:
             if _follows_interrupt(error):
-                _exit("interrupted", INTERRUPTED)
+                raise typer.Exit(INTERRUPTED) from None
             if debug or not isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
                 raise
             _exit(_message(error) + _working_command(error), BAD_INPUT)

@@ -69,10 +69,14 @@ class Combined(NamedTuple):
 
 def spread_of(points: Sequence[Floats], weights: Sequence[Floats]) -> Spread:
     """Return the weight, weighted mean and weighted variance (without Bessel's correction) of each class."""
-    totals = [float(w.sum()) for w in weights]
-    means = [_product(w, z) / total for w, z, total in zip(weights, points, totals, strict=True)]
-    around = [z - mean for z, mean in zip(points, means, strict=True)]
-    variances = [_product(w, z, z) / total for w, z, total in zip(weights, around, totals, strict=True)]
+    totals, means, variances = [], [], []
+    for z, w in zip(points, weights, strict=True):
+        total, away = float(w.sum()), z - z[0]  # differences are exact where points are close to each other
+        shift = _product(w, away) / total
+        away -= shift
+        totals.append(total)
+        means.append(float(z[0]) + shift)
+        variances.append(_product(w, away, away) / total)
     return Spread(*totals, *means, *variances)
 
 
