@@ -82,7 +82,8 @@ def _imports_of(path, tree, package, modules):
 
 
 def _tests_type_checking(node):
-    return ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+    test = node.test
+    return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
 
 def _imported_by(node, path, package, modules):
