@@ -12,7 +12,8 @@ import numpy as np
 from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
-from melc.objective.base import NO_SHRINKAGE, Evaluation, add_linear, combine_sums, kernel_variances, spread_of
+from melc.data.summary import Spread
+from melc.objective.base import NO_SHRINKAGE, Evaluation, add_linear, combine_sums, kernel_variances
 from melc.objective.moments import MomentsDivergence
 from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
@@ -28,7 +29,6 @@ class CertifiedDivergence:
 
     def __init__(self, rows: MemoryRows, gamma: float, eps: float, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.eps, self.shrinkage = rows, gamma, eps, shrinkage
-        self._members, self._weights_by_class = rows.by_class()
         self._weights = rows.weights_and_step()
         # Bins are anchored at the projection of this point: they move with the data as v turns.
         self._centre = np.asarray(rows.X.mean(axis=0, dtype=np.float64)) - (0.0 if rows.centre is None else rows.centre)
@@ -42,7 +42,7 @@ class CertifiedDivergence:
         """Return D and its gradient along v."""
         shrunk = NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
         z, origin = self.rows.project(v), float(v @ self._centre)
-        spread = spread_of([z[members] for members in self._members], self._weights_by_class)
+        spread = self._spread(z)
         vx, vy = kernel_variances(spread, shrunk, self.gamma)
         layout = self._layout(min(vx, vy), origin, float(z.min()) - origin, float(z.max()) - origin)
         if layout is None:
@@ -73,6 +73,13 @@ class CertifiedDivergence:
             gradient += self.shrinkage.pull(v, combined.by_added)
         count = xx.n_exponentials + yy.n_exponentials + xy.n_exponentials
         return Evaluation(combined.divergence, gradient, count, combined.floored, error)
+
+    def _spread(self, z: Floats) -> Spread:
+        """Return the weight, mean and variance of each class, in one compiled call: NumPy takes a dozen."""
+        found = np.zeros((2, 3))
+        kernels.add_spread(z, self.rows.codes, *self._weights, found)
+        weights, means, squares = found.T
+        return Spread(*weights.tolist(), *means.tolist(), *(squares / weights).tolist())
 
     def _layout(self, variance: float, origin: float, least: float, largest: float) -> BinLayout | None:
         """Return bins of one width (a power of two) for both classes, over all points; None if there are too many.
