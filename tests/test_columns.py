@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -17,6 +18,7 @@ import naive
 from melc import MELC, AdditiveMELC
 from melc.data.frames import LabelColumn, NumberColumn, read_columns
 from melc.data.hats import CurveRequest
+from melc.fit import columns as fit_columns
 from melc.fit.columns import learn_columns
 from melc.fit.curves import fit_curves, information_of, levels_shape, no_curves, smooth_shape
 from melc.fit.level_scores import joint_scores
@@ -483,3 +485,18 @@ def test_joint_scores_are_those_of_a_logistic_regression():
     for j, part in ((1, expected[:3]), (4, expected[3:7])):
         centred = part - np.average(part[levels[j]], weights=weights)
         np.testing.assert_allclose(found[j], centred, atol=1e-5)
+
+
+@pytest.mark.parametrize(("n_first", "weight"), [(30_000, 1.0), (950, 1.0), (950, 1e6)])
+def test_joint_scores_of_a_rare_class_and_of_heavy_rows(monkeypatch, n_first, weight):
+    """Of many rows some are taken, but all of a rare class, and weights are no reason to take fewer."""
+    monkeypatch.setattr(fit_columns, "_ROWS_REGRESSED", 1000)
+    rng = np.random.default_rng(0)
+    effects = np.array([-1.2, -0.4, 0.4, 1.2])
+    levels = [rng.choice(4, n, p=softmax(side * effects / 2)) for side, n in ((-1, n_first), (1, 950))]
+    y = np.repeat([0, 1], [n_first, 950])
+    columns = [LabelColumn(np.concatenate(levels), tuple("abcd")), NumberColumn(rng.normal(size=len(y)))]
+    learned = learn_columns(columns, ["level", "number"], y, np.full(len(y), weight), 2, one_direction=True)
+    category = learned.columns.categories[0]
+    scores = np.array([category.scores[category.levels.index(level)] for level in "abcd"])
+    assert np.abs(scores - scores.mean() - effects).max() < 0.4

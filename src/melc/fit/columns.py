@@ -30,7 +30,7 @@ from melc.model.columns import Category, Columns
 _ROWS_ADDED = 10.0
 # With fewer rows per level than this, the scores of training rows come from other folds; and the number of folds.
 _MANY_ROWS_PER_LEVEL, _FOLDS = 30, 5
-# Rows that are hashed at once, and the most rows on which scores are fitted together.
+# Rows that are hashed at once, and about the most rows of a class on which scores are fitted together.
 _ROWS_HASHED, _ROWS_REGRESSED = 1 << 16, 20_000
 # The most levels of a category; rarer ones are joined into one level.
 _MOST_LEVELS = 250
@@ -297,14 +297,32 @@ def _score_together(
     n_levels = sum(category.n_levels for category in scored.values())
     if not scored or not enough_rows(n_levels, len(numbers), balance.n_effective):
         return
-    some = hashes % np.uint64(balance.total // _ROWS_REGRESSED + 1) == 0
-    levels = {j: codes[j][some].astype(np.int64) for j in scored}
-    others = np.column_stack([np.zeros((np.count_nonzero(some), 0)), *(quantities[j][some] for j in numbers)])
+    rows, classes, weights = _rows_regressed(balance, hashes)
+    levels = {j: codes[j][rows].astype(np.int64) for j in scored}
+    others = np.column_stack([np.zeros((len(rows), 0)), *(quantities[j][rows] for j in numbers)])
     sizes = {j: category.n_levels for j, category in scored.items()}
-    found = joint_scores(levels, sizes, others, balance.index[some].astype(np.float64), balance.weights[some])
+    found = joint_scores(levels, sizes, others, classes.astype(np.float64), weights)
     for j, scores in found.items():
         categories[j] = replace(categories[j], scores=scores)
         quantities[j] = scores[codes[j].astype(np.int64)]
+
+
+def _rows_regressed(
+    balance: _Balance, hashes: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return the numbers of different rows, some of each class, their classes, and their weights.
+
+    Equal rows are counted once, with the sum of their weights, so that copies are weights. All rows of a small class
+    are taken. The weights of both classes have the sums of all rows.
+    """
+    different, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
+    class_weights = balance.class_weights(groups, len(different))
+    for weights in class_weights.T:
+        total, step = weights.sum(), np.count_nonzero(weights) // _ROWS_REGRESSED + 1
+        weights[different % np.uint64(step) != 0] = 0.0
+        weights *= total / weights.sum()
+    chosen, classes = np.nonzero(class_weights)
+    return first[chosen], classes, class_weights[chosen, classes]
 
 
 def _hashes_of(codes: list[Floats]) -> NDArray[np.uint64]:
