@@ -218,6 +218,15 @@ class TestFiles:
         assert table.column("is, a").to_pylist() == [None, "b"]
         assert table.column("when").to_pylist()[1].startswith("2021-03-02")
 
+    @pytest.mark.parametrize("damage", [(b"</row>", b""), (b'r="A2"', b'r="??"'), (b"<sheetData>", b"<sheetData/>")])
+    def test_a_damaged_excel_file(self, tmp_path, damage):
+        pytest.importorskip("openpyxl", reason="the extra excel is not installed")
+        pd.DataFrame({"size": [1, 2.5]}).to_excel(tmp_path / "t.xlsx", index=False)
+        with zipfile.ZipFile(tmp_path / "t.xlsx") as book:
+            parts = {name: book.read(name).replace(*damage) for name in book.namelist()}
+        with pytest.raises(TableError, match=r"an Excel file that cannot be read \(.*\); save the table as CSV"):
+            read_table(written(tmp_path / "t.xlsx", zipped(parts)))
+
     def test_an_excel_file_without_openpyxl(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "openpyxl", None)
         book = zipped({"[Content_Types].xml": b"x", "xl/workbook.xml": b"y"})

@@ -301,12 +301,15 @@ def _sheet_as_csv(packed: Any, size: int) -> Any:
     if size > max(_ALLOWED_UNPACKED_BYTES, _MAX_UNPACKED_RATIO * packed.seek(0, io.SEEK_END)):
         raise TableError("it unpacks to implausibly many bytes; save the table as CSV, if you trust it.")
     packed.seek(0)
-    with pd.ExcelFile(packed, engine="openpyxl") as book:
-        if len(book.sheet_names) > 1:
-            warnings.warn(
-                f"of {len(book.sheet_names)} sheets, the first, {book.sheet_names[0]!r}, is read", stacklevel=2
-            )
-        cells = pd.read_excel(book, header=None, dtype=object, na_filter=False)
+    try:
+        with pd.ExcelFile(packed, engine="openpyxl") as book:
+            names = book.sheet_names
+            cells = pd.read_excel(book, header=None, dtype=object, na_filter=False)
+    except Exception as error:  # openpyxl raises errors of many types if a file is damaged
+        why = " ".join(str(error).split())[:100]
+        raise TableError(f"it is an Excel file that cannot be read ({why}); save the table as CSV.") from error
+    if len(names) > 1:
+        warnings.warn(f"of {len(names)} sheets, the first, {names[0]!r}, is read", stacklevel=2)
     return io.BytesIO(cells.to_csv(header=False, index=False).encode())
 
 
