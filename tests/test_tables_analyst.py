@@ -157,6 +157,13 @@ class TestWaysToWriteNumbers:
             with pytest.raises(TableError, match="'a' contains"):
                 numbers_in(pa.array([wrong]), Notation(",", "."), "a")
 
+    def test_units_that_contain_what_numbers_contain(self):
+        """A price has a currency in its unit, and the unit e is the sign of exponents as well."""
+        assert numbers_in(pa.array(["2.5 EUR/kg", "1"]), Notation(unit="EUR/kg"), "a").to_pylist() == [2.5, 1]
+        assert numbers_in(pa.array(["1e3 e", "1e3"]), Notation(unit="e"), "a").to_pylist() == [1000, 1000]
+        with pytest.raises(TableError, match=r"contains '5 g'; expected .*, in kg or without a unit"):
+            numbers_in(pa.array(["5 g"]), Notation(unit="kg"), "a")
+
 
 class TestWaysToWriteDates:
     def test_days_and_months_that_cannot_be_told_apart(self):

@@ -38,13 +38,9 @@ def written_number(notation: Notation) -> str:
     between = rf"[{_SPACES}]" if notation.thousands == " " else re.escape(notation.thousands or "")
     grouped = rf"|[1-9]\d{{0,2}}(?:{between}\d{{3}})+(?:{mark}\d+)?" if notation.thousands else ""
     number = rf"(?:\d+(?:{mark}\d*)?|{mark}\d+){_EXPONENT}{grouped}"
-    gap, sign, unit = rf"[{_SPACES}]*", r"[-+−]?", _unit_in(notation)
+    gap, sign = rf"[{_SPACES}]*", r"[-+−]?"
+    unit = _UNIT if notation.unit is None else f"{_UNIT}|{re.escape(notation.unit)}"
     return rf"^{gap}{sign}{gap}(?:(?:{unit}){gap})?{sign}(?:{number}){gap}(?:{unit})?{gap}$"
-
-
-def _unit_in(notation: Notation) -> str:
-    """Return a pattern of the units of numbers."""
-    return _UNIT if notation.unit is None else f"{_UNIT}|{re.escape(notation.unit)}"
 
 
 def measure_of(text: str) -> str:
@@ -83,12 +79,14 @@ def numbers_in(texts: Any, notation: Notation, name: str) -> Any:
     fits = pc.match_substring_regex(texts, written_number(notation))
     if pc.any(pc.invert(fits)).as_py():
         wrong = texts.filter(pc.invert(fits))[0].as_py()
+        unit = f", in {notation.unit} or without a unit" if notation.unit else ""
         raise TableError(
-            f"The column {name!r} contains {wrong[:40]!r}; expected a number with {notation}. If numbers of this file "
-            "are written in another way, say so with --decimal and --thousands; if it stands for a missing value, with "
-            "--na-values."
+            f"The column {name!r} contains {wrong[:40]!r}; expected a number with {notation}{unit}. If numbers of this "
+            "file are written in another way, say so with --decimal and --thousands; if it stands for a missing value, "
+            "with --na-values."
         )
-    bare = pc.replace_substring_regex(texts, rf"[{_SPACES}]|{_unit_in(notation)}", "")
+    bare = without_measure(texts, notation.unit) if notation.unit else texts
+    bare = pc.replace_substring_regex(bare, rf"[{_SPACES}]|{_UNIT}", "")
     if notation.thousands:
         bare = pc.replace_substring(bare, notation.thousands, "")
     for written, read in ((notation.decimal, "."), ("−", "-")):
