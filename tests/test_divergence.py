@@ -163,6 +163,8 @@ def test_a_gradient_that_overflows_is_refused(data):
         ({"y": list(range(60))}, "two different labels; found 60"),
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
         ({"sample_weight": [-1.0] * 60}, "[Nn]egative"),
+        ({"sample_weight": [1e-300] * 60}, "weights of class .* add up to .*e-299.*scale the weights"),
+        ({"sample_weight": [1e300] * 60}, r"weights of class .* add up to .*e\+301.*scale the weights"),
     ],
 )
 def test_bad_arguments_are_named_with_the_remedy(data, options, message):

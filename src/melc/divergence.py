@@ -11,6 +11,7 @@ from melc._sklearn import check_weights, n_threads_for
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import FAR_FROM_ZERO, mean_and_deviation
+from melc.fit.validation import check_totals
 from melc.objective import METHODS, Objective
 from melc.sums import SUMS
 
@@ -196,7 +197,10 @@ def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> MemoryRows:
     if sample_weight is not None:
         weights = check_weights(sample_weight, X.shape[0])
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
-    return MemoryRows(X, _codes(y), weights, n_threads_for(None))
+    codes = _codes(y)
+    if weights is not None:
+        check_totals(np.unique(y), np.asarray(np.bincount(codes, weights), dtype=np.float64))
+    return MemoryRows(X, codes, weights, n_threads_for(None))
 
 
 def _codes(y: NDArray[Any]) -> NDArray[np.int8]:

@@ -184,19 +184,24 @@ def check_classes(classes: NDArray[Any], counts: NDArray[np.int64], totals: Floa
             f"At least two classes are needed, but there is one class only: {classes.tolist()[0]!r}. Add rows of a "
             "second class."
         )
-    absurd = np.flatnonzero((totals < _LEAST_TOTAL) | (totals > _LARGEST_TOTAL))
-    if len(absurd):
-        label, total = classes.tolist()[absurd[0]], totals[absurd[0]]
-        raise ValueError(
-            f"The weights of class {label!r} add up to {total:.3g}. A weight counts as that many rows, and their "
-            "number sets the width of the densities: scale the weights so that they add up to about the number of rows."
-        )
+    check_totals(classes, totals)
     counted = np.maximum(counts, totals)  # a row of weight two counts as two rows
     if counted.min() < 2:
         label = classes.tolist()[np.argmin(counted)]
         raise ValueError(
             f"Class {label!r} has 1 row; the width of its density needs at least 2. "
             "Add rows of that class or remove it."
+        )
+
+
+def check_totals(classes: NDArray[Any], totals: Floats) -> None:
+    """Raise an error if the weights of a class add up to what cannot be a number of rows."""
+    absurd = np.flatnonzero((totals < _LEAST_TOTAL) | (totals > _LARGEST_TOTAL))
+    if len(absurd):
+        label, total = classes.tolist()[absurd[0]], totals[absurd[0]]
+        raise ValueError(
+            f"The weights of class {label!r} add up to {total:.3g}. A weight counts as that many rows, and their "
+            "number sets the width of the densities: scale the weights so that they add up to about the number of rows."
         )
 
 
