@@ -293,6 +293,8 @@ def test_weights_of_rows_count_in_shares_scores_and_fits(monkeypatch):
     np.testing.assert_allclose(subject_of(model, X, y, max_rows=99, seed=0, sample_weight=weights).mix[0], inner)
     with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\)"):
         report_html(model, X, y, sample_weight=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"weights of class 'inner' add up to .*e-.*scale the weights"):
+        report_html(model, X, y, sample_weight=np.full(len(y), 1e-300), **QUICK)
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

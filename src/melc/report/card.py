@@ -14,6 +14,7 @@ from melc._version import __version__
 from melc.arrays import Floats
 from melc.data.products import project_on
 from melc.divergence import cauchy_schwarz_divergence
+from melc.fit.validation import check_totals
 from melc.report.counts import classes_with_most_rows
 from melc.report.storage import visible
 from melc.report.subject import Subject
@@ -89,6 +90,8 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
         return [("Divergence", f"{_numbers(model.divergence_)}, as fitted; not computed anew with shrinkage")]
     eps = model.eps if model.method == _CERTIFIED else 1e-6
     stored = np.atleast_1d(model.divergence_)
+    totals = np.bincount(subject.codes, subject.weights, minlength=len(model.classes_))
+    check_totals(model.classes_[totals > 0], totals[totals > 0])
     rows = []
     for k in [0] if len(stored) == 1 else classes_with_most_rows(subject):
         own = subject.codes == (1 if len(stored) == 1 else k)
