@@ -1,5 +1,7 @@
 """The nearest change of class where not everything may change: bounds, fixed features, whole numbers, levels."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,11 +224,22 @@ def test_levels_bounds_and_whole_numbers_of_a_table():
         ({"integers": [9]}, "integers contains 9, but the model has 4 features"),
         ({"levels": {"x0": "a"}}, "levels of 'x0' must be a list of values"),
         ({"levels": {"x0": [None]}}, "'x0' takes numbers; found None"),
+        ({"levels": {"x0": [1, math.inf]}}, "levels of 'x0' must be finite"),
+        ({"levels": {"x0": [3, 7]}, "bounds": {0: (2, 5)}}, "levels of 'x0' contain 7, which bounds or"),
+        ({"levels": {"x0": [3, 4.5]}, "integers": [0]}, "levels of 'x0' contain 4.5, which bounds or"),
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused(one_line, wishes, message):
     with pytest.raises(ValueError, match=message):
         nearest_change(*one_line, **wishes)
+
+
+@pytest.mark.parametrize("wish", [{"bounds": {"day": (2019, None)}}, {"levels": {"day": [7]}}])
+def test_numbers_are_no_dates(wish):
+    frame = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=20)})
+    model = MELC(random_state=0).fit(frame, np.arange(20) > 9)
+    with pytest.raises(ValueError, match="'day' takes dates; found"):
+        nearest_change(model, frame, **wish)
 
 
 def test_categories_have_levels_and_no_bounds():

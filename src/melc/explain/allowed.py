@@ -70,7 +70,12 @@ def allowed_changes(
     for j, pair in _by_column(names, bounds, "bounds").items():
         _check_is_number(columns, j, names, "bounds")
         low[j], high[j] = _bounds_of(pair, names[j], bool(whole[j]), j in columns.dates)
-    codes = {j: _codes_of(columns, j, wanted, names[j]) for j, wanted in _by_column(names, levels, "levels").items()}
+    codes = {}
+    for j, wanted in _by_column(names, levels, "levels").items():
+        codes[j] = _codes_of(columns, j, wanted, names[j])
+        for code, value in zip(codes[j], wanted, strict=True):
+            if not low[j] <= code <= high[j] or (whole[j] and code != math.floor(code)):
+                raise ValueError(f"levels of {names[j]!r} contain {value!r}, which bounds or integers forbid.")
     low[whole], high[whole] = np.ceil(low[whole]), np.floor(high[whole])
     return Allowed(free, np.where(free, model.feature_spread_, 0.0), low, high, whole, codes)
 
@@ -148,7 +153,10 @@ def _codes_of(columns: Columns, j: int, wanted: Any, name: str) -> list[float]:
     if isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray | set | frozenset):
         raise ValueError(f"levels of {name!r} must be a list of values; found {wanted!r}: use [{wanted!r}].")
     if j not in columns.categories and j not in columns.ranks:
-        return [_number(value, name, j in columns.dates) for value in wanted]
+        numbers = [_number(value, name, j in columns.dates) for value in wanted]
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError(f"levels of {name!r} must be finite; found {wanted!r}.")
+        return numbers
     known = list(columns.ranks[j] if j in columns.ranks else columns.categories[j].levels)
     for value in wanted:
         if value is None or value not in known:
@@ -158,6 +166,8 @@ def _codes_of(columns: Columns, j: int, wanted: Any, name: str) -> list[float]:
 
 
 def _days(date: Any) -> float:
-    """Return a date, or its text, as a number of days since 1970."""
+    """Return a date, or its text, as a number of days since 1970; NaN for a number, which has no unit."""
+    if isinstance(date, int | float | np.number):
+        return math.nan
     time = np.datetime64(date, "us")
     return math.nan if np.isnat(time) else float(time.astype(np.int64)) / 86_400_000_000
