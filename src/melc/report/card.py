@@ -90,7 +90,7 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
         return [("Divergence", f"{_numbers(model.divergence_)}, as fitted; not computed anew with shrinkage")]
     eps = model.eps if model.method == _CERTIFIED else 1e-6
     stored = np.atleast_1d(model.divergence_)
-    totals = np.bincount(subject.codes, subject.weights, minlength=len(model.classes_))
+    totals = np.asarray(np.bincount(subject.codes, subject.weights, len(model.classes_)), dtype=np.float64)
     check_totals(model.classes_[totals > 0], totals[totals > 0])
     rows = []
     for k in [0] if len(stored) == 1 else classes_with_most_rows(subject):
