@@ -35,9 +35,15 @@ def test_standard_input_of_the_process(folder, tmp_path, command):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("amount", [0, STALLED])
-@pytest.mark.parametrize("command", ["fit", "predict"])
+@pytest.mark.parametrize(
+    ("command", "amount", "number"),
+    [
+        ("fit", 0, signal.SIGINT),
+        ("fit", STALLED, signal.SIGTERM),
+        ("predict", 0, signal.SIGTERM),
+        ("predict", STALLED, signal.SIGINT),
+    ],
+)
 def test_signals_end_a_command_that_waits_for_a_pipe(folder, tmp_path, command, amount, number):
     arguments = {
         "fit": ["fit", tmp_path / "pipe", "-t", "outcome", "--drop", "id", "-o", tmp_path / "m.json"],

@@ -25,7 +25,7 @@ def plain_case(n=40, d=3, **settings):
 @pytest.mark.slow
 def test_no_case_of_a_short_run_fails(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert command.main(["--cases", "50", "--seed", "8", "--jobs", "1"]) == 0
+    assert command.main(["--cases", "30", "--seed", "8", "--jobs", "1"]) == 0
 
 
 def test_the_same_number_draws_the_same_case():

@@ -68,7 +68,7 @@ def test_an_interrupt_ends_all_processes():
 
 def test_intervals_contain_the_truth():
     """A small version of ``python -m benchmarks.coverage``, with samples so few that 75 % may stand for 90 %."""
-    shares = coverage(Case(band, 200), repeats=20, n=20, jobs=1, large=10_000)
+    shares = coverage(Case(band, 200), repeats=12, n=20, jobs=1, large=10_000)
     for name in ("weights", "thresholds", "divergence", "accuracy"):
         assert shares[name] >= 0.75, name
     assert np.mean([shares[name] for name in ("weights", "thresholds", "divergence", "accuracy")]) < 0.985
