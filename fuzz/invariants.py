@@ -410,9 +410,14 @@ def _same_up_to_the_search(case: Case, fit: Fit, other: MELC, directions: Floats
     far_apart = divergence > _FAR_APART or is_spike(formula)
     if far_apart or max(rounding(case.X, u, formula) for u in (v, *directions)) > 1e-9:
         return
-    found = _divergence(case.features(), case.y == fit.model.classes_[1], directions[0], case.weights, case)
-    allowed = 1e-3 * (1 + abs(divergence))
-    _require(abs(found - divergence) <= allowed, f"D = {divergence} became {found}, {v} became {directions[0]}")
+    # Both with the shrinkage of the same sample: a fit of many rows has another one.
+    before, found = (
+        _divergence(case.features(), case.y == fit.model.classes_[1], each, case.weights, case)
+        for each in (v, directions[0])
+    )
+    _require(
+        abs(found - before) <= 1e-3 * (1 + abs(before)), f"D = {before} became {found}, {v} became {directions[0]}"
+    )
 
 
 def missing_values(case: Case, fit: Fit) -> None:
@@ -468,14 +473,14 @@ def _same_divergence(case: Case, fit: Fit, other: Case, factors: float | Floats,
         return
     labels = fit.model.classes_ if len(fit.searches) > 1 else fit.model.classes_[1:]
     codes = [case.y == label for label in labels]
-    for (v, formula, divergence, _), each in zip(fit.directions(), codes, strict=True):
+    for (v, formula, _, _), each in zip(fit.directions(), codes, strict=True):
         error = max(rounding(case.X, v, formula), rounding(other.X, v / factors, formula))
         error = max(error, feature_rounding(case), feature_rounding(other))
         if error > 1e-6 or is_spike(formula):
             continue
         before = _divergence(case.features(), each, v, case.weights, case)
         after = _divergence(other.features(), each, v / factors, other.weights, case)
-        allowed = (accepted + 100 * error) * (1 + abs(divergence))
+        allowed = (accepted + 100 * error) * (1 + abs(before))
         allowed += 2 * _CERTIFIED * (case.settings["method"] == "moments")
         _require(abs(after - before) <= allowed, f"D = {before} became {after}, allowed {allowed}")
 
