@@ -12,7 +12,7 @@ from melc.export import from_json, to_json
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Judge, _systematic
 from melc.fit.width import TRIED_GAMMAS
-from test_fit_bandwidth import fitted_with_variances
+from test_fit_density_widths import fitted_with_variances
 
 
 def normal(n=300, d=4, seed=0, shift=1.0):
