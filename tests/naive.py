@@ -597,17 +597,31 @@ def search_grid(supports, bandwidth):
 def canonical(X, index, weights):
     """Rows sorted by class and features, equal ones merged with the sum of their weights, one by one.
 
-    The features are compared in the order of their products with the sums of the third powers of each row.
+    The features are compared in the order of ``Σ (s + s²)`` over the classes, where s is the mean over all rows of the
+    feature times the sum of the third powers of the row, with rows of other classes taken as zero. Features with a
+    negative skewness count with the other sign.
     """
     total = {}
     for row, c, weight in zip(X.tolist(), index.tolist(), weights.tolist(), strict=True):
         total.setdefault((c, *row), []).append(weight)
-    rows = np.array([key[1:] for key in sorted(total)])
+    copies = [(key, sum(total[key]) / weights.sum()) for key in sorted(total)]
+    rows, shares = np.array([key[1:] for key, _ in copies]), np.array([share for _, share in copies])
+    mean = np.average(rows, axis=0, weights=shares)
     with np.errstate(all="ignore"):
-        standard = np.nan_to_num((rows - rows.mean(axis=0)) / rows.std(axis=0))
-    products = [sum((standard[i] ** 3).sum() * standard[i, j] for i in range(len(rows))) for j in range(rows.shape[1])]
+        standard = np.nan_to_num((rows - mean) / np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=shares)))
+    signs = [-1 if shares @ standard[:, j] ** 3 < -1e-9 else 1 for j in range(rows.shape[1])]
+    standard *= signs
+    products = np.zeros(rows.shape[1])
+    for c in np.unique(index):
+        for j in range(rows.shape[1]):
+            s = sum(
+                share * (standard[i] ** 3).sum() * standard[i, j]
+                for i, (key, share) in enumerate(copies)
+                if key[0] == c
+            )
+            products[j] += s + s**2
     columns = sorted(range(rows.shape[1]), key=products.__getitem__)
-    keys = sorted(total, key=lambda key: (key[0], *(key[1 + j] for j in columns)))
+    keys = sorted(total, key=lambda key: (key[0], *(signs[j] * key[1 + j] for j in columns)))
     rows, classes = np.array([key[1:] for key in keys]), np.array([key[0] for key in keys])
     return rows, classes, np.array([sum(sorted(total[key])) for key in keys])
 

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
@@ -193,6 +193,14 @@ def test_swapping_the_classes_changes_the_sign_only(method):
     assert disagree.mean() <= tolerance
     if method != "bin":
         np.testing.assert_allclose(one.decision_function(X), -other.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [7_000, 30_000])
+@pytest.mark.parametrize("model", [MELC(n_init=2, random_state=0), AdditiveMELC(max_lines=3, random_state=0)])
+def test_samples_of_many_rows_do_not_depend_on_which_class_comes_first(model, n):
+    X, y = make_classification(n, 5, n_redundant=0, weights=[0.3], flip_y=0.1, random_state=0)
+    one, other = (clone(model).fit(X, labels).decision_function(X) for labels in (y, 1 - y))
+    np.testing.assert_allclose(one, -other, atol=1e-6)
 
 
 def test_translation_moves_the_thresholds_only():

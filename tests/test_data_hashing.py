@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import RandomState
 from scipy import sparse
 
 from melc.data import hashing
@@ -65,6 +66,20 @@ def test_a_sample_depends_on_neither_order_nor_repetition():
     joined = merge_equal_rows(X, codes, weights, 0)
     assert len(joined[1]) < len(codes)
     assert_same(draw_sample(MemoryRows(*joined), 500, np.random.RandomState(0)), expected)
+
+
+@pytest.mark.parametrize("canonical", [False, True])
+def test_the_same_rows_are_drawn_with_the_classes_exchanged(canonical):
+    X, codes, weights = merge_equal_rows(*make(), 0)
+    pair = []
+    for each in (codes, 1 - codes):
+        order = np.argsort(each, kind="stable") if canonical else np.arange(len(codes))
+        hashes = RowHashes(X[order], weights[order], canonical=canonical)
+        pair.append(draw_sample(MemoryRows(X[order], each[order], weights[order], hashes=hashes), 500, RandomState(0)))
+    for c in (0, 1):
+        found, expected = pair[1].members(1 - c), pair[0].members(c)
+        np.testing.assert_array_equal(pair[1].X[found], pair[0].X[expected])
+        np.testing.assert_array_equal(pair[1].all_weights()[found], pair[0].all_weights()[expected])
 
 
 @pytest.mark.parametrize("size", [1_000, 50_000])

@@ -279,3 +279,19 @@ def test_the_short_way_to_the_canonical_order_leads_where_the_long_one_does(kind
         found = validation.canonical(X[order], index[order], None if weights is None else weights[order])
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-14)
+
+
+def test_columns_of_the_same_values_are_told_apart_by_the_classes():
+    """Two yes-or-no columns of which each has eight ones: only their classes differ."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.permutation(np.repeat([0.0, 1.0], 8)) for _ in range(4)])
+    X = np.column_stack([X, np.full(16, -7e8)])  # rounding must not make a constant column vary
+    codes, weights = np.arange(16) % 2, np.arange(1.0, 17.0)
+    order, signs = validation.column_order(X, codes, weights)
+    for _ in range(20):
+        columns, rows, units = rng.permutation(5), rng.permutation(16), rng.choice([-3.7, 0.2, 1e9], size=5)
+        for each in (codes, 1 - codes):
+            found, turned = validation.column_order((X * units)[rows][:, columns], each[rows], weights[rows])
+            np.testing.assert_array_equal(columns[found], order)
+            varies = columns < 4  # the sign of a constant column does not matter
+            np.testing.assert_array_equal((turned * np.sign(units)[columns])[varies], signs[columns][varies])

@@ -1,9 +1,10 @@
 """Priority sampling by row hash: samples that depend neither on the order of the rows nor on their repetition.
 
-Equal rows of a class count as one distinct row, with their total weight W. A hash of its features, its class and a seed
-gives it a number u between 0 and 1, as if drawn at random. The distinct rows of the highest priority W / u are drawn,
-that is of the smallest u / W: each with a probability in proportion to its weight, up to one (Duffield, Lund and Thorup
-2007, "Priority sampling for estimation of arbitrary subset sums").
+Equal rows of a class count as one distinct row, with their total weight W. A hash of its features and a seed gives it a
+number u between 0 and 1, as if drawn at random. The distinct rows of the highest priority W / u are drawn, that is of
+the smallest u / W: each with a probability in proportion to its weight, up to one (Duffield, Lund and Thorup 2007,
+"Priority sampling for estimation of arbitrary subset sums"). The numbers of the classes have no part in it, so that the
+same rows are drawn if two classes are exchanged.
 
 To find all equal rows, all hashes would have to be sorted. Instead the weights are added up in a table, indexed by the
 last bits of the hashes. The entry for a row is at least the weight of all rows equal to it. A row whose u is too large
@@ -81,8 +82,8 @@ class RowHashes:
     """Hashes of rows by their features; the same for all problems on the same rows, whatever their class codes.
 
     X has shape (n, d). ``weights``, of shape (n,), is None for weights of one. No two rows of a class are equal if they
-    are ``distinct``. If in addition their order follows from their contents (``canonical``), row numbers serve as
-    hashes.
+    are ``distinct``. If in addition their order within a class follows from their contents (``canonical``), the ranks
+    within the class serve as hashes.
     """
 
     def __init__(self, X: Any, weights: Floats | None, distinct: bool = False, canonical: bool = False) -> None:
@@ -107,7 +108,7 @@ class RowHashes:
         """Return at least the distinct rows whose u / W is below the limit. Rows are numbered from ``first_row`` on."""
         arguments = np.uint64(selection.seed), selection.table, selection.limits
         found = []
-        for block, hashes in self._blocks():
+        for block, hashes in [(slice(0, len(codes)), _ranks(codes))] if self.canonical else self._blocks():
             chosen, keys = np.empty(len(hashes), dtype=np.int64), np.empty(len(hashes), dtype=np.uint64)
             n = kernels.select_rows(
                 hashes, codes[block], *weights_and_step(self.weights, block), *arguments, chosen, keys
@@ -123,13 +124,20 @@ class RowHashes:
     def _blocks(self) -> Iterator[tuple[slice, Hashes]]:
         """Yield slices that cover the rows, and the hashes of their rows."""
         n_rows = self.X.shape[0]
-        if self._hashes is None and self.canonical:
-            self._hashes = np.arange(n_rows, dtype=np.uint64)
-        elif self._hashes is None and (n_rows <= _MAX_HASHES_KEPT or sparse.issparse(self.X)):
+        if self._hashes is None and (n_rows <= _MAX_HASHES_KEPT or sparse.issparse(self.X)):
             self._hashes = hashes_of(self.X)
         for a in range(0, n_rows, _ROWS_COMPARED):
             block = slice(a, min(a + _ROWS_COMPARED, n_rows))
             yield block, hashes_of(self.X[block]) if self._hashes is None else self._hashes[block]
+
+
+def _ranks(codes: NDArray[np.int8]) -> Hashes:
+    """Return how many rows of the same class stand before each row, shape (n,)."""
+    ranks = np.empty(len(codes), dtype=np.uint64)
+    for c in np.unique(codes):
+        members = np.flatnonzero(codes == c)
+        ranks[members] = np.arange(len(members))
+    return ranks
 
 
 def weights_and_step(weights: Floats | None, block: slice) -> tuple[Floats, int]:

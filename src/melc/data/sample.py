@@ -74,7 +74,8 @@ def _draw(rows: Rows, sizes: Floats, shares: NDArray[np.int64], seed: int) -> Me
         total = rows.total_weights[c] * min(1.0, shares[c] / sizes[c])
         selected.weights[chosen] = weights * (total / weights.sum())
     chosen = np.concatenate([chosen for chosen, _ in drawn])
-    chosen = chosen[np.argsort(selected.keys[chosen])]
+    hashes = kernels.hashes_in(selected.keys, selected.codes)
+    chosen = chosen[np.lexsort([hashes[chosen], selected.codes[chosen]])]
     return rows.take_sample(selected.rows[chosen], selected.weights[chosen])
 
 
@@ -88,7 +89,7 @@ def _select(rows: Rows, shares: NDArray[np.int64], seed: int) -> tuple[DistinctR
     while True:
         selected = rows.select(seed, limits)
         quotients = np.empty(len(selected.keys))
-        kernels.write_uniforms(selected.keys, np.uint64(seed), quotients)
+        kernels.write_uniforms(kernels.hashes_in(selected.keys, selected.codes), np.uint64(seed), quotients)
         quotients /= selected.weights
         n_below = np.bincount(selected.codes, quotients < limits[selected.codes], len(shares))
         everything = limits * rows.smallest_weights >= 1

@@ -59,7 +59,7 @@ class Candidates:
         X = rows.X if len(self.chosen) == rows.n_features else rows.X[:, self.chosen]
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         if dense.size <= MOST_SORTED_NUMBERS:  # so that ties do not depend on the order of the features
-            order = column_order(dense)
+            order, _ = column_order(dense, rows.codes, rows.all_weights())
             self.chosen, dense = self.chosen[order], np.ascontiguousarray(dense[:, order])
         hashes = RowHashes(dense, rows.weights, canonical=rows.canonical)
         self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads, hashes=hashes)

@@ -182,7 +182,8 @@ class Coordinates:
         into_span, varies = self._span_projection(), np.isfinite(self.scale)
         drawn = rng.normal(size=(n - 1, len(self.scale)))
         if not sparse.issparse(self.sample.X) and self.sample.X.size <= MOST_SORTED_NUMBERS:
-            drawn = drawn[:, np.argsort(column_order(self.sample.X))]  # the same starts for any order of the features
+            order, signs = column_order(self.sample.X, self.sample.codes, self._weights)
+            drawn = drawn[:, np.argsort(order)] * signs  # the same starts for any order of the features
         first = self.discriminant()
         first *= np.sign(first[np.argmax(np.abs(first))])  # so that exchanging the classes changes nothing
         return [into_span(u) * varies for u in [first, *drawn]]

@@ -32,8 +32,8 @@ from melc.model.curve import Curve, at_most, of_points
 _MOST_PSEUDO_ROWS = 40.0
 # How far the table may be from the formula between its points, and how far a curve with fewer knots from the table.
 _TABLE_ERROR, _KNOT_ERROR = 0.0005, 0.001
-# The most points of a table, knots of a curve (or twice the number of rows, if that is more), and points of a picture:
-# kernels that are narrow compared with the gaps between rows would need millions of them.
+# The most points of a table, knots of a curve (or three for each support point, if that is more), and points of a
+# picture: kernels that are narrow compared with the gaps between rows would need millions of them.
 _MOST_PLACES, _MOST_KNOTS, _MOST_PICTURED = 200_000, 10_000, 1_000
 # Halvings of a segment: from a gap of 10¹⁵ bandwidths down to their details.
 _MOST_ROUNDS = 100
@@ -159,7 +159,7 @@ def curve_of(table: RatioTable, log_prior_ratio: float) -> Curve:
         moved = curve.plus(log_prior_ratio)
         curve = _without_weak_intervals(curve, table, moved.thresholds, moved.codes, log_prior_ratio)
     n_points = sum(len(density.support) for density in table.formula.densities)
-    return _with_few_knots(curve, -log_prior_ratio, max(_MOST_KNOTS, 2 * n_points))
+    return _with_few_knots(curve, -log_prior_ratio, max(_MOST_KNOTS, 3 * n_points))
 
 
 def _with_few_knots(curve: Curve, level: float, most: int) -> Curve:

@@ -27,6 +27,8 @@ _PRIORS_ROUNDING = 1e-6
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
 # Data with up to this many elements are sorted, which takes little time; larger data are seldom degenerate.
 MOST_SORTED_NUMBERS = 200_000
+# Skewness below this is a rounding error.
+_NO_SKEWNESS = 1e-9
 # Larger weights are not numbers of copies; and how far a multiple may be from a whole number by rounding.
 _LARGEST_COUNT, _MULTIPLE_ERROR = 2.0**53, 1e-12
 _MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}
@@ -108,12 +110,13 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     values = X.toarray() if sparse.issparse(X) else X
     order, first = _sorted(values, index, totals)
     order, totals = order[first], np.add.reduceat(totals[order], first)
-    again, _ = _sorted(values[order][:, column_order(values[order])], index[order], totals)
-    order, totals = order[again], totals[again]
-    chosen = X[order]
+    values, index = values[order], index[order]
+    columns, signs = column_order(values, index, totals)
+    again, _ = _sorted((values * signs)[:, columns], index, totals)
+    chosen = X[order[again]]
     if sparse.issparse(chosen):
         chosen.sort_indices()  # sparse products are added in the order of the stored elements
-    return chosen, index[order], totals
+    return chosen, index[again], totals[again]
 
 
 def _sorted(values: Floats, index: NDArray[Any], totals: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -128,16 +131,25 @@ def _sorted(values: Floats, index: NDArray[Any], totals: Floats) -> tuple[NDArra
     return order, np.flatnonzero(np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)]))
 
 
-def column_order(X: Floats) -> NDArray[np.int64]:
-    """Return the numbers of the columns, shape (d,), in an order that depends only on the contents of dense rows.
+def column_order(X: Floats, classes: NDArray[Any], weights: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the numbers of the columns, and their signs, in an order that depends only on the contents of dense rows.
 
-    The key of a column is its product with the sums of cubes of the rows, all standardised. Except for rounding it
-    does not depend on the order of the rows, the order of the columns or their units.
+    The sign of a column, shape (d,), is that of its skewness. The key by which columns are sorted is a sum over the
+    classes of ``s + s²``, with s the weighted sum of the products of the column and the cubes of all columns, all
+    standardised. Except for rounding it does not depend on the order of the rows, the columns or the classes, nor on
+    the units of the columns and their signs: scores of levels change theirs with the order of the classes. The squares
+    tell columns apart that have the same values, but not in the same classes.
     """
+    shares, low = weights / weights.sum(), X.min(axis=0)
     with np.errstate(all="ignore"):  # a column may be constant
-        rows = X / np.abs(X).max(axis=0)
-        rows = np.nan_to_num((rows - rows.mean(axis=0)) / rows.std(axis=0), posinf=0.0, neginf=0.0)
-    return np.argsort((rows**3).sum(axis=1) @ rows, kind="stable")
+        rows = (X - low) / (X.max(axis=0) - low)
+        rows -= shares @ rows
+        rows = np.nan_to_num(rows / np.sqrt(shares @ rows**2), posinf=0.0, neginf=0.0)
+    signs = np.where(shares @ rows**3 < -_NO_SKEWNESS, -1.0, 1.0)
+    rows *= signs
+    products = (shares * (rows**3).sum(axis=1))[:, None] * rows
+    sums = np.stack([products[classes == c].sum(axis=0) for c in np.unique(classes)])
+    return np.argsort((sums + sums**2).sum(axis=0), kind="stable"), signs
 
 
 def varies(X: Any) -> bool:

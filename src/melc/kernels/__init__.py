@@ -23,6 +23,7 @@ from melc.kernels.hashing import (
     class_keys,
     hash_rows,
     hash_sparse_rows,
+    hashes_in,
     select_rows,
     write_uniforms,
 )

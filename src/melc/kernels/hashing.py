@@ -68,9 +68,14 @@ def class_keys(hashes, codes):
     return hashes + codes.astype(np.uint64) * _GOLDEN
 
 
-def write_uniforms(keys, seed, numbers):
-    """Write a pseudo-random number between 0 and 1 for each key to ``numbers``, shape (n,)."""
-    numbers[:] = ((_scrambled_bits(keys ^ seed) >> _MANTISSA) + 0.5) * _UNIT
+def hashes_in(keys, codes):
+    """Return the hashes of the contents of rows, shape (n,), from their :func:`class_keys`."""
+    return keys - codes.astype(np.uint64) * _GOLDEN
+
+
+def write_uniforms(hashes, seed, numbers):
+    """Write a pseudo-random number between 0 and 1 for each hash to ``numbers``, shape (n,)."""
+    numbers[:] = ((_scrambled_bits(hashes ^ seed) >> _MANTISSA) + 0.5) * _UNIT
 
 
 @njit(**COMPILE)
@@ -82,10 +87,9 @@ def select_rows(hashes, codes, weights, step, seed, table, limits, chosen, keys)
     last = np.uint64(len(table) - 1)
     n = 0
     for i in range(len(hashes)):
-        key = hashes[i] + np.uint64(codes[i]) * _GOLDEN
         weight = table[hashes[i] & last] if len(table) else weights[step * i]
-        uniform = (np.float64(_scrambled(key ^ seed) >> _MANTISSA) + 0.5) * _UNIT
+        uniform = (np.float64(_scrambled(hashes[i] ^ seed) >> _MANTISSA) + 0.5) * _UNIT
         if uniform < limits[codes[i]] * weight:
-            chosen[n], keys[n] = i, key
+            chosen[n], keys[n] = i, hashes[i] + np.uint64(codes[i]) * _GOLDEN
             n += 1
     return n

@@ -213,6 +213,6 @@ def at_most(
     required = some if required is None else np.append(required, some)
     kept = simplified(places, values, tolerance, required)
     while len(kept) > most and tolerance < np.ptp(values):
-        tolerance *= 4
+        tolerance *= 2
         kept = simplified(places, values, tolerance, required)
     return kept
