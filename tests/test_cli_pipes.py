@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from cli_cases import PROGRAM, folder_with_model, patients
+from melc.tables import source
 
 pytestmark = [
     pytest.mark.slow,
@@ -115,3 +117,30 @@ def let_it_wait(child):
     """Let the program take what is in the pipe, and begin to wait."""
     with pytest.raises(subprocess.TimeoutExpired):
         child.wait(timeout=2)
+
+
+def test_a_signal_that_does_not_end_a_read_is_heard_while_a_pipe_is_silent():
+    """Here because another thread receives it; otherwise because it comes just before the read begins."""
+    ends, done, closed = os.pipe(), threading.Event(), []
+
+    def interrupt():
+        time.sleep(0.2)  # until the read waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        if not done.wait(10):
+            closed.append("without an answer")
+        os.close(ends[1])
+
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    thread = threading.Thread(target=interrupt)
+    try:
+        with open(ends[0], "rb") as pipe, pytest.raises(KeyboardInterrupt):
+            thread.start()
+            list(source._chunks(pipe))
+    finally:
+        done.set()
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert closed == []

@@ -7,7 +7,9 @@ import errno
 import gzip
 import io
 import lzma
+import os
 import re
+import select
 import shutil
 import sys
 import tempfile
@@ -27,6 +29,8 @@ HEADER_BYTES = 2**20
 # A compressed file may expand to this many bytes or, if that is more, to this many times its own size.
 _ALLOWED_UNPACKED_BYTES, _MAX_UNPACKED_RATIO = 2**30, 200
 _CHUNK_BYTES = 2**20
+# Seconds to wait for a pipe before signals are looked for.
+_PIPE_PATIENCE = 0.5
 _LIBSVM_LINE = re.compile(rb"[-+]?[\d.]+(e[-+]?\d+)?(,[-+\d.]+)*(\s+\d+:\S+)+\s*(#.*)?", re.IGNORECASE)
 _DECOMPRESSORS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _ZIP, _ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
@@ -194,10 +198,24 @@ def _seekable(source: Source) -> Iterator[Any]:
         if not (raw.seekable() and raw.tell() == 0):
             copy = stack.enter_context(tempfile.TemporaryFile(prefix="melc-"))
             with writing_temporary_file():
-                shutil.copyfileobj(raw, copy, _CHUNK_BYTES)
+                copy.writelines(_chunks(raw))
                 copy.seek(0)
             raw = copy
         yield raw
+
+
+def _chunks(pipe: Any) -> Iterator[bytes]:
+    """Yield what comes through a pipe.
+
+    A signal that arrives just before a read begins would not be heard until the read ends, perhaps never. So a read
+    begins only when there is something to read; Windows cannot tell, and has no such signals.
+    """
+    while True:
+        while os.name != "nt" and not select.select([pipe], [], [], _PIPE_PATIENCE)[0]:
+            pass
+        if not (chunk := pipe.read1(_CHUNK_BYTES)):
+            return
+        yield chunk
 
 
 def first_bytes(stream: Any, size: int) -> bytes:
