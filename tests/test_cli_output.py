@@ -70,6 +70,10 @@ class TestStandardOutput:
         assert call("plot", folder / "model.json", "-o", "-").stdout_bytes.startswith(b"\x89PNG")
 
 
+# In short steps: a signal that comes just before a sleep begins is heard after it.
+WAIT = "for _ in range(600): time.sleep(0.1)"
+
+
 @pytest.mark.slow
 class TestStopped:
     def test_termination_leaves_no_draft(self, folder, tmp_path):
@@ -88,11 +92,11 @@ class TestStopped:
 
     @pytest.mark.parametrize("imported", ["sklearn", "numba", "typer", "pyarrow"])
     def test_interrupt_during_imports_is_no_traceback(self, folder, tmp_path, imported):
-        interrupt_import(folder, tmp_path, imported, "time.sleep(60)")
+        interrupt_import(folder, tmp_path, imported, WAIT)
 
     def test_interrupt_that_an_import_turns_into_an_error_is_no_error(self, folder, tmp_path):
         """Some modules say that they cannot be imported, whatever the cause."""
-        lines = ["try:", "    time.sleep(60)", "except BaseException:", "    raise ImportError('broken') from None"]
+        lines = ["try:", f"    {WAIT}", "except BaseException:", "    raise ImportError('broken') from None"]
         interrupt_import(folder, tmp_path, "sklearn", *lines)
 
 

@@ -135,9 +135,9 @@ def test_a_signal_that_does_not_end_a_read_is_heard_while_a_pipe_is_silent():
 
     before = signal.signal(signal.SIGUSR1, stop)
     thread = threading.Thread(target=interrupt)
+    thread.start()
     try:
         with open(ends[0], "rb") as pipe, pytest.raises(KeyboardInterrupt):
-            thread.start()
             list(source._chunks(pipe))
     finally:
         done.set()
