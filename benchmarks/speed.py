@@ -38,8 +38,9 @@ On handwritten digits, which have ten classes (1,797 × 64): {digits}.
 - With more than 20,000 rows, the search runs on samples first, and most of the time is spent on a few passes over all
   rows.
 - A fit takes longer if the classes hardly overlap, if they have heavy tails, and on large sparse data.
-- `gamma="auto"` takes two to five times as long as a fit with a fixed gamma. `AdditiveMELC` mostly takes two to four
-  times as long as `MELC`: see the [seconds per fit](quality.md#seconds-per-fit).
+- `gamma="auto"` takes two to four times as long as a fit with the gamma that it chooses. That fit may itself be slow:
+  on ionosphere 2.5 is chosen, with which a fit takes 24 times as long as with 1. `AdditiveMELC` mostly takes two to
+  four times as long as `MELC`: see the [seconds per fit](quality.md#seconds-per-fit).
 - The first fit after the installation takes ten to twenty seconds longer, because numba compiles the code. The
   compiled code is cached on disk.
 - [How it scales](scaling.md) covers larger data: memory-mapped files and clusters.

@@ -45,7 +45,8 @@ REFUSALS = (
 )
 WARNINGS = (
     (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),
-    (r"The weights of \d+ rows add up to", UserWarning),
+    (r"By their weights, the \d+ rows of class", UserWarning),
+    (r"A few rows have most of the weight of class", UserWarning),
     (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
     (r"All rows of class .* are equal", UserWarning),
     (r"The standard deviation of feature .* has only \d+ steps of the rounding", UserWarning),

@@ -253,6 +253,22 @@ def test_neither_order_nor_copies_nor_names_of_levels_change_a_model(classifier,
 
 
 @BOTH
+@pytest.mark.parametrize("n", [200, 600])
+def test_neither_order_of_columns_nor_of_classes_changes_a_model(classifier, n):
+    """Levels have few rows, so that they are scored by other folds."""
+    rng = np.random.default_rng(2)
+    town = rng.integers(0, 15, n)
+    y = (rng.random(n) < np.where(town % 2, 0.75, 0.25)).astype(int)
+    numbers = rng.normal(size=(n, 2)) + np.column_stack([y, np.zeros(n)])
+    frame = pd.DataFrame({"x": numbers[:, 0], "town": np.array(list("abcdefghijklmno"))[town], "z": numbers[:, 1]})
+    odds, other = classifier(random_state=0).fit(frame, y).decision_function(frame), frame[["z", "town", "x"]]
+    reordered = classifier(random_state=0).fit(other, y).decision_function(other)
+    np.testing.assert_allclose(reordered, odds, atol=1e-8)
+    exchanged = classifier(random_state=0).fit(frame, 1 - y).decision_function(frame)
+    np.testing.assert_allclose(-exchanged, odds, atol=0.002)
+
+
+@BOTH
 def test_a_polars_frame_gives_the_same_model(classifier):
     frame, y = mixed_frame(300, 1)
     frame = frame.drop(columns="size")  # polars has no ordered categories

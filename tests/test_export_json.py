@@ -446,3 +446,9 @@ def test_an_error_about_a_parameter_is_short(name, value):
     with pytest.raises(ValueError, match=r"melc model\.parameters: ") as caught:
         from_json(json.dumps(document))
     assert len(str(caught.value)) < 400
+
+
+def test_a_label_that_cannot_be_encoded_is_refused():
+    model = MELC(n_init=1, random_state=0).fit([[0.0], [1.0], [4.0], [5.0]], ["a\ud800"] * 2 + ["b"] * 2)
+    with pytest.raises(ValueError, match="half of a character, which JSON cannot express"):
+        to_json(model)

@@ -228,6 +228,8 @@ class TestNamesAndLabels:
             ("two classes", {"prediction": "z", "log_odds": "Z", "odds": True}, "both named .* choose different names"),
             ("two classes", {"feature_names": ["a", "A", "b"]}, "'a' occurs twice"),
             ("two classes", {"table": "a\0b"}, "NUL character"),
+            ("two classes", {"table": "a\ud800"}, "half of a character, which SQL cannot express"),
+            ("two classes", {"feature_names": ["a", "", "b"]}, "A column has no name"),
             ("two classes", {"table": ""}, "table='' should be a name, or a pair"),
             ("two classes", {"table": 5}, "table=5 should be a name, or a pair"),
             ("two classes", {"table": ("a", "b", "c")}, "should be a name, or a pair"),
@@ -241,6 +243,20 @@ class TestNamesAndLabels:
     def test_faults(self, name, arguments, message):
         with pytest.raises(ValueError, match=message):
             to_sql(fitted_case(name)[0], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array([2**63 + 1, 2**63 + 5], np.uint64), "is beyond the whole numbers of SQL"),
+        (np.array(["a", "b\ud800"]), r"'b\\ud800' contains half of a character"),
+        (np.array([1, 2], "timedelta64[D]"), "cannot be written in SQL; use strings or numbers"),
+    ],
+)
+def test_labels_that_sql_cannot_express(labels, message):
+    X = np.array([[0.0], [1.0], [4.0], [5.0]])
+    with pytest.raises(ValueError, match=message):
+        to_sql(short().fit(X, np.repeat(labels, 2)))
 
 
 class TestMissingValues:

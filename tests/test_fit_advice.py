@@ -1,6 +1,7 @@
 """What a finished fit warns of: with the remedy, the features by name, and a line of the user's own."""
 
 import inspect
+import re
 import warnings
 
 import numpy as np
@@ -104,9 +105,9 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
     ]
     assert len(caught) == 1
     message = caught[0]
-    assert message.startswith(f"The weights of 60 rows add up to {total:.3g}. A weight counts as that many rows")
-    assert f"{(60 / total) ** 0.2:.2g} times as wide" in message
-    assert message.endswith(f"Unless they stand for so many rows, multiply the weights by {60 / total:.6g}.")
+    rows = int(re.match(r"By their weights, the (\d+) rows of class [01] count as ", message)[1])
+    assert f" count as {rows * total / 60:.3g}. " in message
+    assert message.endswith(f" for so many rows, multiply those of this class by {60 / total:.6g}.")
 
 
 @pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 9.0])
@@ -122,8 +123,23 @@ def test_a_few_heavy_rows_warn(kind, n_heavy, weight):
     X, y = make()
     weights = np.ones(60)
     weights[:n_heavy] = weight
-    with pytest.warns(UserWarning, match=r"The weights of 60 rows add up to 1e\+0"):
+    with pytest.warns(UserWarning, match=r"(By their weights, the|most of the weight of class 0: its) 30 rows"):
         clone(kind).fit(X, y, weights)
+
+
+@pytest.mark.parametrize("kind", [MELC(n_init=1, random_state=0), AdditiveMELC(max_lines=1, random_state=0)])
+def test_a_row_that_has_most_of_the_weight_of_its_class_warns(kind):
+    X, y = make()
+    weights = np.ones(60)
+    weights[0] = 150.5
+    with pytest.warns(UserWarning, match=r"most of the weight of class 0: its 30 rows tell as much as 1\.\d"):
+        clone(kind).fit(X, y, weights)
+
+
+def test_light_rows_of_one_class_warn():
+    X, y = make()
+    with pytest.warns(UserWarning, match=r"rows of class 1 count as 0\.00.* multiply those of this class by 10000\."):
+        MELC(n_init=1, random_state=0).fit(X, y, np.where(y == 1, 1e-4, 1.0))
 
 
 BOTH = {"MELC": MELC(n_init=2, random_state=0), "AdditiveMELC": AdditiveMELC(random_state=0)}

@@ -184,13 +184,16 @@ def test_the_log_odds_of_classes_are_those_of_their_probabilities():
     np.testing.assert_array_equal(log_odds_of_classes(scores[:, :1]), scores[:, :1])
 
 
-def test_a_threshold_beside_few_rows_has_no_interval():
+@pytest.mark.parametrize("weight", [1.0, 5.0])
+def test_a_threshold_beside_few_rows_has_no_interval(weight):
     """A dozen rows of a class far out: most resamples repeat some of them, which does not make their threshold real."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 1))
     y = (X[:, 0] > 0).astype(int)
     X[np.flatnonzero(y == 0)[:12]] += 6
-    found = bootstrap(MELC(random_state=0).fit(X, y), X, y, n=20, random_state=0)
+    weights = np.full(300, weight)
+    model = MELC(random_state=0).fit(X, y, weights)
+    found = bootstrap(model, X, y, n=20, random_state=0, sample_weight=weights)
     middle, tail = found.thresholds[0]
     assert middle.low < middle.value < middle.high
     assert middle.rows > 100

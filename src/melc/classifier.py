@@ -57,9 +57,9 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
         Factor by which Silverman's bandwidth is multiplied. Values below one make the densities follow the data more
         closely and give more thresholds; values above one make the densities smoother. At least 1e-15, at most 1e15.
         "auto" chooses among 0.4, 0.65, 1, 1.5 and 2.5 by the log loss in three-fold cross-validation on up to 20,000
-        rows; ``gamma_`` is the value chosen. On the paper's data sets this took two to five times as long as a fit with
-        gamma 1, and more if a fit with the chosen gamma takes longer. With more than two classes, gamma affects only
-        the search for directions; the smoothness of the curves is estimated from the data.
+        rows; ``gamma_`` is the value chosen. On the paper's data sets this took two to four times as long as a fit with
+        the chosen gamma. With more than two classes, gamma affects only the search for directions; the smoothness of
+        the curves is estimated from the data.
     method : {"moments", "exact", "discard", "bin"}, default="moments"
         How the sums over pairs of points are computed. "moments" uses moment bins, in linear time and with a certified
         error. "exact" sums over all pairs. "discard" and "bin" are the paper's approximations: "discard" leaves out

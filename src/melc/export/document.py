@@ -21,6 +21,7 @@ from melc.export.fields import (
     set_features,
     with_parameters,
 )
+from melc.export.files import encodable
 from melc.export.reading import Reader, parse
 from melc.model.units import fitted_model
 
@@ -81,7 +82,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     >>> from_json(to_json(model)).predict([[0.2], [4.7]])
     array(['low', 'high'], dtype='<U4')
     """
-    return json.dumps(to_document(model), indent=indent, allow_nan=False, ensure_ascii=False)
+    return encodable(json.dumps(to_document(model), indent=indent, allow_nan=False, ensure_ascii=False), "JSON")
 
 
 def from_json(text: str | bytes, *, max_bytes: int = MOST_BYTES) -> MELC | AdditiveMELC:

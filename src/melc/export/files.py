@@ -1,4 +1,4 @@
-"""Write files atomically: completely or not at all."""
+"""Write files atomically, completely or not at all, and texts that can be encoded."""
 
 import errno
 import os
@@ -51,6 +51,26 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+def encodable(text: str, language: str) -> str:
+    """Return a text, or raise ``ValueError`` if UTF-8, in which the language is written, cannot express it.
+
+    Examples
+    --------
+    >>> encodable("dose \\ud800", "SQL")
+    Traceback (most recent call last):
+        ...
+    ValueError: 'dose \\ud800' contains half of a character, which SQL cannot express; rename it before the fit.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        part = text[max(0, error.start - 20) : error.end + 20]
+        raise ValueError(
+            f"{part!r} contains half of a character, which {language} cannot express; rename it before the fit."
+        ) from None
+    return text
 
 
 def is_special(path: Path) -> bool:

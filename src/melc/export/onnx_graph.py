@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.export.onnx_parts import Builder, projection_nodes, written_text
+from melc.export.files import encodable
+from melc.export.onnx_parts import Builder, projection_nodes
 from melc.model.curve import Curve
 from melc.model.line import LogOdds, log_odds_of
 from melc.model.names import feature_names_of
@@ -80,7 +81,7 @@ def to_onnx(model: Any, *, dtype: str = "float64", feature_names: Any = None) ->
 def _labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels in a type that ONNX has: strings, 64-bit integers, doubles or booleans."""
     if classes.dtype.kind in "UTO":
-        return np.array([written_text(str(label)) for label in classes], dtype=object)
+        return np.array([encodable(str(label), "ONNX") for label in classes], dtype=object)
     known = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
     if classes.dtype.kind not in known:
         raise ValueError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from melc._version import __version__
 from melc.arrays import Floats
 from melc.data.frames import Label
+from melc.export.files import encodable
 from melc.model.columns import Columns
 
 # Fixed, so that older runtimes can read the graph.
@@ -29,17 +30,6 @@ def _onnx() -> Any:
     except ImportError as error:
         raise ImportError("Export to ONNX needs onnx: pip install 'melc[export]'") from error
     return onnx
-
-
-def written_text(text: str) -> str:
-    """Return a text, or raise ``ValueError`` if UTF-8, in which ONNX writes all texts, cannot express it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"{text!r:.200} contains half of a character, which ONNX cannot express; rename it before the fit."
-        ) from None
-    return text
 
 
 class Builder:
@@ -76,7 +66,7 @@ class Builder:
                 f"The column name {name!r} cannot be that of an input of the graph: it is empty, begins with a slash, "
                 f"occurs twice, or is one of {', '.join(_OUTPUTS)}. Pass other names as feature_names=."
             )
-        self.inputs.append(self.onnx.helper.make_tensor_value_info(written_text(name), kind, shape, note))
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(encodable(name, "ONNX"), kind, shape, note))
 
     def constant(self, values: Any) -> str:
         """Add an array or a number."""
@@ -242,7 +232,7 @@ def _codes_of_labels(columns: Columns, j: int) -> Floats:
 
 def _place_of_text(builder: Builder, x: str, labels: Sequence[Label], missing: str) -> str:
     """Return the place of each text among the labels, or that of an unknown or of a missing one; shape (rows,)."""
-    n, texts = len(labels), [written_text(str(label)) for label in labels]
+    n, texts = len(labels), [encodable(str(label), "ONNX") for label in labels]
     if len(set(texts)) < n:
         twice = next(text for text in texts if texts.count(text) > 1)
         raise ValueError(f"Two levels of the column {x!r} are written {twice!r}; rename one of them before the fit.")

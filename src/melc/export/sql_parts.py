@@ -1,10 +1,12 @@
 """The parts of SQL queries: quoted names and values, sums, and the pieces of curves."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from melc.export.files import encodable
 from melc.model.curve import Curve
 
 # Bytes of a name in PostgreSQL; of longer ones it drops the rest.
@@ -22,7 +24,9 @@ def column(name: str) -> str:
 
 def identifier(name: str) -> str:
     """Return a quoted identifier."""
-    _refuse_nul(name)
+    if not name:
+        raise ValueError("A column has no name, which SQL does not allow; pass names as feature_names=.")
+    _check_text(name)
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -48,14 +52,19 @@ def literal(value: Any) -> str:
     if isinstance(value, (int, float)):
         if not np.isfinite(value):
             raise ValueError(f"{value!r} cannot be written in SQL; only finite numbers can.")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError(f"{value} is beyond the whole numbers of SQL, which have 64 bits; use strings as labels.")
         written = repr(value)
         return written if isinstance(value, int) or "e" in written else f"{written}e0"
+    if isinstance(value, timedelta):
+        raise ValueError(f"The label {value!r} cannot be written in SQL; use strings or numbers as labels.")
     text = str(value)
-    _refuse_nul(text)
+    _check_text(text)
     return "'" + text.replace("'", "''") + "'"
 
 
-def _refuse_nul(text: str) -> None:
+def _check_text(text: str) -> None:
+    encodable(text, "SQL")
     if "\0" in text:
         raise ValueError(f"{text!r} contains a NUL character, which SQL does not allow; rename it.")
 

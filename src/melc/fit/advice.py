@@ -19,7 +19,8 @@ from melc.model.names import feature_names_of
 
 # The most features that a warning names, and the least contribution of each, as a fraction of the largest.
 _MOST_FEATURES_NAMED, _LEAST_CONTRIBUTION = 5, 0.1
-# Weights whose sum differs from the number of rows by more than this factor are unlikely to be numbers of rows.
+# Weights of a class whose sum differs from its number of rows by more than this factor are unlikely to be numbers of
+# rows. If the effective number of rows is smaller by this factor, few of them decide.
 _UNLIKELY_FACTOR = 10
 # A feature has lost most of its information if its standard deviation is below this many times the spacing of floats.
 _FEW_STEPS = 64
@@ -27,17 +28,31 @@ _FEW_STEPS = 64
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 
-def warn_of_weights(counts: NDArray[np.int64], totals: Floats) -> None:
-    """Warn if weights are unlikely to be numbers of rows; ``counts`` and ``totals`` are rows and weights per class."""
-    n_rows, total = int(counts.sum()), float(totals.sum())
-    if n_rows / _UNLIKELY_FACTOR <= total <= n_rows * _UNLIKELY_FACTOR:
+def warn_of_weights(
+    classes: NDArray[Any], counts: NDArray[np.int64], totals: Floats, squares: Floats | None = None
+) -> None:
+    """Warn if weights are unlikely to be numbers of rows, or leave the decision to a few rows.
+
+    ``counts``, ``totals`` and ``squares`` are the rows, the sums of weights, and those of their squares per class.
+    """
+    effective = counts if squares is None else totals**2 / squares
+    worst = int(np.argmin(effective / counts))
+    if effective[worst] * _UNLIKELY_FACTOR < counts[worst]:
+        _warn(
+            f"A few rows have most of the weight of class {classes.tolist()[worst]!r}: its {counts[worst]} rows tell "
+            f"as much as {effective[worst]:.3g} of equal weights would. Limit the largest weights.",
+            UserWarning,
+        )
         return
-    _warn(
-        f"The weights of {n_rows} rows add up to {total:.3g}. A weight counts as that many rows, and their number sets "
-        f"the width of the densities, which are now {(n_rows / total) ** 0.2:.2g} times as wide as without weights. "
-        f"Unless they stand for so many rows, multiply the weights by {n_rows / total:.6g}.",
-        UserWarning,
-    )
+    rows_for_each = totals / counts
+    worst = int(np.argmax(np.abs(np.log(rows_for_each))))
+    if not 1 / _UNLIKELY_FACTOR <= rows_for_each[worst] <= _UNLIKELY_FACTOR:
+        _warn(
+            f"By their weights, the {counts[worst]} rows of class {classes.tolist()[worst]!r} count as "
+            f"{totals[worst]:.3g}. The more rows there are, the more closely a model follows them. Unless the weights "
+            f"stand for so many rows, multiply those of this class by {1 / rows_for_each[worst]:.6g}.",
+            UserWarning,
+        )
 
 
 def warn_of_equal_rows(classes: NDArray[Any], counts: Sequence[int]) -> None:

@@ -41,8 +41,8 @@ _ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
 _BINS, _DISTANCE_PENALTY = 25, 0.01
 # The unit of whole scores, in standard deviations of the scores.
 _SCORE_UNIT = 0.5
-# Sums of weights whose relative difference is below this are equal up to rounding.
-_ROUNDING = 1e-12
+# Sums of weights whose relative difference is below this are equal up to rounding, and digits that rounding leaves.
+_ROUNDING, _DIGITS = 1e-12, 9
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def learn_columns(
     found = [_content(column, balance) for column in columns]
     _warn_of_columns(columns, found, names)
     codes = [codes for _, codes in found]
-    hashes = _hashes_of(codes)
-    folds = (hashes % np.uint64(_FOLDS)).astype(np.int64)
+    numbers = _random_numbers(found, balance)
+    folds = (numbers % np.uint64(_FOLDS)).astype(np.int64)
     categories, ranks, places, quantities = {}, {}, {}, list(codes)
     for j, (column, (levels, _)) in enumerate(zip(columns, found, strict=True)):
         if levels is not None:
@@ -150,7 +150,7 @@ def learn_columns(
             levels = category.levels, category.others
             categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
     if one_direction and n_classes == 2:
-        _score_together(categories, codes, quantities, balance, hashes)
+        _score_together(categories, codes, quantities, balance, numbers)
     if whole_scores:
         for j, category in categories.items():
             categories[j], quantities[j] = _with_whole_scores(category, quantities[j])
@@ -289,7 +289,7 @@ def _score_together(
     codes: list[Floats],
     quantities: list[Floats],
     balance: _Balance,
-    hashes: NDArray[np.uint64],
+    random: NDArray[np.uint64],
 ) -> None:
     """Replace scores of levels, in both dicts, by those that are fitted together, if there are rows enough."""
     scored = {j: category for j, category in categories.items() if category.scores.any()}
@@ -297,7 +297,7 @@ def _score_together(
     n_levels = sum(category.n_levels for category in scored.values())
     if not scored or not enough_rows(n_levels, len(numbers), balance.n_effective):
         return
-    rows, classes, weights = _rows_regressed(balance, hashes)
+    rows, classes, weights = _rows_regressed(balance, _hashes_of(codes), random)
     levels = {j: codes[j][rows].astype(np.int64) for j in scored}
     others = np.column_stack([np.zeros((len(rows), 0)), *(quantities[j][rows] for j in numbers)])
     sizes = {j: category.n_levels for j, category in scored.items()}
@@ -308,7 +308,7 @@ def _score_together(
 
 
 def _rows_regressed(
-    balance: _Balance, hashes: NDArray[np.uint64]
+    balance: _Balance, hashes: NDArray[np.uint64], random: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Return the numbers of different rows, some of each class, their classes, and their weights.
 
@@ -319,14 +319,35 @@ def _rows_regressed(
     class_weights = balance.class_weights(groups, len(different))
     for weights in class_weights.T:
         total, step = weights.sum(), np.count_nonzero(weights) // _ROWS_REGRESSED + 1
-        weights[different % np.uint64(step) != 0] = 0.0
+        weights[random[first] % np.uint64(step) != 0] = 0.0
         weights *= total / weights.sum()
     chosen, classes = np.nonzero(class_weights)
     return first[chosen], classes, class_weights[chosen, classes]
 
 
+def _random_numbers(found: list[tuple[_Levels | None, Floats]], balance: _Balance) -> NDArray[np.uint64]:
+    """Return a pseudo-random number for each row, shape (n,), that follows from its contents: copies have the same.
+
+    It is a sum over the columns, so that their order does not matter. Levels are told apart by their numbers of rows
+    and the sizes of their scores, so that neither their names nor the order of the classes matters.
+    """
+    numbers = np.zeros(len(balance.index), dtype=np.uint64)
+    for levels, codes in found:
+        numbers += _hashes_of([codes if levels is None else _likeness(codes.astype(np.int64), balance)])
+    return numbers
+
+
+def _likeness(codes: NDArray[np.int64], balance: _Balance) -> Floats:
+    """Return a number for each row, shape (n,), that is equal for levels of equal size and equal or opposite scores."""
+    class_weights = balance.class_weights(codes, codes.max() + 1)
+    scores = _projected(balance.shares(class_weights), class_weights.sum(axis=1))
+    sizes = np.bincount(codes, balance.given) / balance.given.sum()
+    _, ranks = np.unique(np.round([np.abs(scores), sizes], _DIGITS), axis=1, return_inverse=True)
+    return np.asarray(ranks.ravel()[codes], dtype=np.float64)
+
+
 def _hashes_of(codes: list[Floats]) -> NDArray[np.uint64]:
-    """Return hashes of the contents of rows, shape (n,), so that neither order nor copies matter."""
+    """Return hashes of the contents of rows, shape (n,)."""
     hashes = np.empty(len(codes[0]), dtype=np.uint64)
     for start in range(0, len(hashes), _ROWS_HASHED):
         block = np.column_stack([column[start : start + _ROWS_HASHED] for column in codes])

@@ -334,8 +334,10 @@ def knots_of(z: Floats, most: int) -> Floats:
     So a feature with mostly equal values has knots among its other values too. Quantiles are denser towards both ends,
     where a curve often bends most and would otherwise be straight over a twelfth of the rows. Knots much closer than
     most would make steps, and are thinned out. (Closer than most, not than a fraction of the range: a single outlier
-    may be a million times farther away than all other rows.)
+    may be a million times farther away than all other rows.) The knots of −z are those of z with the other sign.
     """
+    if np.median(z) > z.mean():  # skewed to the left
+        return -knots_of(-z, most)[::-1]
     ascending = np.sort(z)
     values = ascending[np.append(True, np.diff(ascending) > 0)]
     if len(values) > most:

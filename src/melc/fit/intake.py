@@ -218,7 +218,7 @@ def _checked_classes(model: Any, data: Collected) -> Labelled:
     n_rows = int(data.counts.sum())
     validation.check_number_of_classes(len(data.classes), n_rows, 8 * n_rows * data.rows.n_features)
     validation.check_classes(data.classes, data.counts, data.totals)
-    warn_of_weights(data.counts, data.totals)
+    warn_of_weights(data.classes, data.counts, data.totals)
     validation.check_varies(data.varies, n_rows, data.rows.n_features)
     return Labelled(data.rows, data.classes, data.totals, Columns(), Design(data.rows.n_features))
 
@@ -234,7 +234,9 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
     index = validation.class_numbers(y, classes)
     counts, totals = validation.counts_and_totals(index, weights, len(classes))
     validation.check_classes(classes, counts, totals)
-    warn_of_weights(counts, totals)
+    if weights is not None:
+        _, squares = validation.counts_and_totals(index, weights**2, len(classes))
+        warn_of_weights(classes, counts, totals, squares)
     X, columns, design = _as_matrix(model, table, index, weights, len(classes), with_axes)
     validation.check_varies(validation.varies(X), *X.shape)
     X, index, weights, hashes = _canonical(X, index, weights)

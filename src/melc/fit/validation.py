@@ -27,8 +27,8 @@ _PRIORS_ROUNDING = 1e-6
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
 # Data with up to this many elements are sorted, which takes little time; larger data are seldom degenerate.
 MOST_SORTED_NUMBERS = 200_000
-# Skewness below this is a rounding error.
-_NO_SKEWNESS = 1e-9
+# Skewness below this, and digits of the keys of columns beyond these, are rounding errors.
+_NO_SKEWNESS, _KEY_DIGITS = 1e-9, 9
 # Larger weights are not numbers of copies; and how far a multiple may be from a whole number by rounding.
 _LARGEST_COUNT, _MULTIPLE_ERROR = 2.0**53, 1e-12
 _MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}
@@ -149,7 +149,8 @@ def column_order(X: Floats, classes: NDArray[Any], weights: Floats) -> tuple[NDA
     rows *= signs
     products = (shares * (rows**3).sum(axis=1))[:, None] * rows
     sums = np.stack([products[classes == c].sum(axis=0) for c in np.unique(classes)])
-    return np.argsort((sums + sums**2).sum(axis=0), kind="stable"), signs
+    keys = np.round((sums + sums**2).sum(axis=0), _KEY_DIGITS)
+    return np.argsort(keys, kind="stable"), signs
 
 
 def varies(X: Any) -> bool:

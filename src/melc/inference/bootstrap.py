@@ -283,9 +283,11 @@ class _Collected:
         return Interval(weights, low, high)
 
     def _thresholds(self, k: int, line: list[Aligned]) -> list[ThresholdInterval]:
-        found = []
-        counts = self.refit.model.lines_[k].counts.sum(axis=1)
-        for i, value in enumerate(self.lines.lines[k].thresholds):
+        found, mine = [], self.lines.lines[k]
+        # Rows, not weights: a heavy row is drawn as a whole, so it is a single observation.
+        intervals = np.searchsorted(mine.thresholds, mine.projections, side="right")
+        counts = np.bincount(intervals, minlength=len(mine.thresholds) + 1)
+        for i, value in enumerate(mine.thresholds):
             values = np.array([each.thresholds[i] for each in line])
             values = values[np.isfinite(values)]
             low, high, rows = -np.inf, np.inf, float(counts[i : i + 2].min())
