@@ -5,6 +5,7 @@ A group of options is a dataclass. A command with a parameter of that type has a
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,20 +34,17 @@ class SelectionRule(StrEnum):
     divergence = "divergence"
 
 
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.", rich_help_panel=SEARCH)]
+# Options of each group. Their names are those of the parameters, with hyphens.
+_reading = partial(typer.Option, rich_help_panel=DATA)
+_column = partial(typer.Option, rich_help_panel=COLUMNS)
+_model = partial(typer.Option, rich_help_panel=MODEL)
+_search = partial(typer.Option, rich_help_panel=SEARCH)
+
+Seed = Annotated[int, _search(min=0, max=2**32 - 1, help="Random seed.")]
 Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        help="Column with the classes; not needed for libSVM.",
-        metavar="NAME",
-        rich_help_panel=COLUMNS,
-    ),
+    str | None, _column("--target", "-t", help="Column with the classes; not needed for libSVM.", metavar="NAME")
 ]
-Weights = Annotated[
-    str | None, typer.Option(help="Column with the sample weights.", metavar="NAME", rich_help_panel=COLUMNS)
-]
+Weights = Annotated[str | None, _column(help="Column with the sample weights.", metavar="NAME")]
 TableFile = Annotated[
     str, typer.Argument(help="CSV, TSV, Parquet, Excel or libSVM file, may be compressed; - is standard input.")
 ]
@@ -65,59 +63,27 @@ class CsvOptions:
     """How a CSV file is read."""
 
     delimiter: Annotated[
-        str | None,
-        typer.Option(
-            help="Character between the columns; detected if not given.", metavar="CHARACTER", rich_help_panel=DATA
-        ),
+        str | None, _reading(help="Character between the columns; detected if not given.", metavar="CHARACTER")
     ] = None
     encoding: Annotated[
-        str | None,
-        typer.Option(
-            help="Encoding of the text, such as cp1252 or utf-16; utf-8 if not given.",
-            metavar="NAME",
-            rich_help_panel=DATA,
-        ),
+        str | None, _reading(help="Encoding of the text, such as cp1252 or utf-16; utf-8 if not given.", metavar="NAME")
     ] = None
     decimal: Annotated[
-        str | None,
-        typer.Option(
-            help="Decimal mark of the numbers; detected if not given.", metavar="CHARACTER", rich_help_panel=DATA
-        ),
+        str | None, _reading(help="Decimal mark of the numbers; detected if not given.", metavar="CHARACTER")
     ] = None
     thousands: Annotated[
         str | None,
-        typer.Option(
-            help="Mark between thousands, as in 1,234,567; detected if not given.",
-            metavar="CHARACTER",
-            rich_help_panel=DATA,
-        ),
+        _reading(help="Mark between thousands, as in 1,234,567; detected if not given.", metavar="CHARACTER"),
     ] = None
     date_format: Annotated[
-        str | None,
-        typer.Option(
-            "--date-format",
-            help="How dates are written, such as %d.%m.%Y; detected if not given.",
-            metavar="FORMAT",
-            rich_help_panel=DATA,
-        ),
+        str | None, _reading(help="How dates are written, such as %d.%m.%Y; detected if not given.", metavar="FORMAT")
     ] = None
     na_values: Annotated[
         list[str] | None,
-        typer.Option(
-            "--na-values",
-            help="Text for a missing value, besides NA and such; may be repeated.",
-            metavar="TEXT",
-            rich_help_panel=DATA,
-        ),
+        _reading(help="Text for a missing value, besides NA and such; may be repeated.", metavar="TEXT"),
     ] = None
     skip_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--skip-rows",
-            min=0,
-            help="Lines to skip before the line with the names of the columns.",
-            rich_help_panel=DATA,
-        ),
+        int | None, _reading(min=0, help="Lines to skip before the line with the names of the columns.")
     ] = None
 
 
@@ -125,12 +91,9 @@ class CsvOptions:
 class TableOptions(CsvOptions):
     """How a table in any format is read."""
 
-    format: Annotated[
-        TableFormat,
-        typer.Option(
-            "--format", help="Format of DATA: csv, tsv, parquet or libsvm; auto detects it.", rich_help_panel=DATA
-        ),
-    ] = TableFormat.auto
+    format: Annotated[TableFormat, _reading(help="Format of DATA: csv, tsv, parquet or libsvm; auto detects it.")] = (
+        TableFormat.auto
+    )
 
 
 @dataclass(frozen=True)
@@ -139,19 +102,10 @@ class ColumnOptions:
 
     target: Target = None
     drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns to leave out, such as id,name; may be repeated.", metavar="NAMES", rich_help_panel=COLUMNS
-        ),
+        list[str] | None, _column(help="Columns to leave out, such as id,name; may be repeated.", metavar="NAMES")
     ] = None
     keep_only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep-only",
-            help="Columns to use, and no others; may be repeated.",
-            metavar="NAMES",
-            rich_help_panel=COLUMNS,
-        ),
+        list[str] | None, _column(help="Columns to use, and no others; may be repeated.", metavar="NAMES")
     ] = None
 
     def roles(self) -> Any:
@@ -167,18 +121,11 @@ class RoleOptions(ColumnOptions):
 
     weights: Weights = None
     positive: Annotated[
-        str | None,
-        typer.Option(
-            help="Class to separate from all other classes together.", metavar="CLASS", rich_help_panel=COLUMNS
-        ),
+        str | None, _column(help="Class to separate from all other classes together.", metavar="CLASS")
     ] = None
     categorical: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column of numbers that are codes, not quantities; may be repeated.",
-            metavar="NAME",
-            rich_help_panel=COLUMNS,
-        ),
+        _column(help="Column of numbers that are codes, not quantities; may be repeated.", metavar="NAME"),
     ] = None
 
     def roles(self) -> Any:
@@ -193,78 +140,36 @@ class ModelOptions:
 
     lines: Annotated[
         str | None,
-        typer.Option(
-            help="Fit an additive model of at most this many lines for each class, or auto, instead of one line.",
-            rich_help_panel=MODEL,
-        ),
+        _model(help="Fit an additive model of at most this many lines for each class, or auto, instead of one line."),
     ] = None
     gamma: Annotated[
         str | None,
-        typer.Option(
-            help="Kernel width relative to the usual one, less for more detail; auto, or 1 if not given.",
-            rich_help_panel=MODEL,
-        ),
+        _model(help="Kernel width relative to the usual one, less for more detail; auto, or 1 if not given."),
     ] = None
     selection: Annotated[
         SelectionRule | None,
-        typer.Option(
-            "--selection",
-            help="What chooses among the directions found: divergence, or likelihood if not given.",
-            rich_help_panel=SEARCH,
-        ),
+        _search(help="What chooses among the directions found: divergence, or likelihood if not given."),
     ] = None
     bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            help="Kernel width before gamma: silverman, pooled, a number, or robust if not given.",
-            rich_help_panel=MODEL,
-        ),
+        str | None, _model(help="Kernel width before gamma: silverman, pooled, a number, or robust if not given.")
     ] = None
-    shrinkage: Annotated[
-        str | None,
-        typer.Option(
-            "--shrinkage", help="For few rows with many features: auto, or a number from 0 to 1.", rich_help_panel=MODEL
-        ),
-    ] = None
+    shrinkage: Annotated[str | None, _model(help="For few rows with many features: auto, or a number from 0 to 1.")] = (
+        None
+    )
     method: Annotated[
         str | None,
-        typer.Option(
-            "--method",
-            help="How the sums over pairs of rows are computed: exact, discard, bin, or moments if not given.",
-            rich_help_panel=SEARCH,
-        ),
+        _search(help="How the sums over pairs of rows are computed: exact, discard, bin, or moments if not given."),
     ] = None
     n_init: Annotated[
-        int | None,
-        typer.Option(
-            "--n-init",
-            min=1,
-            max=10**6,
-            help="Number of starts of the search; 10 if not given.",
-            rich_help_panel=SEARCH,
-        ),
+        int | None, _search(min=1, max=10**6, help="Number of starts of the search; 10 if not given.")
     ] = None
     max_iter: Annotated[
-        int | None,
-        typer.Option(
-            "--max-iter",
-            min=1,
-            max=10**6,
-            help="Maximum number of iterations of a run; 200 if not given.",
-            rich_help_panel=SEARCH,
-        ),
+        int | None, _search(min=1, max=10**6, help="Maximum number of iterations of a run; 200 if not given.")
     ] = None
-    tol: Annotated[
-        float | None,
-        typer.Option(
-            "--tol", min=0, help="Gradient at which a run has converged; 1e-05 if not given.", rich_help_panel=SEARCH
-        ),
-    ] = None
+    tol: Annotated[float | None, _search(min=0, help="Gradient at which a run has converged; 1e-05 if not given.")] = (
+        None
+    )
     priors: Annotated[
-        str | None,
-        typer.Option(
-            help="Shares of the classes, as no=0.9,yes=0.1, or empirical; equal if not given.",
-            rich_help_panel=MODEL,
-        ),
+        str | None, _model(help="Shares of the classes, as no=0.9,yes=0.1, or empirical; equal if not given.")
     ] = None
     seed: Seed = 0
