@@ -45,7 +45,7 @@ def _open_closed_streams() -> None:
 
 
 def _discard_unwritable_output() -> None:
-    """Discard output that cannot be written, of which the user knows: Python would try again when it exits."""
+    """Discard output that cannot be written, as to a closed pipe: Python would try again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,13 +1,12 @@
 """The command ``melc card``: a rule of few features with whole-number weights, for use with a pencil."""
 
 import io
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from melc.cli.console import Reporter, guarded, printable
+from melc.cli.console import Reporter, echo, guarded
 from melc.cli.files import check_output, table_source, write_binary, write_text
 from melc.cli.options import MODEL, Debug, Force, Quiet, RoleOptions, Seed, TableFile, TableOptions
 
@@ -54,31 +53,29 @@ def card(
     from melc.plotting.card import held_out_shares
     from melc.tables.assess import possible_folds, said_of_few_rows
     from melc.tables.model_file import StoredModel, model_text, reading_of
+    from melc.tables.pictures import ending_of
     from melc.tables.training import open_training
 
     for file in (output, save_model):
         if file is not None:
             check_output(file, force)
-    if output is not None and output.suffix.lower() not in _PICTURES:
-        raise ValueError(f"{output}: unknown picture format {output.suffix!r}; choose one of {', '.join(_PICTURES)}.")
+    if output is not None:
+        ending_of(output, _PICTURES)
     report = Reporter(quiet)
     options: dict[str, Any] = {"max_features": max_features, "whole_weights": whole_weights, "random_state": seed}
     model = MELC(**options, categorical_features=columns.categorical or None)
-    with ExitStack() as stack:
-        with report.progress(f"reading {data}"), report.warnings_as_notes():
-            rows = stack.enter_context(open_training(table_source(data, reading), columns.roles()))
+    with report.reading(data, open_training(table_source(data, reading), columns.roles())) as rows:
         _check_two_classes(rows.classes.tolist(), rows.target)
-        with report.progress(f"fitting {len(rows.codes)} rows"), report.warnings_as_notes():
+        with report.progress(f"fitting {len(rows.codes)} rows"):
             rows.fitted(model)
         sample = rows.sample(_MAX_ROWS_VALIDATED, seed)
         n_folds = possible_folds(sample, cv)
         if not n_folds:
             report.note(f"no cross-validation: {said_of_few_rows(sample)}")
-        with report.progress(f"validating with {n_folds} folds"), report.warnings_as_notes():
-            validated = sample.X, sample.labels, n_folds, sample.weights
-            held_out = held_out_shares(model, *validated) if n_folds else None
+        with report.progress(f"validating with {n_folds} folds"):
+            held_out = held_out_shares(model, sample.X, sample.labels, n_folds, sample.weights) if n_folds else None
         stored = StoredModel(model, rows.target, reading_of(rows.source))
-    typer.echo(printable(export_text(model, style="card") + (f"\n{held_out.sentence}" if held_out else "")))
+    echo(export_text(model, style="card") + (f"\n{held_out.sentence}" if held_out else ""))
     if output is not None:
         write_binary(output, _picture(model, held_out, title or _heading(stored), output), "A picture")
         report.wrote("Card", output)

@@ -1,6 +1,5 @@
 """The commands of ``melc``. Each consists of a few calls of the library."""
 
-from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -116,16 +115,10 @@ def fit(
         raise ValueError("-o - and --json would mix the model and its summary; write the model to a file.")
     model = unfitted_model(**asdict(fitting), categorical_features=columns.categorical)
     source = table_source(data, reading)
-    with ExitStack() as stack:
-        with report.progress(f"reading {data}"), report.warnings_as_notes():
-            rows = stack.enter_context(open_training(source, columns.roles()))
+    with report.reading(data, open_training(source, columns.roles())) as rows:
         order_priors(model, rows.classes)
         doing = f"fitting {len(rows.codes)} rows" + (f" ({note})" if (note := compiling_note()) else "")
-        with (
-            report.progress(doing, n_steps(model, len(rows.classes))) as step,
-            report.warnings_as_notes(),
-            counting_runs(model, step),
-        ):
+        with report.progress(doing, n_steps(model, len(rows.classes))) as step, counting_runs(model, step):
             rows.fitted(model)
         verdict = verdict_on(rows, model, fitting.seed, report) if cv else None
         deciding = deciding_columns(rows.X, rows.codes)
@@ -153,7 +146,7 @@ def check(
     from melc.tables.check import check_table
 
     report = Reporter(quiet)
-    with report.progress(f"reading {data}"), report.warnings_as_notes():
+    with report.progress(f"reading {data}"):
         found = check_table(table_source(data, reading), columns.roles())
     print_check(found, as_json)
 
@@ -185,7 +178,7 @@ def predict(
     fitted = load_model(model)
     check_output(output, force)
     source = table_source(data, reading, fitted)
-    with report.progress(f"predicting {data}"), report.warnings_as_notes(), writing(output) as stream:
+    with report.progress(f"predicting {data}"), writing(output) as stream:
         unseen = write_predictions(fitted.model, source, stream, proba=proba, keep=tuple(keep or ()), as_json=as_json)
     report.note_unseen(unseen)
     report.wrote("Predictions", output)
@@ -289,7 +282,7 @@ def plot(
     check_output(output, force)
     ending = ".png" if is_standard_output(output) else ending_of(output)
     report = Reporter(quiet)
-    with report.progress(f"drawing {output}"), report.warnings_as_notes():
+    with report.progress(f"drawing {output}"):
         source = None if data is None else table_source(data, reading, fitted)
         picture = draw(fitted, source, ending, title=output.stem, label=label)
     write_binary(output, picture, "A picture")
@@ -340,11 +333,11 @@ def report(
     reporter = Reporter(quiet)
     source = table_source(data, reading, fitted)
     options = {"n_resamples": resamples, "cv": cv, "seed": seed, "n_jobs": jobs, "rows": rows}
-    with ExitStack() as stack:
-        with reporter.progress(f"reading {data}"), reporter.warnings_as_notes():
-            table = stack.enter_context(open_rows(fitted, source, target, weights))
-        with reporter.progress(f"writing {output}", STEPS) as step, reporter.warnings_as_notes():
-            page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
+    with (
+        reporter.reading(data, open_rows(fitted, source, target, weights)) as table,
+        reporter.progress(f"writing {output}", STEPS) as step,
+    ):
+        page = table_report(fitted, table, title, lambda _: step(), max_rows=max_rows, **options)
     write_text(output, page)
     reporter.wrote("Report", output)
 
@@ -388,16 +381,14 @@ def evaluate(
         check_no_fitting_options(context)
         stored = load_model(fitted)
         source = table_source(data, reading, stored)
-        with report.progress(f"scoring {data}"), report.warnings_as_notes():
+        with report.progress(f"scoring {data}"):
             scores = score_file(stored, source, columns.target, columns.weights)
         report.note_unseen(scores.n_unseen)
         print_score(scores, as_json)
         return
     model = unfitted_model(**asdict(fitting), categorical_features=columns.categorical)
     source = table_source(data, reading)
-    with ExitStack() as stack:
-        with report.progress(f"reading {data}"), report.warnings_as_notes():
-            rows = stack.enter_context(open_training(source, columns.roles()))
+    with report.reading(data, open_training(source, columns.roles())) as rows:
         order_priors(model, rows.classes)
         folds = fold_scores(rows, compared_models(model, compare), cv, fitting.seed, report)
     print_scores(summarise(folds), cv, as_json)

@@ -5,13 +5,12 @@ Results go to standard output, everything else to standard error. An error is a 
 
 import functools
 import inspect
-import os
 import re
 import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -94,13 +93,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            _exit_after_closed_pipe()
+            raise typer.Exit(BAD_INPUT) from None  # the reader of standard output has closed it, as `head` does
         except Exception as error:
             if _follows_interrupt(error):
                 raise typer.Exit(INTERRUPTED) from None
             if debug or not isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
                 raise
-            _exit(_message(error) + _working_command(error), BAD_INPUT)
+            print(printable(f"melc: {_message(error)}{_working_command(error)}"), file=sys.stderr)
+            raise typer.Exit(BAD_INPUT) from None
 
     options = [option for parameter in parameters for option in _options_in(parameter)]
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
@@ -199,29 +199,18 @@ def _in_options(found: re.Match[str]) -> str:
     return _OPTIONS.get(found[0], found[0])
 
 
-def _exit(message: str, code: int) -> None:
-    print(printable(f"melc: {message}"), file=sys.stderr)
-    raise typer.Exit(code)
-
-
-def _exit_after_closed_pipe() -> None:
-    """Exit without a message when the reader of standard output has closed it, as ``head`` does."""
-    # Python flushes standard output once more when it exits; to the null device that cannot fail.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(BAD_INPUT)
-
-
 class Reporter:
-    """Writes notes, and on a terminal a progress bar, to standard error; nothing if ``quiet``."""
+    """Writes notes, if ``noting``, and on a terminal a progress bar to standard error; nothing if ``quiet``."""
 
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
+    def __init__(self, quiet: bool, *, noting: bool = True) -> None:
+        self.quiet, self.noting = quiet, noting
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
         self._noted: set[str] = set()
 
     def note(self, text: str) -> None:
         """Print a line that starts with "note:"."""
-        self.console.print(printable(f"note: {text}"), markup=False)
+        if self.noting:
+            self.console.print(printable(f"note: {text}"), markup=False)
 
     def wrote(self, what: str, path: Path) -> None:
         """Print where something was written, if that is a file."""
@@ -235,19 +224,27 @@ class Reporter:
                 f"column {name!r}: {count} values do not occur in the training data; they say nothing about the class"
             )
 
-    def silently(self) -> "Reporter":
-        """Return a reporter that shows progress, but prints no notes."""
-        return _WithoutNotes(self.quiet)
-
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """Show a progress bar, which counts up to ``total`` if given; yield the function to call after each step."""
+        """Show a progress bar, which counts up to ``total`` if given; yield the function to call after each step.
+
+        Warnings of the block become notes.
+        """
         counting = [MofNCompleteColumn()] if total else []
         columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *counting, TimeElapsedColumn()]
         shown = not self.quiet and self.console.is_terminal
         with Progress(*columns, console=self.console, transient=True, disable=not shown) as progress:
             task = progress.add_task(printable(what), total=total)
-            yield lambda: progress.advance(task)
+            with self.warnings_as_notes():
+                yield lambda: progress.advance(task)
+
+    @contextmanager
+    def reading(self, data: str, rows: AbstractContextManager[Any]) -> Iterator[Any]:
+        """Show a progress bar while ``rows`` reads a table; yield what it has read until the end of the block."""
+        with ExitStack() as stack:
+            with self.progress(f"reading {data}"):
+                table = stack.enter_context(rows)
+            yield table
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -265,8 +262,3 @@ class Reporter:
             count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""
             self.note(in_options(" ".join(first.split())) + count)
         self._noted |= set(alike)
-
-
-class _WithoutNotes(Reporter):
-    def note(self, text: str) -> None:
-        """Print nothing."""

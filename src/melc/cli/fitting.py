@@ -161,7 +161,8 @@ def verdict_on(rows: Any, model: Any, seed: int, report: Reporter) -> Any | None
     own, other = two_kinds(model)
     scores = summarise(fold_scores(rows, own, n_folds, seed, report))[0]
     some = rows.sample(_MAX_ROWS_COMPARED, seed) if len(rows.codes) > _MAX_ROWS_COMPARED else rows
-    beside = summarise(fold_scores(some, other, n_folds, seed, report.silently(), "to compare with"))[0]
+    quietly = Reporter(report.quiet, noting=False)
+    beside = summarise(fold_scores(some, other, n_folds, seed, quietly, "to compare with"))[0]
     return Verdict([str(label) for label in rows.classes], scores, n_folds, beside)
 
 
@@ -177,7 +178,7 @@ def fold_scores(
         rows = rows.sample(_MAX_ROWS_CROSS_VALIDATED, seed)
     scores = []
     doing = f"cross-validation ({why} {', '.join(models)})" if why else "cross-validation"
-    with report.progress(doing, n_folds * len(models)) as step, report.warnings_as_notes():
+    with report.progress(doing, n_folds * len(models)) as step:
         for score in cross_validate(rows, models, n_folds=n_folds, seed=seed):
             scores.append(score)
             step()

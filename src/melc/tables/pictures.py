@@ -29,11 +29,11 @@ _MOST_ROWS_OF_TEXT = 2000  # of the rule on a page
 _LINES_IN_IMAGE, _LINES_ON_PAGE, _FEATURES_SHOWN = 9, 24, 15
 
 
-def ending_of(path: Path) -> str:
-    """Return the ending of a picture file; raise ``ValueError`` if it is none of :data:`FORMATS`."""
+def ending_of(path: Path, known: tuple[str, ...] = FORMATS) -> str:
+    """Return the ending of a picture file; raise ``ValueError`` if it is none of those known."""
     ending = path.suffix.lower()
-    if ending not in FORMATS:
-        raise ValueError(f"{path}: unknown picture format {path.suffix!r}; choose one of {', '.join(FORMATS)}.")
+    if ending not in known:
+        raise ValueError(f"{path}: unknown picture format {path.suffix!r}; choose one of {', '.join(known)}.")
     return ending
 
 
