@@ -17,9 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from melc import MELC, AdditiveMELC
 from melc.export import from_json, to_json
 from melc.tables import Roles, Source, TableError, Training, open_training, read_blocks, read_table
-from melc.tables.apply import predictions, score_file
+from melc.tables.apply import predictions, score_file, sql_of
 from melc.tables.assess import competitors, cross_validate, summarise
-from melc.tables.explained import sql_of
 from melc.tables.frames import contents_of, unknown_levels
 from melc.tables.model_file import StoredModel, model_text, read_model
 from tables_data import mixed_frame

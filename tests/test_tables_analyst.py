@@ -15,8 +15,8 @@ from melc.tables import Roles, Source, TableError, open_training
 from melc.tables.inspection import contents_to_fit
 from melc.tables.notation import dates_in, numbers_in
 from melc.tables.source import Notation
+from melc.tables.summary import few_rows_remarks
 from melc.tables.survey import Survey, settle
-from melc.tables.verdict import few_rows_remarks
 
 FIT = ["--no-cv", "--n-init", 1, "--max-iter", 5, "-t", "stays"]
 

@@ -104,7 +104,7 @@ def fit(
     Example: [bold]melc fit patients.csv --target outcome --lines 8 -o model.json[/bold]
     """
     from melc.fit.progress import compiling_note, counting_runs
-    from melc.tables.leaks import deciding_columns, said_of_deciding
+    from melc.tables.check import deciding_columns, said_of_deciding
     from melc.tables.model_file import StoredModel, model_text, reading_of
     from melc.tables.summary import fit_summary
     from melc.tables.training import open_training
@@ -223,7 +223,7 @@ def explain(
     fitted = load_model(model)
     check_output(output, force)
     if data is not None:
-        from melc.tables.explained import explained_rows
+        from melc.tables.apply import explained_rows
 
         if format != RuleFormat.text:
             raise ValueError(f"Rows are explained as text: leave out --format {format.value} or the table {data!r}.")
@@ -239,7 +239,7 @@ def explain(
 
         write_text(output, model_text(fitted, indent=2))
     elif format == RuleFormat.sql:
-        from melc.tables.explained import sql_of
+        from melc.tables.apply import sql_of
 
         write_text(output, sql_of(fitted.model, table, odds=odds))
     else:

@@ -147,12 +147,12 @@ def order_priors(model: Any, classes: Any) -> None:
 
 
 def verdict_on(rows: Any, model: Any, seed: int, report: Reporter) -> Any | None:
-    """Return the :class:`melc.tables.verdict.Verdict` of cross-validation; None if a class has too few rows.
+    """Return the :class:`melc.tables.summary.Verdict` of cross-validation; None if a class has too few rows.
 
     The other kind of model is validated as well, on at most ``_MAX_ROWS_COMPARED`` rows, to compare the two.
     """
     from melc.tables.assess import possible_folds, said_of_few_rows, summarise
-    from melc.tables.verdict import Verdict
+    from melc.tables.summary import Verdict
 
     n_folds = possible_folds(rows, _FOLDS_AFTER_FIT)
     if not n_folds:

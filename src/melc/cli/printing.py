@@ -71,8 +71,7 @@ def print_scores(summaries: list[Any], n_folds: int, as_json: bool) -> None:
 
 def print_score(scores: Any, as_json: bool) -> None:
     """Print the scores of a fitted model: the confusion matrix, precision and recall, balanced accuracy, log loss."""
-    from melc.tables.summary import aligned
-    from melc.tables.verdict import matrix_cells
+    from melc.tables.summary import aligned, matrix_cells
 
     if as_json:
         _print_json(scores.as_dict())

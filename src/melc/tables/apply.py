@@ -1,4 +1,4 @@
-"""Apply a fitted model to the rows of a file of any size: predictions and scores."""
+"""What a fitted model says of the rows of a file of any size: predictions, scores, explanations; and its query."""
 
 import csv
 import io
@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.explain import explain, nearest_change
+from melc.export.sql import to_sql
+from melc.model.names import feature_names_of
 from melc.tables.csv_files import Kind
-from melc.tables.frames import contents_of, kinds_of, one_piece, rows_for, unknown_levels
+from melc.tables.frames import kinds_for, one_piece, rows_for, unknown_levels
 from melc.tables.model_file import StoredModel
-from melc.tables.read import read_blocks
+from melc.tables.read import first_rows, read_blocks
 from melc.tables.roles import labels_of, weights_of
 from melc.tables.source import Source, TableError, arrow
+from melc.tables.summary import shares
 
 _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)  # as in sklearn.metrics.log_loss
 
@@ -43,11 +47,10 @@ def predictions(model: Any, source: Source, *, proba: bool = False, keep: Sequen
 
     The columns named in ``keep`` are returned with them, as they are written in the file.
     """
-    contents = contents_of(model)
-    kinds: dict[str, Kind] = {**kinds_of(contents, source), **dict.fromkeys(keep, "text")}
+    kinds: dict[str, Kind] = {**kinds_for(model, source), **dict.fromkeys(keep, "text")}
     for block in read_blocks(source, kinds):
         kept = tuple(one_piece(block.column(name)) for name in keep)
-        frame = rows_for(model, block, contents, source)
+        frame = rows_for(model, block, source)
         probabilities = model.predict_proba(frame) if proba else None
         yield Predictions(model.predict(frame), probabilities, unknown_levels(model, frame), kept)
 
@@ -137,9 +140,7 @@ class Scores:
     @property
     def balanced_accuracy(self) -> float:
         """Mean over the classes that occur of the share of their rows that is predicted correctly."""
-        totals = self.confusion.sum(axis=1)
-        occur = totals > 0
-        return float(np.mean(np.diag(self.confusion)[occur] / totals[occur]))
+        return float(np.nanmean(shares(self.confusion, 1)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the scores as plain data."""
@@ -161,7 +162,7 @@ def score_file(fitted: StoredModel, source: Source, target: str | None = None, w
     confusion, loss, n_rows = np.zeros((len(classes), len(classes))), 0.0, 0
     unseen: Counter[str] = Counter()
     for block, truth in labelled_blocks(fitted, source, fitted.target_or(target), weights):
-        frame = rows_for(model, block, contents_of(model), source)
+        frame = rows_for(model, block, source)
         unseen.update(unknown_levels(model, frame))
         mass = np.ones(len(truth)) if weights is None else weights_of(block.column(weights), weights)
         found = np.searchsorted(classes, model.predict(frame))
@@ -182,7 +183,7 @@ def labelled_blocks(
     A block has the columns of the model and the target and, if given, the column ``weights``.
     """
     kind: Kind = "number" if fitted.classes.dtype.kind in "iu" else "text"
-    kinds = kinds_of(contents_of(fitted.model), source) | {target: kind}
+    kinds = kinds_for(fitted.model, source) | {target: kind}
     kinds |= {} if weights is None else {weights: "number"}
     for block in read_blocks(source, kinds):
         yield block, _codes_in(fitted.classes, block.column(target), target)
@@ -210,3 +211,33 @@ def _known_labels(classes: NDArray[Any], labels: Any) -> Any:
     if len(classes) == 2 and opposite and opposite[0][4:] in map(str, classes):
         texts = np.where(texts == opposite[0][4:], texts, opposite[0])
     return texts
+
+
+# Explanations
+
+
+def explained_rows(model: Any, source: Source, n: int, most: int = 10) -> str:
+    """Return, as text, the parts of the features in the first n rows of a file, and the nearest change of each."""
+    frame = rows_for(model, first_rows(source, kinds_for(model, source), n), source)
+    parts, change = explain(model, frame), nearest_change(model, frame)
+    return "\n\n".join(
+        f"row {i + 1}: {parts.summary(i, most=most)}\nnearest change: {change.summary(i, most=most)}"
+        for i in range(len(frame))
+    )
+
+
+def sql_of(model: Any, table: str, *, odds: bool = False) -> str:
+    """Return the query of :func:`melc.export.to_sql`.
+
+    An added column whose name a column of the table has already, such as ``prediction``, ends with an underscore.
+    """
+    taken = feature_names_of(model)
+    added = {name: _unused(name, taken) for name in ("prediction", "projection", "log_odds")}
+    return to_sql(model, table, odds=odds, **added)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    """Return the name, with underscores at its end until it differs from those taken, also if a number follows."""
+    while any(other.casefold().rstrip("0123456789") == name for other in taken):  # SQL ignores case
+        name += "_"
+    return name

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, matthews_corrcoef, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
 from melc.arrays import Floats
+from melc.model.units import weights_of_fit
 from melc.tables.training import Training
 
 MEASURES = ("balanced accuracy", "MCC", "AUC")
@@ -88,16 +90,20 @@ def possible_folds(training: Training, wanted: int) -> int:
 
     The rows outside of a fold, to which models are fitted, must have two of every class.
     """
-    fewest = min(training.class_counts.values())
+    _, fewest = _smallest_class(training)
     if fewest <= _FEWEST_ROWS:
         return fewest if fewest == _FEWEST_ROWS else 0
     return min(wanted, fewest)
 
 
+def _smallest_class(training: Training) -> tuple[Any, int]:
+    """Return the class with the fewest rows, and their number."""
+    return min(training.class_counts.items(), key=itemgetter(1))
+
+
 def said_of_few_rows(training: Training) -> str:
     """Return why there are too few rows to cross-validate."""
-    smallest = min(training.class_counts, key=training.class_counts.__getitem__)
-    count = training.class_counts[smallest]
+    smallest, count = _smallest_class(training)
     rows = "row" if count == 1 else "rows"
     return f"class {smallest} has {count} {rows}; cross-validation needs at least {_FEWEST_ROWS} of every class"
 
@@ -108,8 +114,7 @@ def cross_validate(
     """Yield the scores of every model on every fold of a stratified cross-validation."""
     if not possible_folds(training, n_folds):
         raise ValueError(f"No cross-validation: {said_of_few_rows(training)}.")
-    smallest = min(training.class_counts, key=training.class_counts.__getitem__)
-    count = training.class_counts[smallest]
+    smallest, count = _smallest_class(training)
     if count < n_folds or count == _FEWEST_ROWS > n_folds:  # of three rows in two folds, one is left to fit to
         raise ValueError(
             f"Class {smallest} has {count} rows, too few for {n_folds} folds; use --cv {count} or more rows."
@@ -119,7 +124,7 @@ def cross_validate(
         train, test = (training.rows(part) for part in parts)
         for name, model in models.items():
             fitted, start = clone(model), time.perf_counter()
-            _fit(fitted, train.X, train.labels, train.weights)
+            fitted.fit(train.X, train.labels, **_weights(fitted, train))
             seconds = time.perf_counter() - start
             predicted = fitted.predict(test.X)
             confusion = confusion_matrix(
@@ -129,16 +134,12 @@ def cross_validate(
             yield FoldScores(name, fold, _scores(fitted, predicted, test), seconds, confusion, n_lines)
 
 
-def _fit(model: Any, X: Any, y: NDArray[Any], weights: Floats | None) -> None:
-    """Fit the model, with sample weights if it supports them."""
-    if weights is None:
-        model.fit(X, y)
-    elif not hasattr(model, "steps"):
-        model.fit(X, y, sample_weight=weights)
-    elif has_fit_parameter(model[-1], "sample_weight"):
-        model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weights})
-    else:
-        model.fit(X, y)
+def _weights(model: Any, rows: Training) -> dict[str, Floats]:
+    """Return the sample weights as an argument of ``fit``, if there are any and the model supports them."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if rows.weights is None or not has_fit_parameter(last, "sample_weight"):
+        return {}
+    return weights_of_fit(model, rows.weights)
 
 
 def _scores(model: Any, predicted: NDArray[Any], rows: Training) -> tuple[float, float, float]:

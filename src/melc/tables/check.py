@@ -1,10 +1,13 @@
 """A survey of a table before a fit: what every column holds, what is wrong with it, and the options to fit with."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from melc.tables.inspection import described, merged_remedy, surveys_of_file, surveys_of_table
-from melc.tables.leaks import deciding_columns, said_of_deciding
 from melc.tables.read import LIBSVM_TARGET, read_table
 from melc.tables.roles import Roles, check_roles
 from melc.tables.source import Source
@@ -17,6 +20,12 @@ _MOST_CLASSES = 20
 # Columns about which there is nothing to say that are shown.
 _MOST_SHOWN = 40
 _LONGEST_EXAMPLE = 30
+# Fewer rows do not prove that a column tells the class.
+_FEWEST_ROWS, _FEWEST_OF_A_CLASS = 20, 5
+# Rows that a column is tried on before all are.
+_ROWS_TO_TRY = 10_000
+# Such columns in a warning.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,10 @@ def check_table(source: Source, roles: Roles) -> Check:
     faults = {name: fault for name, survey in surveys.items() if name != target and (fault := _fault(survey))}
     if table is not None and target is not None:
         others = [name for name in surveys if name not in faults and name != target]
-        faults |= {name: _copy(name) for name in _deciding(table.select([*others, target]), target)}
+        faults |= {
+            name: Fault(name, said_of_deciding([name]), ("--drop", name))
+            for name in _deciding(table.select([*others, target]), target)
+        }
     remarks = {name: fault.text for name, fault in faults.items()}
     if target is not None:
         chosen = "is" if roles.target else "is taken for"
@@ -101,12 +113,8 @@ def _fault(survey: Survey) -> Fault | None:
     return fault
 
 
-def _copy(name: str) -> Fault:
-    return Fault(name, said_of_deciding([name]), ("--drop", name))
-
-
 def _deciding(table: Any, target: str) -> list[str]:
-    """Return the columns that alone tell the class of every row."""
+    """Return the columns of a table that alone tell the class of every row that has one."""
     import pandas as pd
 
     frame = table.to_pandas()
@@ -118,3 +126,54 @@ def _holds(survey: Survey) -> str:
     """Return what a column holds in words."""
     words = {"number": "numbers", "date": "dates", "truth": "true/false", "text": "texts"}
     return "nothing" if not survey.n_values else words[survey.content]
+
+
+# Columns that alone tell the class
+
+
+def deciding_columns(X: Any, codes: NDArray[Any]) -> list[str]:
+    """Return the columns of a frame each of which alone tells the class of every row, as a copy of the target does.
+
+    Either every value occurs in one class only, or one cut for each further class divides the sorted values.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> codes = np.arange(40) % 2
+    >>> deciding_columns(pd.DataFrame({"x": np.arange(40) % 7, "copy": np.where(codes, "yes", "no")}), codes)
+    ['copy']
+    """
+    sizes = np.bincount(codes)
+    if len(codes) < _FEWEST_ROWS or sizes[sizes > 0].min() < _FEWEST_OF_A_CLASS:
+        return []
+    some = slice(None, None, max(1, len(codes) // _ROWS_TO_TRY))
+    return [name for name in X if _decides(X[name].iloc[some], codes[some]) and _decides(X[name], codes)]
+
+
+def said_of_deciding(names: list[str]) -> str:
+    """Return a warning about columns that alone tell the class of every row."""
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(map(repr, names[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    columns = f"The column {shown} alone tells" if len(names) == 1 else f"Each of the columns {shown} alone tells"
+    return (
+        f"{columns} the class of every row. If it is not known when a class is to be predicted, leave it out with "
+        f"{shlex.join(['--drop', names[0]])}."
+    )
+
+
+def _decides(column: Any, codes: NDArray[Any]) -> bool:
+    """Whether a column tells the class of the rows in which it is there, if it is in most."""
+    import pandas as pd
+
+    levels, different = pd.factorize(column, sort=column.dtype != "category")
+    there = levels >= 0
+    levels, codes = levels[there], codes[there]
+    if len(levels) < len(there) / 2 or len(different) < 2:
+        return False
+    order = np.argsort(levels, kind="stable")
+    by_value = codes[order]
+    changes = np.flatnonzero(np.diff(by_value))
+    at_ties = np.diff(levels[order])[changes] == 0
+    if at_ties.any():  # a value that occurs in two classes
+        return False
+    return len(different) <= len(levels) / 10 or len(changes) == len(np.unique(codes)) - 1

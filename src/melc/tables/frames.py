@@ -48,9 +48,14 @@ def _content_of_levels(levels: Iterable[Label | None]) -> Content:
     return "number" if kinds and kinds <= {int, float} else "text"
 
 
-def rows_for(model: Any, block: Any, contents: Mapping[str, Content], source: Source) -> Any:
-    """Return the rows of a block, read as ``contents_of(model)`` says, as a frame that the model takes."""
-    return named_for(model, frame_of([typed(block, contents, source)]))
+def kinds_for(model: Any, source: Source) -> dict[str, Kind]:
+    """Return whether each column that a fitted model needs is read as numbers or text."""
+    return kinds_of(contents_of(model), source)
+
+
+def rows_for(model: Any, block: Any, source: Source) -> Any:
+    """Return the rows of a block, read as ``kinds_for`` says, as a frame that the model takes."""
+    return named_for(model, frame_of([typed(block, contents_of(model), source)]))
 
 
 def named_for(model: Any, frame: Any) -> Any:

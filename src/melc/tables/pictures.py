@@ -17,7 +17,7 @@ from melc.plotting import LinesDisplay, ProjectionDisplay, WeightsDisplay
 from melc.plotting.common import name_of, new_figure
 from melc.plotting.lines import figure_size, lines_to_show
 from melc.tables.apply import labelled_blocks
-from melc.tables.frames import contents_of, kinds_of, rows_for
+from melc.tables.frames import kinds_for, rows_for
 from melc.tables.model_file import StoredModel
 from melc.tables.read import column_names, read_blocks
 from melc.tables.source import Source, TableError, arrow, as_plain_file
@@ -63,7 +63,7 @@ def _rows(fitted: StoredModel, source: Source | None) -> tuple[Any, Any]:
         raise TableError(f"{source.name}: the file has a header but no rows.")
     if n_rows > table.num_rows:
         warnings.warn(f"the picture shows a random sample of {_MOST_ROWS:,} of the {n_rows:,} rows", stacklevel=2)
-    return rows_for(fitted.model, table, contents_of(fitted.model), source), y
+    return rows_for(fitted.model, table, source), y
 
 
 def _blocks(fitted: StoredModel, source: Source) -> Iterator[tuple[Any, Any]]:
@@ -72,7 +72,7 @@ def _blocks(fitted: StoredModel, source: Source) -> Iterator[tuple[Any, Any]]:
         for block, codes in labelled_blocks(fitted, source, fitted.target):
             yield block, fitted.classes[codes]
     else:
-        for block in read_blocks(source, kinds_of(contents_of(fitted.model), source)):
+        for block in read_blocks(source, kinds_for(fitted.model, source)):
             yield block, None
 
 

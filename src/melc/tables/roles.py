@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.tables.frames import one_piece
 from melc.tables.read import LIBSVM_TARGET
 from melc.tables.source import TableError, arrow
 
@@ -79,7 +80,7 @@ def labels_of(column: Any, name: str) -> NDArray[Any]:
     if column.null_count:
         raise TableError(f"The target {name!r} is missing in {column.null_count} of {len(column)} rows; remove them.")
     if not arrow().types.is_floating(column.type):
-        texts = column.combine_chunks().dictionary_encode() if hasattr(column, "chunks") else column.dictionary_encode()
+        texts = one_piece(column).dictionary_encode()
         return np.array(texts.dictionary.to_pylist())[texts.indices.to_numpy(zero_copy_only=False)]
     numbers = column.to_numpy(zero_copy_only=False)
     broken = numbers[~(np.mod(numbers, 1) == 0)]
