@@ -23,13 +23,10 @@ from melc.export import export_text
 from melc.model.curve import Curve
 from melc.report import Report, report_html, show_report, stability, write_report
 from melc.report.card import card_of
-from melc.report.contents import answers_of
-from melc.report.counts import counted
-from melc.report.decisions import decisions_of, groups_of
+from melc.report.counts import counted, decisions_of, groups_of
 from melc.report.features import line_pictures
-from melc.report.fields import MOST_FIELDS
-from melc.report.heldout import HeldOut, Predictions, held_out, in_bins
-from melc.report.scores import scores_of
+from melc.report.form import MOST_FIELDS, form_of
+from melc.report.heldout import HeldOut, Predictions, held_out, in_bins, scores_of
 from melc.report.storage import page_json, visible, with_arrays
 from melc.report.subject import subject_of
 from melc.report.verdict import verdict_of
@@ -304,7 +301,7 @@ def test_weights_of_rows_count_in_shares_scores_and_fits(monkeypatch):
 @pytest.mark.parametrize("additive", [False, True])
 def test_the_page_computes_with_the_formulas_of_the_model(additive, n_classes):
     about = subject(additive, n_classes)
-    answers = answers_of(about)
+    answers = form_of(about, 0)["answers"]
     weights = np.array([line["weights"] for line in answers["lines"]])
     z = about.X[:, answers["features"]] @ weights.T + [line["rest"] for line in answers["lines"]]
     for each, odds in zip(answers["log_odds"], np.atleast_2d(about.model.decision_function(about.X).T), strict=True):
@@ -321,7 +318,7 @@ def test_curves_are_drawn_with_fewer_knots_but_never_computed_with():
     assert len(drawn["knots"]) < len(own.knots) / 2
     error = np.interp(own.knots, drawn["knots"], drawn["log_odds"]) - own.log_odds
     assert np.abs(error).max() < 0.005 * np.abs(own.log_odds).max()
-    assert answers_of(about)["log_odds"][0]["curves"][0]["knots"] is own.knots
+    assert form_of(about, 0)["answers"]["log_odds"][0]["curves"][0]["knots"] is own.knots
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

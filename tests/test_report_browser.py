@@ -12,12 +12,14 @@ import pytest
 from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
 from melc.explain import explain, nearest_change
+from melc.explain.levels import all_log_odds
 from melc.export import from_json
 from melc.fit.intake import coded_rows
 from melc.report import report_html, show_report
+from melc.report.form import form_of
 from melc.report.heldout import held_out
 from melc.report.storage import visible
-from melc.report.subject import log_odds_at, subject_of
+from melc.report.subject import subject_of
 from report_cases import (  # noqa: F401
     ATTACKS,
     QUICK,
@@ -183,23 +185,23 @@ def test_changes_of_class_are_feasible(open_page, kind, n_classes):  # noqa: F81
     found = nearest_changes(page, codes, fixed)
     assert sum(each is not None for each in found) > 20
     names, columns = list(X), model.columns_
-    fields = {field.name: field for field in subject_of(model, X, y, max_rows=1000, seed=0).fields}
+    form = form_of(subject_of(model, X, y, max_rows=1000, seed=0), 0)
+    fields = {field["name"]: field for field in form["fields"]}
     for before, each in zip(codes, found, strict=True):
         if each is None:
             continue
         after = np.array(each["row"], dtype=float)
-        odds = log_odds_at(model, after[None])[0]
-        code = int(odds[0] > 0) if n_classes == 2 else int(np.argmax(odds))
+        code = int(np.argmax(all_log_odds(model, after[None])[0]))
         assert code == each["code"]
         for j, name in enumerate(names):
             if before[j] is None or after[j] == before[j]:
                 assert (before[j] is None) == np.isnan(after[j])
                 continue
             assert name != fixed
-            if j in columns.categories or j in columns.ranks or fields[name].whole:
+            if j in columns.categories or j in columns.ranks or fields[name]["whole"]:
                 assert after[j] == round(after[j])
-            if fields[name].kind in ("number", "date"):
-                low, high = min(fields[name].low, before[j]), max(fields[name].high, before[j])
+            if fields[name]["kind"] in ("number", "date"):
+                low, high = min(fields[name]["low"], before[j]), max(fields[name]["high"], before[j])
                 assert low <= after[j] <= high
     assert page.complaints == []
 
@@ -447,7 +449,8 @@ def test_the_nearest_change_of_one_line_is_that_of_melc_explain(open_page, kind)
     )
     rows = random_rows(pd.DataFrame(X), 50)[1::5]
     frame = rows if kind == "of four classes" else pd.DataFrame(rows, columns=X.columns)
-    ranges = {field.name: (field.low, field.high) for field in subject_of(model, X, y, max_rows=10_000, seed=0).fields}
+    form = form_of(subject_of(model, X, y, max_rows=10_000, seed=0), 0)
+    ranges = {field["name"]: (field["low"], field["high"]) for field in form["fields"]}
     for bounds in (None, ranges):
         exact = nearest_change(model, frame, bounds=bounds)
         found = nearest_changes(page, rows.tolist(), bounded=bounds is not None)

@@ -8,15 +8,13 @@ import pandas as pd
 import pytest
 
 from melc import MELC, AdditiveMELC
+from melc.fit.intake import coded_rows
 from melc.report import report_html
 from melc.report.card import card_of, rows_hash
-from melc.report.contents import answers_of
-from melc.report.counts import counted
-from melc.report.decisions import decisions_of, groups_of
+from melc.report.counts import counted, decisions_of, groups_of
 from melc.report.features import line_pictures
-from melc.report.fields import MOST_CHOICES
-from melc.report.heldout import held_out
-from melc.report.scores import scores_of
+from melc.report.form import MOST_CHOICES, form_of
+from melc.report.heldout import held_out, scores_of
 from melc.report.subject import subject_of
 from report_cases import QUICK, fitted_to_table, little_boosting, silent  # noqa: F401
 from tables_data import JOBS, SIZES, awkward_rows, mixed_frame
@@ -51,21 +49,21 @@ def test_a_page_of_a_table_is_complete(kind, n_classes):
 
 def test_the_form_has_lists_of_levels_and_ranks_dates_and_numbers():
     about = subject()
-    fields = {field.name: field for field in about.fields}
+    fields = {field["name"]: field for field in form_of(about, 0)["fields"]}
     kinds = dict.fromkeys(["age", "income"], "number") | dict.fromkeys(["job", "size", "ok", "code"], "choice")
     kinds |= {"day": "date", "size": "rank"}
-    assert {name: field.kind for name, field in fields.items()} == kinds
-    shown = {name: [label for label, _ in field.choices] for name, field in fields.items()}
+    assert {name: field["kind"] for name, field in fields.items()} == kinds
+    shown = {name: [label for label, _ in field["choices"]] for name, field in fields.items()}
     assert set(shown["job"]) == {*JOBS, '""', "(missing)", "日本\\nx"} - {"", "日本\nx"}
     assert shown["size"] == [*SIZES, "(missing)"]
     assert set(shown["ok"]) == {"True", "False", "(missing)"}
     for name in ("job", "code"):
         category = about.model.columns_.categories[COLUMNS.index(name)]
-        for _, code in fields[name].choices:
+        for _, code in fields[name]["choices"]:
             assert code is None or 0 <= code < category.n_levels
-    assert fields["ok"].choices[-1] == ("(missing)", None)
+    assert fields["ok"]["choices"][-1] == ("(missing)", None)
     most = pd.Series(about.X["job"]).value_counts().index[0]
-    assert {code: label for label, code in fields["job"].choices}[fields["job"].typical] == (most or '""')
+    assert {code: label for label, code in fields["job"]["choices"]}[fields["job"]["typical"]] == (most or '""')
 
 
 def test_rows_with_levels_that_are_not_listed_cannot_be_chosen():
@@ -104,9 +102,9 @@ def test_errors_are_counted_for_levels_ranks_and_missing_values():
 
 
 def test_what_columns_without_a_field_add_is_that_of_typical_values(monkeypatch):
-    monkeypatch.setattr("melc.report.fields.MOST_FIELDS", 2)
+    monkeypatch.setattr("melc.report.form.MOST_FIELDS", 2)
     about = subject("pairs")
-    answers = answers_of(about)
+    answers = form_of(about, 0)["answers"]
     assert len(answers["features"]) == 2
     typical = pd.DataFrame({name: [about.X[name].mode(dropna=False)[0]] for name in ("job", "size", "ok", "code")})
     typical["size"] = typical["size"].astype(about.X["size"].dtype)
@@ -114,7 +112,7 @@ def test_what_columns_without_a_field_add_is_that_of_typical_values(monkeypatch)
         typical[name] = [about.X[name].median()]
     model = fitted_to_table("pairs", 2)[0]
     expected = model.line_log_odds(typical[COLUMNS])[0]
-    coded = about.typical[answers["features"]]
+    coded = coded_rows(model, typical[COLUMNS])[0][answers["features"]]
     for k, (line, curve) in enumerate(zip(answers["lines"], answers["log_odds"][0]["curves"], strict=True)):
         columns = zip(coded, answers["columns"], strict=True)
         quantities = [value if each["scores"] is None else each["scores"][int(value)] for value, each in columns]

@@ -93,15 +93,15 @@ class _LevelChanges:
         return np.asarray(best - rest)
 
     def _odds(self, codes: Floats) -> Floats:
-        return _all_log_odds(self.model, codes)
+        return all_log_odds(self.model, codes)
 
 
 def labels_of(model: Any, codes: Floats) -> NDArray[Any]:
     """Return the labels of coded rows."""
-    return np.asarray(model.classes_[_all_log_odds(model, codes).argmax(axis=1)])
+    return np.asarray(model.classes_[all_log_odds(model, codes).argmax(axis=1)])
 
 
-def _all_log_odds(model: Any, codes: Floats) -> Floats:
+def all_log_odds(model: Any, codes: Floats) -> Floats:
     """Return the log-odds of all classes, shape (n, n_classes); of two, those of the first are zero."""
     z = projections(model, codes)
     odds = np.column_stack([each.at(z) for each in log_odds_of(model)])

@@ -99,10 +99,19 @@ def without_search(estimator: Any) -> Any:
     return estimator
 
 
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, and other estimators unchanged."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def name_for_last_step(estimator: Any, name: str) -> str:
+    """Return how a parameter of the last step of a pipeline, or of another estimator, is named."""
+    return f"{estimator.steps[-1][0]}__{name}" if isinstance(estimator, Pipeline) else name
+
+
 def weights_of_fit(estimator: Any, weights: Floats) -> dict[str, Floats]:
     """Return the weights of rows as an argument of ``fit``: a pipeline passes them to its last step."""
-    name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
-    return {name: weights}
+    return {name_for_last_step(estimator, "sample_weight"): weights}
 
 
 def folds(estimator: Any) -> bool:

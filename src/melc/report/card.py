@@ -15,9 +15,8 @@ from melc.arrays import Floats
 from melc.data.products import project_on
 from melc.divergence import cauchy_schwarz_divergence
 from melc.fit.validation import check_totals
-from melc.report.counts import classes_with_most_rows
 from melc.report.storage import visible
-from melc.report.subject import Subject
+from melc.report.subject import Subject, dense
 
 # The method of the divergence on a page: its error is certified.
 _CERTIFIED = "moments"
@@ -48,7 +47,7 @@ def _lines_text(n: int) -> str:
 
 def _classes(subject: Subject) -> str:
     counts = subject.class_counts
-    order = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES_ON_CARD])
+    order = subject.largest_classes(_MOST_CLASSES_ON_CARD)
     shown = [f"{visible(subject.labels[k])} {counts[k]:,} ({counts[k] / subject.n_rows:.1%})" for k in order]
     more = [f"and {len(counts) - len(shown)} more"] if len(counts) > len(shown) else []
     return ", ".join(shown + more)
@@ -72,8 +71,7 @@ def rows_hash(subject: Subject) -> str:
     """Return the SHA-256 of the coded rows as doubles, each block followed by the numbers of its classes."""
     digest = hashlib.sha256()
     for coded, codes in subject.blocks():
-        rows = coded.toarray() if sparse.issparse(coded) else coded
-        digest.update(np.ascontiguousarray(rows, dtype="<f8").data)
+        digest.update(np.ascontiguousarray(dense(coded), dtype="<f8").data)
         digest.update(np.ascontiguousarray(codes, dtype="<i4").data)
     return digest.hexdigest()
 
@@ -93,7 +91,7 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
     totals = np.asarray(np.bincount(subject.codes, subject.weights, len(model.classes_)), dtype=np.float64)
     check_totals(model.classes_[totals > 0], totals[totals > 0])
     rows = []
-    for k in [0] if len(stored) == 1 else classes_with_most_rows(subject):
+    for k in [0] if len(stored) == 1 else subject.shown_classes:
         own = subject.codes == (1 if len(stored) == 1 else k)
         name = "Certificate" if len(stored) == 1 else f"Certificate. {subject.line_name(k)}"
         if not own.any():
@@ -101,10 +99,8 @@ def _certificates(subject: Subject) -> list[tuple[str, str]]:
             continue
         # Along a direction, only the projections matter.
         z = np.concatenate([_summed(model, coded, k) for coded, _ in subject.blocks()])
-        weights = subject.weights
-        here = cauchy_schwarz_divergence(
-            z, own, [1.0], gamma=model.gamma_, method=_CERTIFIED, eps=eps, sample_weight=weights
-        )
+        options = {"gamma": model.gamma_, "method": _CERTIFIED, "eps": eps, "sample_weight": subject.weights}
+        here = cauchy_schwarz_divergence(z, own, [1.0], **options)
         rows.append((name, _certificate(here, float(stored[k]), eps, bool(model.columns_.categories))))
     return rows
 
@@ -118,11 +114,8 @@ def _summed(model: Any, coded: Any, k: int) -> Floats:
 def _certificate(here: float, stored: float, eps: float, has_scores: bool) -> str:
     """Return what the divergence on these rows says of the fit; both have an error of at most ``eps``."""
     same = abs(here - stored) <= 2 * eps + 1e-9 * abs(stored)
-    why = (
-        "other rows, rows with weights, or levels with scores from other rows"
-        if has_scores
-        else ("other rows, or rows with weights")
-    )
+    why = "other rows, rows with weights, or levels with scores from other rows"
+    why = why if has_scores else "other rows, or rows with weights"
     verdict = "as in the fit" if same else f"{stored:.7g} in the fit: {why}"
     return f"divergence {here:.7g} on these rows, certified to ±{eps:g}; {verdict}"
 

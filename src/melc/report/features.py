@@ -9,7 +9,6 @@ from melc.model.curve import Curve, simplified
 from melc.model.line import Line, decides_alone
 from melc.model.names import by_contribution, contributions_of, terms_of
 from melc.model.places import level_text, name_in_sum, scale_along
-from melc.report.counts import classes_with_most_rows
 from melc.report.stability import of_sample
 from melc.report.storage import in_thousandths, scale_out, visible
 from melc.report.subject import Subject
@@ -30,7 +29,7 @@ def feature_weights(subject: Subject, resamples: Any) -> dict[str, Any]:
             "The contribution of a feature is its weight times its standard deviation: how far it moves the "
             "projection. Larger values of the features to the right mean higher projections."
         )
-        shown = [0] if decides_alone(subject.model) else classes_with_most_rows(subject)
+        shown = [0] if decides_alone(subject.model) else subject.shown_classes
         figures = [_contributions(subject, k, resamples) for k in shown]
     else:
         text = (
@@ -98,7 +97,7 @@ def line_pictures(subject: Subject, resamples: Any) -> list[dict[str, Any]]:
 
 def _line_picture(subject: Subject, k: int, share: float | None) -> dict[str, Any]:
     line: Line = subject.model.lines_[k]
-    shown = sorted(np.argsort(-subject.class_counts, kind="stable")[:_MOST_CURVES].tolist())
+    shown = subject.largest_classes(_MOST_CURVES)
     return {
         "number": k,
         "title": f"{subject.line_name(k)}:",

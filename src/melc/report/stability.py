@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from melc.fit.solvers import BY_LIKELIHOOD, Result
 from melc.inference.bootstrap import intervals_of
 from melc.inference.intervals import Interval, accuracy_interval
 from melc.inference.resampling import refit_of
 from melc.model.places import scale_along
-from melc.model.units import weights_of_fit
-from melc.report.counts import classes_with_most_rows
-from melc.report.heldout import MANY_FEATURES, HeldOut
-from melc.report.subject import Subject
+from melc.model.units import last_step, weights_of_fit
+from melc.report.heldout import HeldOut
+from melc.report.subject import MANY_FEATURES, Subject
 
 # Resamples, unless the user says how many, and the confidence of intervals.
 _USUAL_RESAMPLES = 40
@@ -30,7 +28,7 @@ def n_resamples_for(subject: Subject, wanted: int | None) -> int:
     """Return how many resamples to draw: as many as are wanted, or a number that does not take long."""
     if wanted is not None:
         return wanted
-    return _USUAL_RESAMPLES if subject.coded.shape[1] <= MANY_FEATURES else 0
+    return 0 if subject.has_many_features else _USUAL_RESAMPLES
 
 
 def accuracy_on_new_rows(found: HeldOut) -> Interval | None:
@@ -46,8 +44,7 @@ def bootstrap_of(subject: Subject, n: int, accuracy: Interval | None, seed: int,
     """Return the bootstrap of the model on the sample of rows, or None if no resamples are wanted."""
     if n == 0:
         return None
-    X, y = subject.sampled()
-    weights = None if subject.weights is None else subject.weights[subject.sample]
+    X, y, weights = subject.sampled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the warnings of the fit itself have been given
         return intervals_of(refit_of(subject.estimator, X, y, weights), n, CONFIDENCE, seed, n_jobs, 0, accuracy)
@@ -65,9 +62,8 @@ def stability_of(subject: Subject, resamples: Any) -> dict[str, Any]:
     text = [_about_starts(start) for start in starts]
     found: dict[str, Any] = {"text": text, "starts": starts, "table": None}
     if resamples is None:
-        many = subject.coded.shape[1] > MANY_FEATURES
         asked = f" With more than {MANY_FEATURES} features they take long, and are drawn only if asked for."
-        return found | {"text": [*text, f"No resamples were drawn.{asked if many else ''}"]}
+        return found | {"text": [*text, f"No resamples were drawn.{asked if subject.has_many_features else ''}"]}
     text += _about_resamples(subject, resamples)
     return found | {"table": _thresholds(subject, resamples)}
 
@@ -79,10 +75,10 @@ def _starts_of_lines(subject: Subject) -> list[dict[str, Any]]:
     """
     if not hasattr(subject.model, "divergence_"):
         return []
-    model = _last_step(subject.estimator)
+    model = last_step(subject.estimator)
     refitted = not hasattr(model, "results_")  # read from a file
     if refitted:
-        model = _last_step(_refitted(subject))
+        model = last_step(_refitted(subject))
     several = len(subject.labels) > 2
     runs, chosen = (model.results_, model.result_) if several else ([model.results_], [model.result_])
     return [
@@ -94,20 +90,16 @@ def _starts_of_lines(subject: Subject) -> list[dict[str, Any]]:
             "linear": chosen[k].reason == BY_LIKELIHOOD,
             "refitted": refitted,
         }
-        for k in (classes_with_most_rows(subject) if several else [0])
+        for k in (subject.shown_classes if several else [0])
     ]
 
 
-def _last_step(estimator: Any) -> Any:
-    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
-
-
 def _refitted(subject: Subject) -> Any:
-    X, y = subject.sampled()
+    X, y, weights = subject.sampled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        weights = {} if subject.weights is None else weights_of_fit(subject.estimator, subject.weights[subject.sample])
-        return clone(subject.estimator).fit(X, y, **weights)
+        weighted = {} if weights is None else weights_of_fit(subject.estimator, weights)
+        return clone(subject.estimator).fit(X, y, **weighted)
 
 
 def _same_direction(model: Any, run: Result, chosen: Result) -> bool:
@@ -153,8 +145,5 @@ def _thresholds(subject: Subject, resamples: Any) -> dict[str, Any] | None:
         for i, each in enumerate(thresholds, start=1)
     ]
     head = ["threshold", "value", f"{resamples.confidence:.0%} interval", "resamples that have it"]
-    return (
-        {"head": head, "rows": rows[:_MOST_THRESHOLDS_LISTED], "caption": "Thresholds over the resamples"}
-        if rows
-        else None
-    )
+    table = {"head": head, "rows": rows[:_MOST_THRESHOLDS_LISTED], "caption": "Thresholds over the resamples"}
+    return table if rows else None

@@ -1,6 +1,5 @@
 """What a report is about: a fitted model and rows with their classes, checked before any work."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,25 +13,22 @@ from sklearn.utils import column_or_1d
 
 from melc._sklearn import check_weights
 from melc.arrays import Floats
-from melc.base import projections
 from melc.data.dask.collections import is_lazy
 from melc.data.frames import is_frame, rows_of
-from melc.export.document import to_document
-from melc.export.sql import to_sql
-from melc.export.text import export_text
 from melc.fit.intake import coded_rows
 from melc.fit.validation import log_prior_ratios
-from melc.model.line import decides_alone, log_odds_of
+from melc.model.line import decides_alone
 from melc.model.names import feature_names_of, found_for, line_name
 from melc.model.units import fitted_model, nameless, without_search
-from melc.report.fields import Field, form_fields, typical_values
 from melc.report.storage import visible
 
+# With more features every fit takes long.
+MANY_FEATURES = 500
+# Classes that a page shows one by one in axes and figures: of more, those with the most rows.
+_MOST_SHOWN = 8
 _BLOCK_ELEMENTS = 1 << 22
 # The share of a class without rows.
 _LEAST_SHARE = 1e-12
-# Rows from which typical values and ranges are taken.
-_ROWS_FOR_RANGES = 10_000
 
 
 @dataclass(frozen=True)
@@ -40,25 +36,22 @@ class Subject:
     """A fitted model and the rows that a report shows it on.
 
     ``estimator`` is what the user gave, to be fitted anew to rows of ``X``: a frame, or a matrix, then without
-    names of columns. ``model`` is the fitted model of the raw columns, and ``coded`` are all rows as it reads them
-    (:mod:`melc.model.columns`), of shape (n_rows, n_columns). ``codes``, of shape (n_rows,), are the places of the
-    rows' classes in ``model.classes_``. ``sample`` are the indices of the rows on which models are refitted.
-    ``weights``, of shape (n_rows,), are those of the rows, None if all count the same.
-    ``typical``, of shape (n_columns,), are typical coded values. ``fields`` says how a row is entered in the form.
-    ``export`` writes the model, and ``about`` are further rows of the model card.
+    names of columns. ``model`` is the fitted model of the raw columns, ``named`` the same with their names, and
+    ``coded`` are all rows as it reads them (:mod:`melc.model.columns`), of shape (n_rows, n_columns). ``codes``, of
+    shape (n_rows,), are the places of the rows' classes in ``model.classes_``. ``sample`` are the indices of the rows
+    on which models are refitted. ``weights``, of shape (n_rows,), are those of the rows, None if all count the same.
+    ``about`` are further rows of the model card.
     """
 
     estimator: Any
     model: Any
+    named: Any
     X: Any
     coded: Any
     codes: NDArray[Any]
     names: list[str]
     sample: NDArray[np.int64]
     weights: Floats | None
-    typical: Floats
-    fields: list[Field]
-    export: "Export"
     about: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -73,6 +66,20 @@ class Subject:
     @property
     def class_counts(self) -> NDArray[np.int64]:
         return np.bincount(self.codes, minlength=len(self.model.classes_))
+
+    def largest_classes(self, most: int) -> list[int]:
+        """Return the numbers of the classes, ascending: of more than ``most`` classes, those with the most rows."""
+        return sorted(np.argsort(-self.class_counts, kind="stable")[:most].tolist())
+
+    @property
+    def shown_classes(self) -> list[int]:
+        """The numbers of the classes that a page shows one by one."""
+        return self.largest_classes(_MOST_SHOWN)
+
+    @property
+    def has_many_features(self) -> bool:
+        """Whether fits take long."""
+        return bool(self.coded.shape[1] > MANY_FEATURES)
 
     @property
     def mix(self) -> Floats:
@@ -92,14 +99,9 @@ class Subject:
         return self.priors / np.maximum(self.mix, _LEAST_SHARE)
 
     @property
-    def sample_weights(self) -> Floats:
-        """How much each row of the sample counts, shape (n_sample,); one on average."""
-        return self.counting(self.sample)
-
-    def counting(self, rows: NDArray[np.int64] | slice) -> Floats:
-        """Return how much some rows count, shape (n,); one on average."""
-        weights = np.ones(self.n_rows) if self.weights is None else self.weights / self.weights.mean()
-        return np.asarray(weights[rows], dtype=np.float64)
+    def relative_weights(self) -> Floats:
+        """How much each row counts, shape (n_rows,); one on average."""
+        return np.ones(self.n_rows) if self.weights is None else self.weights / self.weights.mean()
 
     def line_name(self, k: int) -> str:
         """Return the number of a line, from 1, and the class that it was found for, if it was found for one."""
@@ -137,35 +139,10 @@ class Subject:
         for start in range(0, self.n_rows, size):
             yield self.coded[start : start + size], self.codes[start : start + size]
 
-    def sampled(self) -> tuple[Any, NDArray[Any]]:
-        """Return the rows of the sample, as the estimator takes them, and their labels."""
-        return rows_of(self.X, self.sample), self.model.classes_[self.codes[self.sample]]
-
-
-def log_odds_at(model: Any, coded: Any) -> Floats:
-    """Return the log-odds of coded rows, shape (n_rows, 1) of two classes, (n_rows, n_classes) of more."""
-    z = projections(model, coded)
-    return np.column_stack([each.at(z) for each in log_odds_of(model)])
-
-
-@dataclass(frozen=True)
-class Export:
-    """A model as text, SQL and a JSON document."""
-
-    model: Any
-    names: list[str]
-
-    def to_text(self, *, digits: int) -> str:
-        """Return the rule; if the weights are whole numbers, as an index card before that."""
-        rule = export_text(self.model, self.names, digits=digits)
-        has_card = decides_alone(self.model) and len(self.model.classes_) == 2 and len(self.model.lines_[0].units)
-        return f"{export_text(self.model, self.names, style='card')}\n\n{rule}" if has_card else rule
-
-    def to_sql(self) -> str:
-        return to_sql(self.model, feature_names=self.names)
-
-    def to_document(self) -> dict[str, Any]:
-        return to_document(self.model)
+    def sampled(self) -> tuple[Any, NDArray[Any], Floats | None]:
+        """Return the rows of the sample, as the estimator takes them, their labels, and their weights or None."""
+        weights = None if self.weights is None else self.weights[self.sample]
+        return rows_of(self.X, self.sample), self.model.classes_[self.codes[self.sample]], weights
 
 
 def subject_of(
@@ -203,12 +180,8 @@ def subject_of(
         raise ValueError(f"All rows are of class {only!r}; a report needs rows of two classes or more.")
     names = feature_names_of(model)
     sample = _rows_to_fit_on(codes, max_rows, rows.shape[1], np.random.default_rng(seed))
-    some = sample[:: math.ceil(len(sample) / min(_ROWS_FOR_RANGES, _few(rows.shape[1])))]
-    shown = _dense(rows[some])
-    typical, form = typical_values(model, shown), form_fields(model, names, shown)
     kept, taken = _to_fit_on(estimator, model, X, rows)
-    known = (rows, codes, names, sample, weights, typical, form, Export(model, names), about or {})
-    return Subject(kept, nameless(model), taken, *known)
+    return Subject(kept, nameless(model), model, taken, rows, codes, names, sample, weights, about or {})
 
 
 def _to_fit_on(estimator: Any, model: Any, X: Any, coded: Any) -> tuple[Any, Any]:
@@ -218,7 +191,7 @@ def _to_fit_on(estimator: Any, model: Any, X: Any, coded: Any) -> tuple[Any, Any
     return (estimator, X) if is_frame(X) else (nameless(estimator), np.asarray(X))
 
 
-def _few(n_features: int) -> int:
+def few_rows(n_features: int) -> int:
     """Return a number of rows that takes little memory and time."""
     return max(200, _BLOCK_ELEMENTS // 2 // n_features)
 
@@ -239,7 +212,7 @@ def _codes_of(classes: NDArray[Any], y: NDArray[Any], n_rows: int) -> NDArray[An
 
 def _rows_to_fit_on(codes: NDArray[Any], max_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the indices of rows to fit on, ascending: the same share of every class, but at least some of each."""
-    wanted = min(max_rows, _few(n_features))
+    wanted = min(max_rows, few_rows(n_features))
     if len(codes) <= wanted:
         return np.arange(len(codes))
     share = wanted / len(codes)
@@ -250,5 +223,6 @@ def _rows_to_fit_on(codes: NDArray[Any], max_rows: int, n_features: int, rng: np
     return np.sort(np.concatenate(chosen))
 
 
-def _dense(rows: Any) -> Floats:
+def dense(rows: Any) -> Floats:
+    """Return rows, which may be sparse, as a matrix."""
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

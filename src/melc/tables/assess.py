@@ -16,13 +16,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, matthews_corrcoef, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
 from melc.arrays import Floats
-from melc.model.units import weights_of_fit
+from melc.model.units import last_step, weights_of_fit
 from melc.tables.training import Training
 
 MEASURES = ("balanced accuracy", "MCC", "AUC")
@@ -136,8 +136,7 @@ def cross_validate(
 
 def _weights(model: Any, rows: Training) -> dict[str, Floats]:
     """Return the sample weights as an argument of ``fit``, if there are any and the model supports them."""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    if rows.weights is None or not has_fit_parameter(last, "sample_weight"):
+    if rows.weights is None or not has_fit_parameter(last_step(model), "sample_weight"):
         return {}
     return weights_of_fit(model, rows.weights)
 
