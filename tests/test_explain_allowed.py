@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from melc import MELC, AdditiveMELC
-from melc.explain import combinations, nearest_change
+from melc.explain import nearest_change, steps
 from tables_data import mixed_frame
 
 
@@ -184,7 +184,7 @@ def test_levels_that_were_not_all_tried_prove_nothing(lines, monkeypatch):
     alone = nearest_change(model, corner, levels={0: [0, 1]}, fixed=[1], to=1)
     assert not alone.found.any()  # all that may change was tried
     assert not nearest_change(model, corner, **wishes).found.any()  # as well
-    monkeypatch.setattr(combinations, "_MOST_EXACT", 1)
+    monkeypatch.setattr(steps, "_MOST_EXACT", 1)
     with pytest.warns(UserWarning, match="For 3 rows no change of class was found, nor a proof"):
         nearest_change(model, corner, **wishes)
 

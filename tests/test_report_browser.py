@@ -12,7 +12,7 @@ import pytest
 from cli_cases import call, patients
 from melc import MELC, AdditiveMELC
 from melc.explain import explain, nearest_change
-from melc.explain.levels import all_log_odds
+from melc.explain.parts import all_log_odds
 from melc.export import from_json
 from melc.fit.intake import coded_rows
 from melc.report import report_html, show_report

@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.explain.allowed import allowed_changes
-from melc.explain.combinations import try_combinations
-from melc.explain.levels import labels_of, move_table
-from melc.explain.numbers import Aim
-from melc.explain.parts import dense_codes
-from melc.explain.trials import move_within, standardised_changes
+from melc.explain.numbers import Aim, move_within, standardised_changes
+from melc.explain.parts import all_log_odds, dense_codes
+from melc.explain.steps import move_table, try_combinations
 from melc.model.columns import Columns
 from melc.model.names import class_index_of, column_width, feature_names_of, largest_first
 from melc.model.places import value_text
@@ -172,7 +170,7 @@ def nearest_change(
     if columns.are_numbers:
         aim = Aim(nameless(model), estimator.predict, goal)
     else:
-        aim = Aim(model, lambda codes: labels_of(model, codes), goal)
+        aim = Aim(model, lambda codes: model.classes_[all_log_odds(model, codes).argmax(axis=1)], goal)
     moved = (move_within if columns.are_numbers and not allowed.levels else move_table)(aim, rows, allowed)
     moved = try_combinations(aim, rows, allowed, moved)
     _warn_of_undecided(np.flatnonzero(~moved.found & ~moved.decided))

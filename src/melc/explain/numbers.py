@@ -1,7 +1,10 @@
-"""The smallest change of the numbers of rows that changes their class; levels and missing values stay as they are."""
+"""The smallest change of the numbers of rows that changes their class, also to whole numbers.
+
+Levels and missing values stay as they are.
+"""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +15,17 @@ from melc.arrays import Floats
 from melc.base import projections
 from melc.explain.allowed import Allowed
 from melc.explain.search import ChangeSpace, RowsToChange, shortest_changes
+from melc.model.columns import Columns
 from melc.model.curve import Curve
 from melc.model.line import Line
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
 # doubled where the row is still predicted as before.
 _FIRST_STEP, _DOUBLINGS = 4.0, 40
+# How far rows go to whole numbers, in units of the change that need not be whole, and how these are rounded there.
+_FARTHER = (1.0, np.floor), (1.0, np.rint), (1.0, np.ceil), (1.5, np.ceil), (2.0, np.ceil), (4.0, np.ceil)
+# How often each whole number is moved back by one.
+_ROUNDS_BACK = 8
 
 
 @dataclass(frozen=True)
@@ -50,12 +58,15 @@ class Moved:
     exact: bool
     decided: NDArray[np.bool_]
 
+    def copy(self) -> "Moved":
+        """Return a copy whose arrays can be changed."""
+        arrays = {name: getattr(self, name).copy() for name in ("rows", "labels", "found", "decided")}
+        return replace(self, **arrays)
+
 
 def move_numbers(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
     """Return coded rows with their numbers changed by as little as leads to the aim. Missing values stay missing."""
     patterns, group = np.unique(np.isnan(rows), axis=0, return_inverse=True)
-    if len(patterns) == 1:
-        return _move_alike(aim, rows, allowed, patterns[0])
     moved = Moved(rows.copy(), aim.predict(rows), np.zeros(len(rows), bool), True, np.ones(len(rows), bool))
     for k, missing in enumerate(patterns):
         some = np.flatnonzero(group.ravel() == k)
@@ -195,3 +206,97 @@ def _rounding(model: Any, rows: Floats, steps: Floats) -> Floats:
     size = (np.abs(np.nan_to_num(rows)) @ np.abs(directions)).max(axis=1)
     moved = np.abs(steps @ directions).max(axis=1)
     return np.asarray(np.finfo(np.float64).eps * (1 + size / np.where(moved > 0, moved, 1.0)))
+
+
+# Lengths, and the best of several changes
+
+
+def standardised_changes(columns: Columns, rows: Floats, changed: Floats, spread: Floats) -> Floats:
+    """Return changes of coded rows in units of the spread; another level counts one, and a missing value that came."""
+    changes = changed - rows
+    found = np.divide(changes, spread, out=np.zeros_like(changes), where=spread > 0)
+    found[np.isnan(rows) != np.isnan(changed)] = 1.0
+    for j in columns.categories:
+        found[:, j] = (changes[:, j] != 0) & ~(np.isnan(rows[:, j]) & np.isnan(changed[:, j]))
+    return np.nan_to_num(found)
+
+
+def best_of(
+    aim: Aim, rows: Floats, trials: Iterable[Floats], move: Callable[[Floats], Moved], begun: Moved | None = None
+) -> Moved:
+    """Return the shortest changes of rows: to one of the trials or, where that does not do, to what it is moved to.
+
+    ``begun`` are changes that were found before.
+    """
+    before = aim.predict(rows)
+    if begun is None:
+        begun = Moved(rows, before, aim.reached(before, before), False, np.ones(len(rows), dtype=bool))
+    best = begun.copy()
+    shortest = np.where(best.found, lengths_of(aim, rows, best.rows), np.inf)
+    for trial in trials:
+        labels, changed = aim.predict(trial), trial.copy()
+        left = ~aim.reached(before, labels)
+        if left.any():
+            moved = move(trial[left])
+            changed[left], labels[left] = moved.rows, moved.labels
+        lengths = np.where(aim.reached(before, labels), lengths_of(aim, rows, changed), np.inf)
+        better = lengths < shortest
+        best.rows[better], best.labels[better], shortest[better] = changed[better], labels[better], lengths[better]
+    best.found[:] = np.isfinite(shortest)
+    return best
+
+
+def lengths_of(aim: Aim, rows: Floats, changed: Floats) -> Floats:
+    """Return the lengths of changes of coded rows, shape (n,)."""
+    changes = standardised_changes(aim.model.columns_, rows, changed, aim.model.feature_spread_)
+    return np.asarray(np.linalg.norm(changes, axis=1))
+
+
+# Whole numbers
+
+
+def move_within(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
+    """Return coded rows with their numbers changed by as little as was found to lead to the aim, some to whole numbers.
+
+    Without whole numbers these are the changes of :func:`move_numbers`. With them, the numbers in question are rounded,
+    here and farther away, the others are moved from there, and whole numbers that went too far are moved back.
+    """
+    whole = allowed.whole & (allowed.spread > 0)
+    moved = move_numbers(aim, rows, allowed)
+    if not whole.any():
+        return moved
+    rest = allowed.without(whole)
+    trials = (_rounded(rows, moved.rows, factor, rounding, whole, allowed) for factor, rounding in _FARTHER)
+    best = best_of(aim, rows, trials, lambda trial: move_numbers(aim, trial, rest))
+    _move_back(aim, rows, best, whole)
+    # What no number reaches, no whole number reaches; the reverse does not hold.
+    return replace(best, exact=False, decided=moved.decided & ~moved.found)
+
+
+def _rounded(
+    rows: Floats, moved: Floats, factor: float, rounding: np.ufunc, whole: NDArray[np.bool_], allowed: Allowed
+) -> Floats:
+    """Return the rows with whole numbers in some columns, where they were moved; ``ceil`` rounds away from the row."""
+    changes = factor * (moved - rows)
+    signs = np.sign(changes)
+    rounded = signs * rounding(signs * (rows + changes))
+    bounded = np.clip(rounded, allowed.low, allowed.high)
+    return np.where(whole & (signs != 0) & np.isfinite(bounded), bounded, rows)
+
+
+def _move_back(aim: Aim, rows: Floats, best: Moved, whole: NDArray[np.bool_]) -> None:
+    """Move whole numbers back, to what they were or by one, where the class stays as wanted. ``best`` is changed."""
+    before = aim.predict(rows)
+    for round_ in range(_ROUNDS_BACK):
+        any_moved = False
+        for j in np.flatnonzero(whole):
+            away = best.rows[:, j] - rows[:, j]
+            steps = away if round_ == 0 else np.sign(away) * np.minimum(np.abs(away), 1.0)
+            trial = best.rows.copy()
+            # From one whole number to the next, or to what it was before.
+            trial[:, j] -= np.where(np.isfinite(steps), steps, 0.0)
+            labels = aim.predict(trial)
+            moved = aim.reached(before, labels) & (steps != 0) & best.found
+            best.rows[moved], best.labels[moved], any_moved = trial[moved], labels[moved], any_moved or moved.any()
+        if not any_moved and round_:
+            return

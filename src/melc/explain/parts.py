@@ -11,7 +11,7 @@ from melc.arrays import Floats
 from melc.base import projections
 from melc.fit.intake import check_no_infinity, coded_rows
 from melc.model.columns import Columns
-from melc.model.line import Line, LogOdds, log_odds_of
+from melc.model.line import Line, log_odds_of
 from melc.model.names import column_width, feature_names_of, largest_first
 from melc.model.places import value_text
 from melc.model.units import fitted_model, nameless
@@ -208,7 +208,7 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
         coef=directions,
         projections=z,
         line_log_odds=adds if several else adds[:, :, 0],
-        log_odds=_log_odds_of_rows(log_odds_of(model), z),
+        log_odds=_log_odds_at(model, z),
         base=model.intercepts_ + adds_there[0].sum(axis=0),
         log_odds_parts=parts,
         thresholds=[line.thresholds for line in lines],
@@ -259,9 +259,15 @@ def _adds(lines: list[Line], z: Floats) -> Floats:
     )
 
 
-def _log_odds_of_rows(formulas: list[LogOdds], z: Floats) -> Floats:
+def _log_odds_at(model: Any, z: Floats) -> Floats:
     """The log-odds at projections z on all lines, shape (n_rows, n_columns)."""
-    return np.column_stack([each.at(z) for each in formulas])
+    return np.column_stack([each.at(z) for each in log_odds_of(model)])
+
+
+def all_log_odds(model: Any, codes: Floats) -> Floats:
+    """Return the log-odds of all classes for coded rows, shape (n, n_classes); of two, those of the first are zero."""
+    odds = _log_odds_at(model, projections(model, codes))
+    return odds if odds.shape[1] > 1 else np.column_stack([np.zeros(len(odds)), odds])
 
 
 def _slopes(lines: list[Line], directions: Floats, deviations: Floats, gains: Floats, centre: Floats) -> Floats:

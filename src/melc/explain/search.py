@@ -200,7 +200,7 @@ class RowsToChange:
         The shapes are (n, m) and that of y.
         """
         z = self.z[:, None] + self.changed(y) @ self.space.entry_moves.T
-        leads, reached, others = self._rivals(z)
+        leads, reached, others = rivals(self.space.odds(z), self.codes[:, None], self.goal)
         return leads, (self.space.slopes(z, reached) - self.space.slopes(z, others)) @ self.space.moves
 
     def first_changes(self, rays: Floats, limits: Floats | None = None) -> tuple[Floats, Floats]:
@@ -214,13 +214,19 @@ class RowsToChange:
             return y
         return np.clip(y @ self.space.entries.T, self.low[:, None], self.high[:, None])
 
-    def _rivals(self, z: Floats) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the lead of the best class to reach over the best of the others, and the numbers of both."""
-        odds = self.space.odds(z)
-        classes = np.arange(odds.shape[-1])
-        wanted = self.codes[:, None, None] != classes if self.goal is None else classes == self.goal
-        ahead, behind = np.where(wanted, odds, -np.inf), np.where(wanted, -np.inf, odds)
-        return ahead.max(axis=2) - behind.max(axis=2), ahead.argmax(axis=2), behind.argmax(axis=2)
+
+def rivals(
+    odds: Floats, codes: NDArray[np.int64], goal: int | None
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lead of the best class to reach over the best of the others, and the numbers of both; shape (...).
+
+    ``odds``, of shape (..., n_classes), are log-odds, ``codes``, of shape (...) or one that is extended to it, the
+    classes that rows have, and ``goal`` is the class to reach, or None for any other.
+    """
+    classes = np.arange(odds.shape[-1])
+    wanted = codes[..., None] != classes if goal is None else classes == goal
+    ahead, behind = np.where(wanted, odds, -np.inf), np.where(wanted, -np.inf, odds)
+    return ahead.max(axis=-1) - behind.max(axis=-1), ahead.argmax(axis=-1), behind.argmax(axis=-1)
 
 
 def shortest_changes(rows: RowsToChange) -> tuple[Floats, NDArray[np.bool_]]:

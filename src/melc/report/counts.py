@@ -14,7 +14,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from melc.arrays import Floats
 from melc.base import projections
-from melc.explain.levels import all_log_odds
+from melc.explain.parts import all_log_odds
 from melc.model.line import Line, decides_alone
 from melc.model.places import level_text, scale_along, value_text
 from melc.report.heldout import LEAST_PROBABILITY, HeldOut

@@ -1,8 +1,12 @@
-"""All combinations of whole numbers and levels near a row, where they are few enough to be tried one by one.
+"""Changes in steps: other levels of categories, numbers that may take certain values only, and whole numbers.
 
-They are tried in the order of their lengths, up to the length of a change that is known, or as far as there are not too
-many. So the first that leads to the aim is the smallest change. Where other numbers may change as well, these are moved
-after each combination that does not suffice.
+:func:`move_table` tries all changes of one level of a row, then changes of a second level after the most promising of
+these. With the levels of the most promising changes, the numbers are moved (:mod:`melc.explain.numbers`), and the
+shortest of all changes is taken. So a smaller one may exist.
+
+:func:`try_combinations` tries all combinations near a row, where they are few enough, in the order of their lengths: up
+to the length of a change that is known, or as far as there are not too many. So the first that leads to the aim is the
+smallest change. Where other numbers may change as well, these are moved after each combination that does not suffice.
 """
 
 from collections.abc import Iterator
@@ -10,12 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.explain.allowed import Allowed
-from melc.explain.numbers import Aim, Moved, move_numbers
-from melc.explain.trials import lengths_of
+from melc.explain.numbers import Aim, Moved, best_of, lengths_of, move_numbers, move_within
+from melc.explain.parts import all_log_odds
+from melc.explain.search import rivals
 
+# Changes of one level after which a second is tried, and changes of levels after which numbers are moved.
+_FIRST_CHANGES, _MOVED = 3, 4
 # The most combinations of a row: if nothing else changes, if the others change in one dimension, if they are searched.
 _MOST_ALONE, _MOST_EXACT, _MOST_SEARCHED = 30_000, 2_000, 64
 # Combinations that are tried at once.
@@ -24,13 +32,68 @@ _CHUNK = 512
 _FARTHEST, _PART = 64.0, 0.8
 
 
+def move_table(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
+    """Return coded rows changed by as little as was found to lead to the aim."""
+    levels = _LevelChanges(aim, allowed)
+    numbers = allowed.without(np.isin(np.arange(rows.shape[1]), levels.columns_of_levels))
+    first = move_within(aim, rows, numbers)
+    best = best_of(aim, rows, levels.most_promising(rows), lambda trial: move_within(aim, trial, numbers), first)
+    # Of levels only some are tried here.
+    return replace(best, exact=first.exact and not levels.levels, decided=best.decided & (not levels.levels))
+
+
+class _LevelChanges:
+    """Changes of levels of the rows of a table, or of numbers to certain values, and what they lead to."""
+
+    def __init__(self, aim: Aim, allowed: Allowed) -> None:
+        self.aim, self.columns = aim, aim.model.columns_
+        self.columns_of_levels = [*dict.fromkeys([*self.columns.categories, *self.columns.ranks, *allowed.levels])]
+        self.levels = allowed.choices(self.columns)
+
+    def most_promising(self, rows: Floats) -> list[Floats]:
+        """Return some changes of levels of all rows: those that lead farthest to another class."""
+        own = all_log_odds(self.aim.model, rows).argmax(axis=1)
+        singles = self._single_changes(rows)
+        if not singles:
+            return []
+        first = np.argsort(-self._leads(singles, own), axis=0, kind="stable")[:_FIRST_CHANGES]
+        every = singles + [pair for order in first for pair in self._single_changes(_picked(singles, order))]
+        # A change that suffices by itself is taken for its length; others for how far they lead.
+        leads, lengths = self._leads(every, own), np.stack([lengths_of(self.aim, rows, each) for each in every])
+        best = np.argsort(-np.where(leads > 0, 1e6 - lengths, leads), axis=0, kind="stable")[:_MOVED]
+        return [_picked(every, order) for order in best]
+
+    def _single_changes(self, rows: Floats) -> list[Floats]:
+        """All rows with one level changed, for each free column and level."""
+        found = []
+        for j, levels in self.levels.items():
+            is_number = j not in self.columns.categories and j not in self.columns.ranks
+            for level in levels:
+                changed = rows.copy()
+                changed[:, j] = np.where(is_number & np.isnan(rows[:, j]), np.nan, level)  # a missing number stays so
+                found.append(changed)
+        return found
+
+    def _leads(self, changes: list[Floats], own: NDArray[np.int64]) -> Floats:
+        """By how much the best wanted class is ahead of the others after each change, shape (n_changes, n)."""
+        odds = (all_log_odds(self.aim.model, changed) for changed in changes)
+        return np.stack([rivals(each, own, self.aim.goal)[0] for each in odds])
+
+
+def _picked(changes: list[Floats], order: NDArray[np.int64]) -> Floats:
+    """Row i of the change ``order[i]``."""
+    return np.stack([changes[k][i] for i, k in enumerate(order)])
+
+
+# All combinations
+
+
 def try_combinations(aim: Aim, rows: Floats, allowed: Allowed, begun: Moved) -> Moved:
     """Return the shortest of the changes found before and of those to combinations of whole numbers and levels."""
     near = _Combinations(aim, allowed)
     if not near.columns:
         return begun
-    found = replace(begun, rows=begun.rows.copy(), labels=begun.labels.copy(), found=begun.found.copy())
-    decided, exact = begun.decided.copy(), True
+    found, exact = begun.copy(), True
     shortest = np.where(begun.found, lengths_of(aim, rows, begun.rows), np.inf)
     before = aim.predict(rows)
     for i in np.flatnonzero(shortest > 0):
@@ -40,8 +103,8 @@ def try_combinations(aim: Aim, rows: Floats, allowed: Allowed, begun: Moved) -> 
             found.rows[i], found.labels[i], shortest[i], found.found[i] = *better, True
         # All that is shorter was tried; where nothing was found, all there is.
         exact &= near.exact and radius >= shortest[i]
-        decided[i] |= near.exact and radius == np.inf
-    return replace(found, exact=exact, decided=decided)
+        found.decided[i] |= near.exact and radius == np.inf
+    return replace(found, exact=exact)
 
 
 class _Combinations:
