@@ -1,7 +1,6 @@
 """Input and output files of the commands."""
 
 import codecs
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,24 +65,13 @@ def check_output(path: Path, force: bool) -> None:
 
     Pipes and devices are written to and never replaced, so they need no ``force``.
     """
-    from melc.export.files import is_special
+    from melc.export.files import check_writable
 
-    if is_standard_output(path) or is_special(path):
+    if is_standard_output(path):
         return
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give the name of a file.")
-    if path.exists() and not force:
+    if path.is_file() and not force:
         raise ValueError(f"{path} already exists; use --force to overwrite it.")
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise ValueError(f"{path} is a symbolic link that leads back to itself; give the name of a file.")
-    folder = target.parent
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{path}: {folder} is a file, not a folder; choose another place.")
-    if not folder.is_dir():
-        raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"{path}: the folder {folder} cannot be written to; choose another one.")
+    check_writable(path)
 
 
 def is_standard_output(path: Path) -> bool:

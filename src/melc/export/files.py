@@ -73,6 +73,24 @@ def encodable(text: str, language: str) -> str:
     return text
 
 
+def check_writable(path: Path) -> None:
+    """Raise ``ValueError`` if no file can be written at a path; pipes and devices can."""
+    if is_special(path):
+        return
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file.")
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise ValueError(f"{path} is a symbolic link that leads back to itself; give the name of a file.")
+    folder = target.parent
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{path}: {folder} is a file, not a folder; choose another place.")
+    if not folder.is_dir():
+        raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{path}: the folder {folder} cannot be written to; choose another one.")
+
+
 def is_special(path: Path) -> bool:
     """Whether a path exists and is neither a regular file nor a folder: a pipe, a device or a socket."""
     return path.exists() and not path.is_file() and not path.is_dir()

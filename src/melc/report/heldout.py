@@ -75,6 +75,11 @@ class HeldOut:
         """The predictions of the model itself."""
         return next(iter(self.models.values()))
 
+    def accuracies(self, predictions: Predictions) -> Floats:
+        """Return the share of the rows of each class that are predicted correctly, shape (n_classes,)."""
+        right = np.bincount(self.codes, self.weights * (predictions.codes == self.codes))
+        return np.asarray(right / np.bincount(self.codes, self.weights))
+
 
 def held_out(subject: Subject, n_folds: int | None, seed: int, step: Callable[[str], None]) -> HeldOut:
     """Fit each model to all folds but one, and predict that one, for each fold."""

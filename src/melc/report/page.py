@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from melc.export.files import replacing
+from melc.export.files import check_writable, replacing
 from melc.inference.bootstrap import FEWEST_RESAMPLES
 from melc.report.contents import contents_of
 from melc.report.storage import page_json, visible
@@ -65,7 +65,7 @@ def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **opt
     ...     path.name
     'report.html'
     """
-    check_folder(Path(path))  # before any work is done
+    check_writable(Path(path))  # before any work is done
     return Report(report_html(model, X, y, **options)).save(path)
 
 
@@ -96,7 +96,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, completely or not at all; return its path."""
-        check_folder(Path(path))
+        check_writable(Path(path))
         with replacing(path) as draft:
             draft.write_text(self.text, encoding="utf-8")
         return Path(path)
@@ -223,15 +223,6 @@ def _hash(text: str) -> str:
 
 def _silent(_: str) -> None:
     pass
-
-
-def check_folder(path: Path) -> None:
-    """Raise ``ValueError`` if no file can be written at a path."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give the name of a file.")
-    folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
-        raise ValueError(f"{path}: the folder {folder} does not exist; create it first.")
 
 
 def check_options(n_resamples: Any, cv: Any, max_rows: Any, rows: Any) -> None:

@@ -17,7 +17,7 @@ from melc.report.subject import MANY_FEATURES, Subject
 
 # Resamples, unless the user says how many, and the confidence of intervals.
 _USUAL_RESAMPLES = 40
-CONFIDENCE = 0.9
+_CONFIDENCE = 0.9
 # Directions with at least this cosine are said to be the same.
 _SAME_DIRECTION = 0.98
 # Rows of the table of thresholds.
@@ -36,8 +36,7 @@ def accuracy_on_new_rows(found: HeldOut) -> Interval | None:
     if found.reason:
         return None
     totals, squares = (np.bincount(found.codes, each) for each in (found.weights, found.weights**2))
-    right = np.bincount(found.codes, found.weights * (found.own.codes == found.codes))
-    return accuracy_interval(right / totals, totals**2 / squares, CONFIDENCE)
+    return accuracy_interval(found.accuracies(found.own), totals**2 / squares, _CONFIDENCE)
 
 
 def bootstrap_of(subject: Subject, n: int, accuracy: Interval | None, seed: int, n_jobs: int | None) -> Any:
@@ -47,7 +46,7 @@ def bootstrap_of(subject: Subject, n: int, accuracy: Interval | None, seed: int,
     X, y, weights = subject.sampled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the warnings of the fit itself have been given
-        return intervals_of(refit_of(subject.estimator, X, y, weights), n, CONFIDENCE, seed, n_jobs, 0, accuracy)
+        return intervals_of(refit_of(subject.estimator, X, y, weights), n, _CONFIDENCE, seed, n_jobs, 0, accuracy)
 
 
 def of_sample(subject: Subject) -> str:

@@ -30,18 +30,12 @@ def verdict_of(
     distrust = [*_small_classes(subject), *_small_intervals(subject), *_rare_thresholds(subject, resamples)]
     if accuracy is None:
         return {"banner": found.reason, "text": [], "distrust": distrust}
-    shares, names = _accuracies(found, found.own), [visible(label) for label in subject.labels]
+    shares, names = found.accuracies(found.own), [visible(label) for label in subject.labels]
     return {
         "banner": _banner(subject, found, accuracy),
         "text": [_on_new_rows(subject, shares, accuracy), _beside_others(found)],
         "distrust": [*_weak_classes(subject, shares), *distrust, *_bad_groups(found, groups, names)],
     }
-
-
-def _accuracies(found: HeldOut, predictions: Predictions) -> Floats:
-    """Return the share of held-out rows of each class that are predicted correctly, shape (n_classes,)."""
-    right = np.bincount(found.codes, found.weights * (predictions.codes == found.codes))
-    return np.asarray(right / np.bincount(found.codes, found.weights))
 
 
 def _banner(subject: Subject, found: HeldOut, accuracy: Interval) -> str:
@@ -82,7 +76,7 @@ def _beside_others(found: HeldOut) -> str:
         difference, error = _difference(found, found.own, other)
         clear = abs(difference) > _CLEAR * error
         verdict = "about as good, up to chance" if not clear else f"clearly {'worse' if difference > 0 else 'better'}"
-        verdicts[verdict].append(f"{name} ({_accuracies(found, other).mean():.1%})")
+        verdicts[verdict].append(f"{name} ({found.accuracies(other).mean():.1%})")
     parts = [
         f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} {what}" for what, names in verdicts.items() if names
     ]
@@ -161,7 +155,7 @@ def _bad_groups(found: HeldOut, groups: list[dict[str, Any]], names: list[str]) 
     Of more than two classes, all are put together.
     """
     n_parts = len(groups[0]["rows"][0][1]) if groups else 1
-    overall = _accuracies(found, found.own) if n_parts > 1 else [np.average(found.own.codes == found.codes)]
+    overall = found.accuracies(found.own) if n_parts > 1 else [np.average(found.own.codes == found.codes)]
     bad = []
     for column in groups:
         for group, totals, correct in column["rows"]:

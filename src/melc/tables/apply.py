@@ -191,11 +191,11 @@ def labelled_blocks(
 
 def _codes_in(classes: NDArray[Any], column: Any, name: str) -> Any:
     """Return the numbers of the classes in a column."""
+    import pandas as pd
+
     truth, names = _known_labels(classes, labels_of(column, name)), classes.astype(str)
-    order = np.argsort(names)
-    places = np.minimum(np.searchsorted(names, truth, sorter=order), len(names) - 1)
-    codes = order[places]
-    unknown = truth[names[codes] != truth]
+    codes = pd.Index(names).get_indexer(truth)
+    unknown = truth[codes < 0]
     if len(unknown):
         raise TableError(
             f"The target {name!r} contains {str(unknown[0])!r}, which is not a class of the model; its classes are "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from melc.tables.inspection import described, merged_remedy, surveys_of_file, surveys_of_table
 from melc.tables.read import LIBSVM_TARGET, read_table
 from melc.tables.roles import Roles, check_roles
-from melc.tables.source import Source
+from melc.tables.source import Source, listed
 from melc.tables.summary import aligned
 from melc.tables.survey import Fault, Survey
 from melc.tables.training import MAX_BYTES_IN_MEMORY, size_of
@@ -152,8 +152,7 @@ def deciding_columns(X: Any, codes: NDArray[Any]) -> list[str]:
 
 def said_of_deciding(names: list[str]) -> str:
     """Return a warning about columns that alone tell the class of every row."""
-    more = len(names) - _MOST_NAMED
-    shown = ", ".join(map(repr, names[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    shown = listed(names, _MOST_NAMED)
     columns = f"The column {shown} alone tells" if len(names) == 1 else f"Each of the columns {shown} alone tells"
     return (
         f"{columns} the class of every row. If it is not known when a class is to be predicted, leave it out with "

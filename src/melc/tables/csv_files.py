@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import itertools
 import re
 import warnings
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from melc.tables.source import HEADER_BYTES, Format, Source, TableError, arrow, first_bytes, wrong_encoding
+from melc.tables.source import HEADER_BYTES, Format, Source, TableError, arrow, first_bytes, listed, wrong_encoding
 
 Kind = Literal["number", "text"]
 
@@ -77,28 +78,28 @@ def _with_first_line(stream: Any) -> bytes:
 
 def _guessed_delimiter(text: str) -> str:
     """Return the character that divides the first lines into the same number of columns, at least two; else a comma."""
-    widths = {mark: _common_width(text, mark) for mark in _DELIMITERS}
-    return max(widths, key=lambda mark: widths[mark])
+    return max(_DELIMITERS, key=lambda mark: _common_width(text, mark))
 
 
 def _common_width(text: str, delimiter: str) -> int:
-    """Return the number of columns that all of the first lines have, or 1 if they differ."""
+    """Return the number of columns that all of the first lines have, or 1 if they differ. Empty lines do not count."""
+    widths = set(_widths(text, delimiter)) - {0}
+    return widths.pop() if len(widths) == 1 else 1
+
+
+def _widths(text: str, delimiter: str) -> list[int]:
+    """Return the number of columns of each of the first lines; nothing if they are no CSV."""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        widths = {len(line) for _, line in zip(range(_LINES_FOR_DELIMITER), lines, strict=False) if line}
+        return [len(line) for line in itertools.islice(lines, _LINES_FOR_DELIMITER)]
     except csv.Error:
-        return 1
-    return widths.pop() if len(widths) == 1 else 1
+        return []
 
 
 def _refuse_title(text: str, delimiters: str) -> None:
     """Raise ``TableError`` if the table begins below other lines, such as a title."""
     for mark in delimiters:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
-        try:
-            widths = [len(line) for _, line in zip(range(_LINES_FOR_DELIMITER), lines, strict=False)]
-        except csv.Error:
-            continue
+        widths = _widths(text, mark)
         common = widths[-1] if widths else 0
         n_other = max((k + 1 for k, width in enumerate(widths) if width != common), default=0)
         if common > 1 and max(widths[:n_other], default=common) < common and n_other < len(widths) / 2:
@@ -239,15 +240,17 @@ def check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
     present = set(names)
     missing = [name for name in wanted if name not in present]
     if missing:
-        shown = ", ".join(repr(name) for name in missing[:5])
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         what, are = ("columns", "are") if len(missing) > 1 else ("column", "is")
-        raise TableError(f"the file has no {what} {shown}{more}, which {are} needed{_delimiter_hint(names)}.")
+        raise TableError(f"the file has no {what} {listed(missing, 5)}, which {are} needed{delimiter_hint(names)}.")
 
 
-def _delimiter_hint(names: list[str]) -> str:
+def delimiter_hint(names: list[str]) -> str:
     """Return a hint if the file seems to have only one column because of a wrong delimiter."""
     if len(names) > 1:
         return ""
     other = next((mark for mark in ";\t|," if mark in names[0]), None)
-    return f"; it seems to have only one column: is the delimiter {other!r}? Set it with --delimiter" if other else ""
+    return (
+        f"; the file seems to have only one column: is the delimiter {other!r}? Set it with --delimiter"
+        if other
+        else ""
+    )

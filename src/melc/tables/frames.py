@@ -95,9 +95,15 @@ def _typed(values: Any, name: str, content: Content, source: Source) -> Any:
 
 def numbers_of(values: Any, name: str, source: Source) -> Any:
     """Return a column of numbers, or of texts as they are written in a file, as doubles; infinity is refused."""
-    numbers = values if arrow().types.is_floating(values.type) else numbers_in(values, source.notation(name), name)
-    refuse_infinity(numbers, name)
-    return numbers
+    column = values if arrow().types.is_floating(values.type) else numbers_in(values, source.notation(name), name)
+    numbers = column.to_numpy(zero_copy_only=False)
+    if np.isinf(numbers).any():
+        found = numbers[np.isinf(numbers)][0]
+        raise TableError(
+            f"The column {name!r} contains {found}. Correct it, or take it as missing with --na-values {found}.",
+            ["--na-values", str(found)],
+        )
+    return column
 
 
 def one_piece(values: Any) -> Any:
@@ -109,17 +115,6 @@ def _matrix_of(block: Any, names: Iterable[str], source: Source) -> Floats:
     """Return columns of numbers as a matrix, shape (n_rows, n_columns), NaN where they are missing."""
     columns = [numbers_of(one_piece(block.column(name)), name, source) for name in names]
     return np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
-
-
-def refuse_infinity(values: Any, name: str) -> None:
-    """Raise ``TableError`` if a number of a column is infinite."""
-    numbers = values.to_numpy(zero_copy_only=False)
-    if np.isinf(numbers).any():
-        found = numbers[np.isinf(numbers)][0]
-        raise TableError(
-            f"The column {name!r} contains {found}. Correct it, or take it as missing with --na-values {found}.",
-            ["--na-values", str(found)],
-        )
 
 
 def is_truth(text: str) -> bool:

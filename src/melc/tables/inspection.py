@@ -9,7 +9,7 @@ from typing import Any
 from melc.tables.frames import Content
 from melc.tables.notation import dates_in, numbers_in
 from melc.tables.read import plain_columns, written_blocks
-from melc.tables.source import Notation, Source, TableError, arrow
+from melc.tables.source import Notation, Source, TableError, arrow, listed
 from melc.tables.survey import Fault, Survey, settle
 
 # Columns and values named in a note.
@@ -86,9 +86,7 @@ def _note_dates(surveys: list[Survey]) -> None:
 
 def _names(surveys: list[Survey]) -> str:
     """Return the names of columns for a note."""
-    shown = ", ".join(repr(survey.name) for survey in surveys[:_MOST_NAMED])
-    more = len(surveys) - _MOST_NAMED
-    return f"column{'s' * (len(surveys) > 1)} {shown}" + (f" and {more} more" if more > 0 else "")
+    return f"column{'s' * (len(surveys) > 1)} {listed([survey.name for survey in surveys], _MOST_NAMED)}"
 
 
 def contents_to_fit(features: Mapping[str, Survey]) -> dict[str, Content]:

@@ -8,10 +8,11 @@ from typing import Any
 from melc.base import LineClassifier
 from melc.export.document import MOST_BYTES, from_document, to_document
 from melc.export.reading import Reader, parse
-from melc.tables.source import Notation, Source, TableError
+from melc.tables.source import NO_FILE, Notation, Source, TableError
 
-# What a model file keeps of the source of its rows.
+# What a model file keeps of the source of its rows: what the user may say, and what was found.
 _TEXTS = ("delimiter", "encoding", "decimal", "thousands", "date_format")
+_GIVEN, _FOUND = (*_TEXTS, "na_values", "skip_rows"), ("numbers", "dates")
 _MOST_LINES_SKIPPED = 10**9
 
 
@@ -39,8 +40,7 @@ class StoredModel:
 
     def reads(self, source: Source) -> Source:
         """Return a source that is read like the table of the model, but for what the source says itself."""
-        usual = Source("")
-        given = {name for name in (*_TEXTS, "na_values", "skip_rows") if getattr(source, name) != getattr(usual, name)}
+        given = _unusual(source, _GIVEN).keys()
         source = replace(source, **{name: value for name, value in self.reading.items() if name not in given})
         if not given & {"decimal", "thousands"}:
             return source
@@ -59,9 +59,12 @@ def _other(source: Source, notation: Notation) -> str | None:
 
 def reading_of(source: Source) -> dict[str, Any]:
     """Return how a table was read, as far as it is not as usual."""
-    usual = Source("")
-    names = (*_TEXTS, "na_values", "skip_rows", "numbers", "dates")
-    return {name: getattr(source, name) for name in names if getattr(source, name) != getattr(usual, name)}
+    return _unusual(source, (*_GIVEN, *_FOUND))
+
+
+def _unusual(source: Source, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return those of the fields of a source that are not as usual."""
+    return {name: getattr(source, name) for name in names if getattr(source, name) != getattr(NO_FILE, name)}
 
 
 def model_text(stored: StoredModel, *, indent: int | None = None) -> str:
@@ -89,7 +92,7 @@ def read_model(text: str | bytes) -> StoredModel:
 def _reading(reader: Reader) -> dict[str, Any]:
     """Return how the table of a model was read."""
     found: dict[str, Any] = {}
-    for name, value in reader.fields([], [*_TEXTS, "na_values", "skip_rows", "numbers", "dates"]).items():
+    for name, value in reader.fields([], [*_GIVEN, *_FOUND]).items():
         if name in _TEXTS:
             found[name] = value.text()
         elif name == "na_values":

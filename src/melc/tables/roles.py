@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
+from melc.tables.csv_files import delimiter_hint
 from melc.tables.frames import one_piece
 from melc.tables.read import LIBSVM_TARGET
-from melc.tables.source import TableError, arrow
+from melc.tables.source import TableError, arrow, listed
+
+# Columns or classes that are named in an error.
+_MOST_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,9 @@ def _similar(name: str, names: list[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def _listing(names: list[str], most: int = 8) -> str:
+def _listing(names: list[str]) -> str:
     """Return the first names, and a hint if a single name looks like a line with another delimiter."""
-    most = len(names) if len(names) <= most + 2 else most
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    hint = next((mark for mark in ";\t|" if mark in names[0]), None) if len(names) == 1 else None
-    tail = f"; is the delimiter {hint!r}? Set it with --delimiter" if hint else ""
-    return ", ".join(repr(name) for name in names[:most]) + more + tail
+    return listed(names, _MOST_LISTED if len(names) > _MOST_LISTED + 2 else len(names)) + delimiter_hint(names)
 
 
 def labels_of(column: Any, name: str) -> NDArray[Any]:
@@ -99,7 +99,9 @@ def against_rest(labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
     texts = labels.astype(str)
     known = np.unique(texts)
     if positive not in known:
-        raise TableError(f"--positive {positive} is not a class; the classes are {_listing(known.tolist())}.")
+        raise TableError(
+            f"--positive {positive} is not a class; the classes are {listed(known.tolist(), _MOST_LISTED)}."
+        )
     return labels if len(known) == 2 else np.where(texts == positive, positive, f"not {positive}")
 
 

@@ -63,6 +63,12 @@ class TableError(ValueError):
         self.remedy = tuple(remedy)
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return names of columns for a message: the first of them, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(map(repr, names[:most])) + (f" and {more} more" if more > 0 else "")
+
+
 @dataclass(frozen=True)
 class Notation:
     """How numbers are written: the decimal mark, the mark between thousands, and the unit of measure, if there is one.
