@@ -10,15 +10,7 @@ import typer
 from melc import __version__
 from melc.cli.card import card
 from melc.cli.console import Command, Commands, Reporter, guarded, printable
-from melc.cli.files import (
-    check_output,
-    is_standard_output,
-    load_model,
-    table_source,
-    write_binary,
-    write_text,
-    writing,
-)
+from melc.cli.files import check_output, is_standard_output, load_model, table_source, write_binary, write_text, writing
 from melc.cli.fitting import (
     check_no_fitting_options,
     compared_models,

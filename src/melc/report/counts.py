@@ -4,8 +4,6 @@ These counts are all that the page shows of the rows, however many there are.
 """
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,23 +31,17 @@ _JUST_ABOVE_ZERO = float(np.nextafter(0, 1))
 _MOST_COLUMNS, _MOST_GROUPS = 20, 8
 
 
-@dataclass(frozen=True)
-class Sides:
-    """The classes that are counted one by one, by their numbers, with None for all others together."""
+def _sides_of(subject: Subject, most: int) -> list[int | None]:
+    """Return the classes that are counted one by one, by their numbers, after None if others are counted together."""
+    shown = subject.largest_classes(most)
+    return [*shown] if len(shown) == len(subject.labels) else [None, *shown]
 
-    codes: Sequence[int | None]
 
-    @classmethod
-    def of(cls, subject: Subject, most: int) -> "Sides":
-        """Return all classes, or of more than ``most`` those with the most rows."""
-        shown = subject.largest_classes(most)
-        return cls(shown if len(shown) == len(subject.labels) else [None, *shown])
-
-    def places(self, codes: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the places among the sides of classes, given by their numbers; the same shape."""
-        place = {code: i for i, code in enumerate(self.codes)}
-        numbers = np.arange(int(codes.max(initial=0)) + 1)
-        return np.array([place.get(code, place.get(None, 0)) for code in numbers.tolist()])[codes]
+def _places_among(sides: list[int | None], codes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the places among the sides of classes, given by their numbers; the same shape."""
+    place = {code: i for i, code in enumerate(sides)}
+    numbers = range(int(codes.max(initial=0)) + 1)
+    return np.array([place.get(code, place.get(None, 0)) for code in numbers])[codes]
 
 
 def is_one_line(model: Any) -> bool:
@@ -66,23 +58,23 @@ def counted(subject: Subject) -> dict[str, Any]:
     The range of the bins is that of nearly all rows of the sample. The thresholds are among the edges, so that counts
     on either side of a threshold are exact.
     """
-    model, line, sides = subject.model, subject.model.lines_[0], Sides.of(subject, _MOST_SIDES)
+    model, line, sides = subject.model, subject.model.lines_[0], _sides_of(subject, _MOST_SIDES)
     edges = _edges_along(line.thresholds, projections(model, subject.coded[subject.sample])[:, 0], _N_BINS)
-    totals, done, weights = np.zeros((len(sides.codes), len(edges) + 1)), 0, subject.relative_weights
+    totals, done, weights = np.zeros((len(sides), len(edges) + 1)), 0, subject.relative_weights
     for coded, codes in subject.blocks():
         bins = np.searchsorted(edges, projections(model, coded)[:, 0], side="right")  # an edge is in the bin above it
-        cells = bins + totals.shape[1] * sides.places(codes)
+        cells = bins + totals.shape[1] * _places_among(sides, codes)
         totals += np.bincount(cells, weights[done : done + len(codes)], totals.size).reshape(totals.shape)
         done += len(codes)
     return {
-        "sides": list(sides.codes),
+        "sides": sides,
         "scale": scale_out(scale_along(model, line, subject.names)),
         "edges": edges,
         "counts": _whole_numbers(totals),
         "heights": in_thousandths(_heights(line, sides, edges, totals)),
         "log_odds": [values if values.any() else None for values in _log_odds(line, sides, edges)],  # None: all zero
         "thresholds": line.thresholds,
-        "codes": sides.places(line.codes).tolist(),
+        "codes": _places_among(sides, line.codes).tolist(),
     }
 
 
@@ -100,15 +92,15 @@ def _edges_along(thresholds: Floats, places: Floats, n_bins: int) -> Floats:
     return np.unique(np.concatenate([np.linspace(low - margin, high + margin, n_bins + 1), thresholds]))
 
 
-def _log_odds(line: Line, sides: Sides, z: Floats) -> Floats:
+def _log_odds(line: Line, sides: list[int | None], z: Floats) -> Floats:
     """Return the log-odds of each side at places z, shape (n_sides, n): the highest is what the line says."""
     curves = np.stack([curve.at(z) for curve in line.decisive])
     curves = np.concatenate([np.zeros((1, len(z))), curves]) if len(curves) == 1 else curves
-    others = [k for k in range(len(curves)) if k not in sides.codes]
-    return np.stack([curves[others].max(axis=0) if side is None else curves[side] for side in sides.codes])
+    others = [k for k in range(len(curves)) if k not in sides]
+    return np.stack([curves[others].max(axis=0) if side is None else curves[side] for side in sides])
 
 
-def _heights(line: Line, sides: Sides, edges: Floats, totals: Floats) -> Floats:
+def _heights(line: Line, sides: list[int | None], edges: Floats, totals: Floats) -> Floats:
     """Return the densities of the sides at the edges, shape (n_sides, n_edges): those of the line.
 
     Those of several classes together are smoothed counts.
@@ -117,7 +109,7 @@ def _heights(line: Line, sides: Sides, edges: Floats, totals: Floats) -> Floats:
     return np.stack(
         [
             smoothed if side is None else np.interp(edges, line.places, line.densities[side], 0.0, 0.0)
-            for side, smoothed in zip(sides.codes, smooth, strict=True)
+            for side, smoothed in zip(sides, smooth, strict=True)
         ]
     )
 
@@ -143,7 +135,7 @@ def decisions_of(subject: Subject, found: HeldOut) -> dict[str, Any]:
     rows are counted by their margin, their true class, and the other class.
     """
     log_proba = _log_probabilities(subject, found)
-    sides, two = Sides.of(subject, _MOST_IN_MATRIX), len(subject.labels) == 2
+    sides, two = _sides_of(subject, _MOST_IN_MATRIX), len(subject.labels) == 2
     axes = []
     for k in [1] if two else subject.shown_classes:
         others = np.delete(log_proba, k, axis=1)
@@ -154,7 +146,7 @@ def decisions_of(subject: Subject, found: HeldOut) -> dict[str, Any]:
         axes.append({"code": k, "edges": edges, **_counts(margin, edges, k, rival, sides, found)})
     return {
         "held_out": not found.reason,
-        "sides": list(sides.codes),
+        "sides": sides,
         "axes": axes,
         "priors": subject.priors,
         "mix": subject.mix,
@@ -169,14 +161,14 @@ def _log_probabilities(subject: Subject, found: HeldOut) -> Floats:
 
 
 def _counts(
-    margin: Floats, edges: Floats, k: int, rival: NDArray[np.int64], sides: Sides, found: HeldOut
+    margin: Floats, edges: Floats, k: int, rival: NDArray[np.int64], sides: list[int | None], found: HeldOut
 ) -> dict[str, Any]:
     """Return the weights of rows in cells of bin, true side and side of the other class, and densities of the class.
 
     Only cells with rows are listed, as flat quadruples (bin, true side, other side, weight).
     """
-    bins, n = np.searchsorted(edges, margin, side="right"), len(sides.codes)
-    cells = (bins * n + sides.places(found.codes)) * n + sides.places(rival)
+    bins, n = np.searchsorted(edges, margin, side="right"), len(sides)
+    cells = (bins * n + _places_among(sides, found.codes)) * n + _places_among(sides, rival)
     kinds, numbers = np.unique(cells, return_inverse=True)
     weights = np.bincount(numbers, found.weights)
     listed = np.column_stack([kinds // n**2, kinds // n % n, kinds % n, weights])

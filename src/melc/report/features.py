@@ -7,7 +7,7 @@ import numpy as np
 from melc.arrays import Floats
 from melc.model.curve import Curve, simplified
 from melc.model.line import Line, decides_alone
-from melc.model.names import by_contribution, contributions_of, terms_of
+from melc.model.names import by_contribution, contributions_of, numbers_by_importance, terms_of
 from melc.model.places import level_text, name_in_sum, scale_along
 from melc.report.stability import of_sample
 from melc.report.storage import in_thousandths, scale_out, visible
@@ -88,9 +88,7 @@ def line_pictures(subject: Subject, resamples: Any) -> list[dict[str, Any]]:
 
     Lines that were chosen among many have a ``share``: in how many resamples a line of the same features was found.
     """
-    model = subject.model
-    order = sorted(range(len(model.lines_)), key=lambda k: (model.lines_[k].minor, -model.lines_[k].importance))
-    order = order[:_MOST_LINES_DRAWN]
+    order = [number - 1 for number in numbers_by_importance(subject.model)[:_MOST_LINES_DRAWN]]
     no_shares = resamples is None or subject.is_of_directions
     return [_line_picture(subject, k, None if no_shares else float(resamples.line_shares[k])) for k in order]
 

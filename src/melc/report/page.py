@@ -18,17 +18,7 @@ from melc.report.contents import contents_of
 from melc.report.storage import page_json, visible
 from melc.report.subject import Subject, subject_of
 
-_SCRIPTS = (
-    "model.js",
-    "change.js",
-    "draw.js",
-    "policy.js",
-    "decisions.js",
-    "lines.js",
-    "sections.js",
-    "whatif.js",
-    "page.js",
-)
+_SCRIPTS = ("model", "change", "draw", "policy", "decisions", "lines", "sections", "whatif", "page")
 
 
 def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **options: Any) -> Path:
@@ -201,7 +191,7 @@ def report_html(
 
 def page_of(subject: Subject, title: str, step: Callable[[str], None], **options: Any) -> str:
     """Return the page about a subject; ``step`` is told what is being done."""
-    style, script = _asset("style.css"), "\n".join(_asset(name) for name in _SCRIPTS)
+    style, script = _asset("style.css"), "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
     return Template(_asset("page.html")).substitute(
         title=html.escape(visible(title)),
         style=style,

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import unicodedata
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,13 @@ from melc.model.places import Scale
 # Shorter lists of numbers are written as such.
 _FEW = 12
 _LONGEST_NAME = 80
-# Formatting characters that reverse the direction of the text after them.
-_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Characters that reverse the direction of the text after them, and others that are not shown as they are: control
+# characters, separators of lines, and halves of characters.
+_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_DIRECTION_MARKS, _HIDDEN = (
+    re.compile(f"[{_MARKS}]"),
+    re.compile(f"[{_MARKS}\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"),
+)
 
 
 def page_json(data: Any) -> str:
@@ -83,9 +87,4 @@ def visible(name: str) -> str:
 
 def escaped(text: str) -> str:
     """Return a text with control characters and marks of direction escaped."""
-    return "".join(_escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or has_direction_marks(character)
-    return character.encode("unicode_escape").decode() if hidden else character
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

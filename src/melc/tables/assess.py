@@ -88,7 +88,7 @@ def _as_numbers(X: Any) -> Any:
 def possible_folds(training: Training, wanted: int) -> int:
     """Return the number of folds: ``wanted``, but at most the rows of the smallest class; 0 if it has fewer than three.
 
-    The rows outside of a fold, to which models are fitted, must have two of every class.
+    The rows outside of a fold, to which models are fitted, must have two of every class: of three rows, in three folds.
     """
     _, fewest = _smallest_class(training)
     if fewest <= _FEWEST_ROWS:
@@ -112,10 +112,11 @@ def cross_validate(
     training: Training, models: dict[str, Any], *, n_folds: int = 5, seed: int = 0
 ) -> Iterator[FoldScores]:
     """Yield the scores of every model on every fold of a stratified cross-validation."""
-    if not possible_folds(training, n_folds):
+    possible = possible_folds(training, n_folds)
+    if not possible:
         raise ValueError(f"No cross-validation: {said_of_few_rows(training)}.")
-    smallest, count = _smallest_class(training)
-    if count < n_folds or count == _FEWEST_ROWS > n_folds:  # of three rows in two folds, one is left to fit to
+    if possible != n_folds:
+        smallest, count = _smallest_class(training)
         raise ValueError(
             f"Class {smallest} has {count} rows, too few for {n_folds} folds; use --cv {count} or more rows."
         )

@@ -4,14 +4,11 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from melc.arrays import Floats
 from melc.report.page import page_of
 from melc.report.subject import subject_of
 from melc.tables.apply import labelled_blocks
@@ -19,35 +16,26 @@ from melc.tables.frames import FrameRows, MappedRows, contents_of, named_for
 from melc.tables.model_file import StoredModel
 from melc.tables.roles import weights_of
 from melc.tables.source import Source, TableError
+from melc.tables.training import Training
 
 # How often a report says what it is doing.
 STEPS = 7
 
 
-@dataclass(frozen=True)
-class TableRows:
-    """The rows of a file as a frame, with the numbers of their classes and their weights, if they have any."""
-
-    X: Any
-    codes: NDArray[Any]
-    source: Source
-    weights: Floats | None = None
-
-
 @contextmanager
 def open_rows(
     fitted: StoredModel, source: Source, target: str | None = None, weights: str | None = None
-) -> Iterator[TableRows]:
+) -> Iterator[Training]:
     """Yield the rows of a file for a model, with the classes in its column ``target`` and perhaps their ``weights``.
 
     The file is read once, block by block. Rows of numbers are in a temporary file until the end of the block.
     """
-    contents = contents_of(fitted.model)
+    contents, target = contents_of(fitted.model), fitted.target_or(target)
     codes, found = [], []
     with tempfile.TemporaryDirectory(prefix="melc-") as folder:
         are_numbers = set(contents.values()) == {"number"}
         rows = MappedRows(list(contents), Path(folder), source) if are_numbers else FrameRows(contents, source)
-        for block, block_codes in labelled_blocks(fitted, source, fitted.target_or(target), weights):
+        for block, block_codes in labelled_blocks(fitted, source, target, weights):
             codes.append(block_codes)
             if weights is not None:
                 found.append(weights_of(block.column(weights), weights))
@@ -55,12 +43,13 @@ def open_rows(
         if not sum(map(len, codes)):
             raise TableError(f"{source.name}: there are no rows to report on.")
         given = np.concatenate(found) if found else None
-        yield TableRows(named_for(fitted.model, rows.frame()), np.concatenate(codes), source, given)
+        X = named_for(fitted.model, rows.frame())
+        yield Training(X, fitted.classes, np.concatenate(codes), given, target, source)
 
 
 def table_report(
     fitted: StoredModel,
-    table: TableRows,
+    table: Training,
     title: str | None,
     step: Callable[[str], None],
     *,
@@ -75,7 +64,7 @@ def table_report(
     return page_of(subject, title or name, step, **options)
 
 
-def _about(fitted: StoredModel, rows: TableRows) -> dict[str, str]:
+def _about(fitted: StoredModel, rows: Training) -> dict[str, str]:
     """Return what the model card says of the file."""
     about = {"Data": rows.source.name} | ({"Target": fitted.target} if fitted.target else {})
     path = Path(rows.source.path)

@@ -10,7 +10,14 @@ import numpy as np
 from melc.arrays import Floats
 from melc.export.text import numbers_apart
 from melc.model.line import Line
-from melc.model.names import by_contribution, column_width, contributions_of, feature_names_of, found_for
+from melc.model.names import (
+    by_contribution,
+    column_width,
+    contributions_of,
+    feature_names_of,
+    found_for,
+    numbers_by_importance,
+)
 from melc.model.places import missing_code, name_in_sum, scale_along
 
 if TYPE_CHECKING:  # it takes time to import what it compares with
@@ -167,9 +174,8 @@ def fit_summary(
     is to be said of the model.
     """
     names = feature_names_of(model)
-    lines = sorted(range(len(model.lines_)), key=lambda k: (model.lines_[k].minor, -model.lines_[k].importance))
     strongest = np.argsort(-model.importances_, kind="stable")[:_MOST_FEATURES]
-    told = [_line(model, k, names) for k in lines]
+    told = [_line(model, number, names) for number in numbers_by_importance(model)]
     return {
         "rows": sum(class_counts.values()),
         "features": int(model.n_features_in_),
@@ -199,13 +205,13 @@ def _search(model: Any) -> dict[str, Any]:
     return {"divergence": np.atleast_1d(model.divergence_).tolist(), "gamma": float(model.gamma_)}
 
 
-def _line(model: Any, k: int, names: list[str]) -> dict[str, Any]:
-    """Return the summary of the k-th line.
+def _line(model: Any, number: int, names: list[str]) -> dict[str, Any]:
+    """Return the summary of a line, given by its number from 1.
 
     The range is that of the training rows. In each interval between thresholds the line favours a class, and the
     rows of every class are counted. A line of a category has an entry for each level in place of intervals.
     """
-    line, labels = model.lines_[k], [str(label) for label in model.classes_]
+    line, labels = model.lines_[number - 1], [str(label) for label in model.classes_]
     effects, code = contributions_of(model, line), missing_code(line)
     weights = [
         {
@@ -218,8 +224,8 @@ def _line(model: Any, k: int, names: list[str]) -> dict[str, Any]:
     ]
     thresholds = [] if line.levels else line.thresholds.tolist()
     return {
-        "number": k + 1,
-        "found_for": found_for(model, k),
+        "number": number,
+        "found_for": found_for(model, number - 1),
         "minor": line.minor,
         "importance": line.importance,
         "features": weights,
