@@ -84,6 +84,20 @@ def test_a_row_on_the_threshold_has_the_shortest_way_down(kind):
     assert found.labels[0] != model.predict(row[None])[0]
 
 
+@pytest.mark.parametrize("bounds", [None, {0: (0, None)}])
+@pytest.mark.parametrize(("offset", "scale"), [(1e6, 1e-3), (0.0, 1e150), (0.0, 1e-150)])
+def test_rows_beside_a_threshold_change_whatever_the_units(offset, scale, bounds):
+    x = np.random.default_rng(0).normal(size=(400, 1))
+    y, X = np.abs(x[:, 0]) < 0.7, scale * x + offset
+    model = MELC(n_init=2, random_state=0).fit(X, y)
+    on = model.thresholds_[:, None]
+    beside = np.concatenate([on, np.nextafter(on, np.inf), np.nextafter(on, -np.inf)])
+    found = nearest_change(model, beside, bounds=bounds if offset else None)
+    assert found.found.all()
+    assert (model.predict(found.rows) != model.predict(beside)).all()
+    assert found.distance.max() < 1e-5
+
+
 def test_just_before_the_threshold_nothing_changes(band):
     model, X = band
     found = nearest_change(model, X)

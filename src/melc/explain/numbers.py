@@ -82,20 +82,16 @@ def _move_alike(aim: Aim, rows: Floats, allowed: Allowed, missing: NDArray[np.bo
     known, allowed = _with_missing(aim.model, missing), allowed.without(missing)
     before = aim.predict(rows)
     waiting = np.ones(len(rows), dtype=bool) if aim.goal is None else before != aim.model.classes_[aim.goal]
-    direct = len(known.lines_) == 1 and not allowed.bounded
-    space = None if direct else ChangeSpace(known, allowed.spread, bounded=allowed.bounded)
+    space = ChangeSpace(known, allowed.spread, bounded=allowed.bounded)
     steps, decided = np.zeros(rows.shape), np.ones(len(rows), dtype=bool)
     if waiting.any():
         z = _finite_projections(aim.model, rows[waiting])
         codes = np.searchsorted(aim.model.classes_, before[waiting])
-        if space is None:
-            steps[waiting] = _to_nearest_interval(known.lines_[0], z[:, 0], codes, allowed.spread, aim.goal)
-        else:
-            to_change = RowsToChange(space, z, codes, *space.bounds(allowed, rows[waiting]), aim.goal)
-            standardised, decided[waiting] = shortest_changes(to_change)
-            steps[waiting] = standardised * allowed.spread
+        to_change = RowsToChange(space, z, codes, *space.bounds(allowed, rows[waiting]), aim.goal)
+        standardised, decided[waiting] = shortest_changes(to_change)
+        steps[waiting] = standardised * allowed.spread
     changed, labels, found = _over_the_threshold(aim, rows, before, steps, allowed)
-    return Moved(changed, labels, found, space is None or space.n_dimensions <= 1, decided)
+    return Moved(changed, labels, found, space.n_dimensions <= 1, decided)
 
 
 def _with_missing(model: Any, missing: NDArray[np.bool_]) -> Any:
@@ -132,45 +128,6 @@ def _finite_projections(model: Any, rows: Floats) -> Floats:
         if line.reads_codes:
             z[:, k] = np.where(np.isnan(z[:, k]), float(len(line.levels)), z[:, k])
     return z
-
-
-def _to_nearest_interval(line: Line, z: Floats, codes: NDArray[np.int64], spread: Floats, goal: int | None) -> Floats:
-    """The smallest changes to an interval of another class, or of the class to reach, which rows are not yet of.
-
-    ``z`` and ``codes`` are the projections and classes of the rows. The shape is (n_rows, n_features). A change is zero
-    where there is no such interval.
-    """
-    v = line.direction
-    # Squares of spreads may overflow; those of weight times spread, relative to the largest, cannot.
-    pull = v * spread
-    largest = np.abs(pull).max()
-    if largest == 0:
-        return np.zeros((len(z), len(v)))
-    below, above = _nearest_edges(line, z, codes, goal)
-    # From a threshold, the way into the interval that it does not belong to is short, but not zero.
-    down, up = np.maximum(z - below, np.spacing(np.abs(z))), np.maximum(above - z, np.spacing(np.abs(z)))
-    distance = np.where(up <= down, up, -down)
-    distance = np.where(np.isfinite(distance), distance, 0.0)
-    unit = pull / largest
-    return np.asarray(distance[:, None] * (unit * spread) / (largest * float(unit @ unit)))
-
-
-def _nearest_edges(line: Line, z: Floats, codes: NDArray[np.int64], goal: int | None) -> tuple[Floats, Floats]:
-    """The nearest edge below and above each projection beyond which the line has another class, or that to reach.
-
-    Both have shape (n_rows,), and are infinite where there is none.
-    """
-    own = np.searchsorted(line.thresholds, z, side="right")
-    own -= (line.codes[own] != codes) & (own > 0)  # on a threshold that belongs to the interval below
-    if goal is None:  # neighbouring intervals are of different classes
-        upper, lower = own + 1, own - 1
-    else:
-        wanted = np.concatenate([[-1], np.flatnonzero(line.codes == goal), [len(line.codes)]])
-        place = np.searchsorted(wanted, own)
-        upper, lower = wanted[place], wanted[place - 1]
-    # The lower edge of interval i is threshold i − 1, its upper edge threshold i.
-    edges = np.concatenate([[-np.inf], line.thresholds, [np.inf]])
-    return edges[lower + 1], edges[upper]
 
 
 def _over_the_threshold(

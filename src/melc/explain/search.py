@@ -1,4 +1,4 @@
-"""A search for the smallest change of class where several lines decide.
+"""A search for the smallest change of class.
 
 A change c of the features, each in units of its standard deviation, moves the projections by ``U c``, where U has a row
 for each line. Only the part of c in the row space of U matters, so the search is among ``c = B y`` with an orthonormal
@@ -10,7 +10,8 @@ changes are then improved: by the point of the tangent to the boundary that is n
 Where features have bounds, a ray goes on along its bound: ``c = clip(t B y)`` at the place t. The smallest change is
 of this form with bounds as well (the conditions of Karush, Kuhn and Tucker for given projections say so).
 
-In one dimension, as when a single feature may change, there are two rays only, and the result is the smallest change.
+In one dimension, as when there is a single line or a single feature may change, there are two rays only, and the result
+is the smallest change.
 """
 
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ _AMONG_ROWS = 48
 _KEPT, _ROUNDS, _PARTS, _TURNS = 4, 10, (1.0, 0.3), 2
 # The widest and the narrowest of the turns.
 _WIDEST, _NARROWEST = 0.5, 1e-3
+# The least length of a change. In units of it, the rounding of projections is still a finite number.
+_SHORTEST = 1e-150
 # Numbers in the largest array of a block of rows.
 _BLOCK = 4_000_000
 
@@ -96,7 +99,7 @@ class ChangeSpace:
         self.entries = self.basis if bounded else np.eye(int(kept.sum()))  # (n_entries, n_dimensions)
         self.entry_moves = directions * spread if bounded else self.moves  # (n_lines, n_entries)
         self.bounded = bounded
-        self.known = _places_among_rows(model.feature_mean_, model.feature_spread_) @ directions.T  # (m, n_lines)
+        self.model = model
         formulas = log_odds_of(model)
         self.tables = [CurveTable.of([each.curves[k] for each in formulas]) for k in range(len(directions))]
         # Of two classes, the log-odds of the first are zero.
@@ -137,7 +140,8 @@ class ChangeSpace:
         Shape (n_rows, n_classes + m, n_dimensions).
         """
         wanted = np.column_stack([table.best_places() for table in self.tables])
-        places = np.concatenate([wanted, self.known])
+        known = _places_among_rows(self.model.feature_mean_, self.model.feature_spread_) @ self.model.directions_.T
+        places = np.concatenate([wanted, known])
         return np.asarray((places - z[:, None]) @ np.linalg.pinv(self.moves).T)
 
     def first_changes(self, row: "RowsToChange", rays: Floats, limits: Floats) -> tuple[Floats, Floats]:
@@ -322,7 +326,7 @@ def _shortest(rows: RowsToChange, groups: list[Floats], rng: np.random.Generator
             rays, places, lengths = _improved(rows, rays, places, lengths, width, rng)
     first = lengths.argmin(axis=1)[:, None]
     # A row on the boundary has a short way, but one that is not zero.
-    place = np.maximum(np.take_along_axis(places, first, axis=1), np.finfo(np.float64).tiny)[..., None]
+    place = np.maximum(np.take_along_axis(places, first, axis=1), _SHORTEST)[..., None]
     return rows.changed(_picked(rays, first) * np.where(np.isfinite(place), place, 0.0))[:, 0]
 
 
