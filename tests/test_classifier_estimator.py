@@ -413,7 +413,8 @@ def test_equal_seeds_give_equal_models(n_classes):
     one, two, other = (settle(random_state=seed, n_init=3).fit(X, y) for seed in (2, 2, 3))
     assert_same_model(one, two)
     first, second = (model.results_ if n_classes == 2 else model.results_[0] for model in (one, other))
-    np.testing.assert_array_equal(first[0].direction, second[0].direction)  # from the discriminant
+    # From the discriminant; the best run is polished, so this one may be more accurate in one of them.
+    np.testing.assert_allclose(first[0].direction, second[0].direction, atol=1e-3)
     assert not np.array_equal(first[1].direction, second[1].direction)
     drawn = settle(random_state=np.random.RandomState(2), n_init=3).fit(X, y)
     assert_same_model(one, drawn)

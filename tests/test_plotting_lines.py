@@ -333,7 +333,7 @@ class TestPlaneDisplay:
             np.dot(display.line.direction[features], (a, b)) for a in display.limits[0] for b in display.limits[1]
         ]
         places = display.line.places
-        assert min(corners) <= places[0] < places[-1] <= max(corners)
+        assert min(corners) - 1e-12 <= places[0] < places[-1] <= max(corners) + 1e-12
         np.testing.assert_allclose(np.mean(display.limits, axis=1), model.feature_mean_[features])
         np.testing.assert_allclose(
             np.ptp(display.limits[0]) / np.ptp(display.limits[1]), np.divide(*model.feature_spread_[features])

@@ -102,9 +102,9 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     Examples
     --------
     >>> import numpy as np
-    >>> X, index, weights = canonical(np.array([[2.0], [1.0], [2.0]]), np.array([0, 0, 0]), None)
+    >>> X, index, weights = canonical(np.array([[2.0], [1.0], [1.0]]), np.array([0, 0, 0]), None)
     >>> X.ravel(), index, weights
-    (array([1., 2.]), array([0, 0]), array([1., 2.]))
+    (array([1., 2.]), array([0, 0]), array([2., 1.]))
     """
     totals = np.ones(len(index)) if weights is None else weights
     values = X.toarray() if sparse.issparse(X) else X
