@@ -410,11 +410,12 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(when, monkeypatch):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_equal_seeds_give_equal_models(n_classes):
     X, y = make(n=800, n_classes=n_classes)
-    one, two, other = (settle(random_state=seed, n_init=3).fit(X, y) for seed in (2, 2, 3))
+    one, two, other = (
+        settle(random_state=seed, n_init=3).fit(X, y) for seed in (2, 2, 4)
+    )  # of which the same run is polished
     assert_same_model(one, two)
     first, second = (model.results_ if n_classes == 2 else model.results_[0] for model in (one, other))
-    # From the discriminant; the best run is polished, so this one may be more accurate in one of them.
-    np.testing.assert_allclose(first[0].direction, second[0].direction, atol=1e-3)
+    np.testing.assert_array_equal(first[0].direction, second[0].direction)  # from the discriminant
     assert not np.array_equal(first[1].direction, second[1].direction)
     drawn = settle(random_state=np.random.RandomState(2), n_init=3).fit(X, y)
     assert_same_model(one, drawn)
