@@ -15,9 +15,8 @@ import numpy as np
 from benchmarks.measure import Profile, Row, benchmark, one_thread, race, seconds
 from melc.data.memory import MemoryRows
 from melc.objective import Objective
-from melc.objective.base import NO_SHRINKAGE, kernel_variances
+from melc.objective.base import NO_SHRINKAGE, kernel_variances, spread_of
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import spread_of
 
 Floats = np.ndarray
 _GRID = 1 << 15

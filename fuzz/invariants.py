@@ -24,14 +24,13 @@ from melc.data.hashing import RowHashes
 from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
 from melc.fit import projection
-from melc.fit.coordinates import Coordinates
+from melc.fit.coordinates import Coordinates, estimate_shrinkage
 from melc.fit.density import Density
-from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import best_run
 from melc.fit.tabulation import DensityRatio
 from melc.fit.validation import MOST_SORTED_NUMBERS
 from melc.objective import Objective
-from melc.objective.base import NO_SHRINKAGE
+from melc.objective.base import shrunk_along
 
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
 REFUSALS = (
@@ -168,7 +167,7 @@ def fitted(case: Case) -> Fit:
 def _formula(searched: tuple[Any, ...], v: Floats) -> DensityRatio:
     """The densities of a class and of all others along a direction."""
     rows, problem = searched[:2]
-    shrunk = NO_SHRINKAGE if problem.shrinkage is None else problem.shrinkage.along(v)
+    shrunk = shrunk_along(problem.shrinkage, v)
     return projection.density_ratio(rows, problem.settings, shrunk, rows.summarise(v), v, rows.in_memory())
 
 

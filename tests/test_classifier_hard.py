@@ -13,7 +13,7 @@ from melc.arrays import unit
 from melc.data.memory import MemoryRows
 from melc.objective import Objective
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import PairwiseDivergence
+from melc.objective.penalised import PairwiseDivergence
 from melc.paper.datasets import list_datasets, load
 from melc.sums import Exact
 

@@ -8,7 +8,7 @@ import pytest
 import naive
 from melc.data import products
 from melc.data.memory import MemoryRows
-from melc.data.summary import KEPT_AT_EACH_END, Ends
+from melc.data.points import KEPT_AT_EACH_END, Ends
 from melc.fit import density as densities
 from melc.fit.density import densities_along
 

@@ -10,10 +10,9 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 import naive
 from melc import MELC
 from melc.data.memory import MemoryRows
-from melc.fit.coordinates import Coordinates, gram
-from melc.fit.shrinkage import estimate_shrinkage, ledoit_wolf
+from melc.fit.coordinates import Coordinates, estimate_shrinkage, gram, ledoit_wolf
 from melc.objective import Objective
-from melc.objective.shrinkage import Shrinkage
+from melc.objective.base import Shrinkage
 
 
 def make(seed, n=60, d=4):

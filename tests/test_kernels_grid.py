@@ -11,7 +11,7 @@ from melc.data.memory import MemoryRows
 from melc.fit import validation
 from melc.fit.density import Density, gauss_nodes, search_grid, thinned
 from melc.objective.base import silverman_factor
-from melc.objective.pairwise import PairwiseDivergence
+from melc.objective.penalised import PairwiseDivergence
 from melc.sums import Exact
 from test_objective_moments import CHARACTERS, _draw
 

@@ -8,7 +8,7 @@ from melc import MELC, AdditiveMELC
 from melc.data.memory import MemoryRows
 from melc.kernels import ORDER
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import PairwiseDivergence
+from melc.objective.penalised import PairwiseDivergence
 from melc.sums import Exact
 from melc.sums.bins import BinLayout
 

@@ -6,12 +6,9 @@ from scipy import sparse
 
 import naive
 from melc.data.memory import MemoryRows
-from melc.objective import certified
-from melc.objective.certified import CertifiedDivergence
+from melc.objective.base import Shrinkage
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import PairwiseDivergence
-from melc.objective.penalised import METHODS
-from melc.objective.shrinkage import Shrinkage
+from melc.objective.penalised import METHODS, CertifiedDivergence, PairwiseDivergence
 from melc.sums import Exact
 from test_objective_moments import CHARACTERS, ROUNDING, SCALES, _draw, _rounding, _rows_of_character
 
@@ -223,7 +220,7 @@ def test_an_evaluation_does_not_depend_on_the_one_before():
 
 def test_it_is_the_way_of_dense_rows_in_memory(monkeypatch):
     made = []
-    monkeypatch.setattr(certified.CertifiedDivergence, "__init__", lambda self, *a: made.append(a))
+    monkeypatch.setattr(CertifiedDivergence, "__init__", lambda self, *a: made.append(a))
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(2000, 2)), (np.arange(2000) % 2).astype(np.int8)
     METHODS["moments"](MemoryRows(X, codes), 1.0, 1e-6, None)

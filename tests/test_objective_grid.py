@@ -5,7 +5,7 @@ import pytest
 
 from melc.data.memory import MemoryRows
 from melc.objective.grid import GridRows
-from melc.objective.pairwise import PairwiseDivergence
+from melc.objective.penalised import PairwiseDivergence
 from melc.sums import Exact
 
 

@@ -18,7 +18,7 @@ from melc.fit.solvers import maximise
 from melc.objective import Objective
 from melc.objective.base import NO_SHRINKAGE
 from melc.objective.moments import MomentsDivergence
-from melc.objective.pairwise import PairwiseDivergence
+from melc.objective.penalised import PairwiseDivergence
 from melc.sums import Exact, bins
 
 EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)

@@ -13,10 +13,9 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.data.hashing import DistinctRows, RowHashes, Selection, weights_and_step
 from melc.data.hats import CurveRequest, CurveSums
-from melc.data.points import Binned, Extra, Points
+from melc.data.points import Binned, ClassSummaries, Extra, Gathered, Points
 from melc.data.products import SEGMENT_ROWS, Passes, T, add_up
 from melc.data.source import Limits, Ranks
-from melc.data.summary import ClassSummaries, Gathered
 from melc.sums.bins import BinLayout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 

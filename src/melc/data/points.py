@@ -1,13 +1,21 @@
-"""Projected points, the moments of points in bins, and additional gradient weights of single rows."""
+"""Rows as points on a line: single points, their moments in bins, and the spread and outermost points of each class.
 
-from dataclasses import dataclass
-from typing import Any
+These are the results of passes over the rows along a direction.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.sums.rims import spread_out
+
+# Points at each end of a condensed class that are stored unchanged, because the density far outside depends on them.
+KEPT_AT_EACH_END = 32
+# With more than _MANY new points, only about the lowest _ENOUGH of them are sorted.
+_MANY, _ENOUGH = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -98,3 +106,149 @@ class Extra:
         """
         chosen = slice(*np.searchsorted(self.rows, (first_row, first_row + n_rows)))
         return self.rows[chosen] - first_row, self.weights[chosen]
+
+
+class Spread(NamedTuple):
+    """Total weight, mean and variance of the projections of each class, x and y."""
+
+    weight_x: float
+    weight_y: float
+    mean_x: float
+    mean_y: float
+    variance_x: float
+    variance_y: float
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Distinct points in ascending order and their weights, both of shape (n,)."""
+
+    points: Floats = field(default_factory=lambda: np.empty(0))
+    weights: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, chosen: slice | NDArray[np.bool_]) -> "Atoms":
+        """Return some of them, as copies: a view would keep all of them in memory."""
+        return Atoms(self.points[chosen].copy(), self.weights[chosen].copy())
+
+    def __add__(self, other: "Atoms") -> "Atoms":
+        return atoms_of(np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights]))
+
+    def mirrored(self) -> "Atoms":
+        return Atoms(-self.points[::-1], self.weights[::-1])
+
+
+def atoms_of(points: Floats, weights: Floats) -> Atoms:
+    """Return the distinct points in ascending order, with the total weight at each."""
+    support, inverse = np.unique(points, return_inverse=True)
+    return Atoms(support, np.bincount(inverse, weights=weights).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The outermost points of a class: ``KEPT_AT_EACH_END`` at each end, and one more, where the other points begin."""
+
+    lowest: Atoms = field(default_factory=Atoms)
+    highest: Atoms = field(default_factory=Atoms)
+
+    def with_points(self, points: Floats, weights: Floats) -> "Ends":
+        """Return the ends after adding more points. The result does not depend on how they are divided into calls."""
+        return Ends(
+            _lowest(self.lowest, points, weights),
+            _lowest(self.highest.mirrored(), -points, weights).mirrored(),
+        )
+
+
+def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
+    """Return the lowest of atoms and points. Most points are excluded before the sort, which takes the longest."""
+    if len(atoms) > KEPT_AT_EACH_END:
+        low = points <= atoms.points[-1]
+    elif len(points) > _MANY:
+        low = points <= np.partition(points, _ENOUGH)[_ENOUGH]
+    else:
+        low = np.ones(len(points), dtype=bool)
+    found = atoms + Atoms(points[low], weights[low])
+    if len(found) <= KEPT_AT_EACH_END and not low.all():  # too many of the points taken were equal: take all
+        found = atoms + Atoms(points, weights)
+    return found[: KEPT_AT_EACH_END + 1]
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """Weight, mean, sum of squared deviations from the mean, and outermost points of one class."""
+
+    weight: float
+    mean: float
+    squares: float
+    lowest: Atoms
+    highest: Atoms
+
+    def __add__(self, other: "ClassSummary") -> "ClassSummary":
+        total = self.weight + other.weight
+        if total == 0:
+            return self
+        move = other.mean - self.mean
+        return ClassSummary(
+            total,
+            self.mean + move * (other.weight / total),
+            self.squares + other.squares + move**2 * (self.weight / total) * other.weight,
+            (self.lowest + other.lowest)[: KEPT_AT_EACH_END + 1],
+            (self.highest + other.highest)[-KEPT_AT_EACH_END - 1 :],
+        )
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest point."""
+        return float(self.lowest.points[0]), float(self.highest.points[-1])
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The closed interval of the points that are not in ``ends``; (inf, −inf), an empty one, if there are none."""
+        if len(self.lowest) <= KEPT_AT_EACH_END:
+            return np.inf, -np.inf
+        low = float(self.lowest.points[-1])
+        return low, max(low, float(self.highest.points[0]))
+
+    @property
+    def ends(self) -> Atoms:
+        """The outermost points, which are stored unchanged."""
+        low, high = self.limits
+        below, above = self.lowest.points < low, self.highest.points > max(low, high)
+        return self.lowest[below] + self.highest[above]
+
+
+@dataclass(frozen=True)
+class ClassSummaries:
+    """The summaries of both classes."""
+
+    classes: tuple[ClassSummary, ClassSummary]
+
+    def __add__(self, other: "ClassSummaries") -> "ClassSummaries":
+        return ClassSummaries((self.classes[0] + other.classes[0], self.classes[1] + other.classes[1]))
+
+    @property
+    def spread(self) -> Spread:
+        x, y = self.classes
+        return Spread(x.weight, y.weight, x.mean, y.mean, x.squares / x.weight, y.squares / y.weight)
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value of a point."""
+        return float(max(np.abs(each.range).max() for each in self.classes))
+
+
+class Gathered:
+    """Accumulates a summary: ``spread``, of shape (2, 3), holds the weight, mean and sum of squares of each class."""
+
+    def __init__(self) -> None:
+        self.spread = np.zeros((2, 3))
+        self.ends = [Ends(), Ends()]
+
+    def summary(self) -> ClassSummaries:
+        first, second = (
+            ClassSummary(weight, mean, squares, ends.lowest, ends.highest)
+            for (weight, mean, squares), ends in zip(self.spread.tolist(), self.ends, strict=True)
+        )
+        return ClassSummaries((first, second))

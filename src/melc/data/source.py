@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from melc.arrays import Floats
 from melc.data.hashing import DistinctRows
 from melc.data.hats import CurveRequest, CurveSums
-from melc.data.points import Binned, Extra, Points
-from melc.data.summary import ClassSummaries
+from melc.data.points import Binned, ClassSummaries, Extra, Points
 from melc.sums.bins import BinLayout
 from melc.sums.rims import RimBins, Rims, RimSlopes
 

@@ -12,8 +12,8 @@ from scipy.optimize import brentq, minimize_scalar
 from melc import kernels
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
+from melc.data.points import KEPT_AT_EACH_END, Atoms, ClassSummaries, ClassSummary, Spread, atoms_of
 from melc.data.source import Rows
-from melc.data.summary import KEPT_AT_EACH_END, Atoms, ClassSummaries, ClassSummary, Spread, atoms_of
 from melc.objective.base import (
     NO_SHRINKAGE,
     VARIANCE_FLOOR,

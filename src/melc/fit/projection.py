@@ -12,20 +12,19 @@ from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.dask.shared import SharedRounds
 from melc.data.memory import MemoryRows
+from melc.data.points import ClassSummaries
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.data.summary import ClassSummaries
-from melc.fit.coordinates import Coordinates
+from melc.fit.coordinates import Coordinates, estimate_shrinkage
 from melc.fit.density import LEAST_VARIANCE, densities_along, density_variances
 from melc.fit.evidence import Judge, Standing
 from melc.fit.few_features import FewFeatures, handy_units
 from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
 from melc.fit.search import Problem, Settings, search
-from melc.fit.shrinkage import estimate_shrinkage
 from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
 from melc.fit.tabulation import DensityRatio, curve_of, picture_densities, tabulate
 from melc.model.line import Line
-from melc.objective.base import NO_SHRINKAGE, Shrunk, is_floored, shrunk_variances
+from melc.objective.base import Shrunk, is_floored, shrunk_along, shrunk_variances
 
 # Number of rows from which scales and starting directions are estimated, and those on which few features are chosen.
 _SAMPLE_ROWS, _ROWS_FOR_FEW = 10_000, 2_000
@@ -136,7 +135,7 @@ def learn_projection(
         if direction[np.argmax(np.abs(direction) * spread)] < 0:
             direction = -direction  # the feature that contributes most has a positive weight
         summary = rows.summarise(direction)
-        shrunk = NO_SHRINKAGE if shrinkage is None else shrinkage.along(direction)
+        shrunk = shrunk_along(shrinkage, direction)
         line = None
         if intercept is not None:
             formula = density_ratio(rows, settings, shrunk, summary, direction, sample)

@@ -22,8 +22,8 @@ from melc.fit.evidence import Judge
 from melc.fit.solvers import LONG_RUN, SCIPY_PROGRESS, SOLVERS, Result, best_run, maximise, sharpen
 from melc.fit.validation import MOST_SORTED_NUMBERS
 from melc.objective import Objective
+from melc.objective.base import Shrinkage
 from melc.objective.grid import Ascent
-from melc.objective.shrinkage import Shrinkage
 from melc.sums import SUMS
 
 # Optima differ from sample to sample, so neither the search on a sample nor its sums need high accuracy.

@@ -25,25 +25,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from melc import kernels
 from melc.arrays import Floats
-from melc.data.points import Binned, Extra, Points
+from melc.data.points import Binned, Extra, Points, Spread
 from melc.data.sample import spread_samples
 from melc.data.source import Rows
-from melc.data.summary import Spread
-from melc.kernels import ORDER
 from melc.objective.base import (
-    NO_SHRINKAGE,
     Evaluation,
+    Shrinkage,
     Shrunk,
     add_linear,
     combine_sums,
     kernel_variances,
+    shrunk_along,
     spread_of,
     total_variance,
 )
 from melc.objective.gap import bins_at_rims, rims_of, sum_at_rims
-from melc.objective.occupied import Occupied, layout_over, occupied, spread_of_bins
-from melc.objective.shrinkage import Shrinkage
 from melc.sums import bounds
 from melc.sums.bins import BinLayout, Bins, Merged, merge
 from melc.sums.moments import BinnedSum, sum_bins_across, sum_bins_within
@@ -99,6 +97,16 @@ class _Sums:
 
 
 @dataclass(frozen=True)
+class Occupied:
+    """The occupied bins of one class, and how they correspond to rows of the table and to outliers."""
+
+    bins: Bins
+    in_table: NDArray[np.int64]  # index in bins of each occupied row of the table
+    slots: NDArray[np.int64]  # these rows of the table
+    of_outside: NDArray[np.int64]  # index in bins of each outlier
+
+
+@dataclass(frozen=True)
 class _Line:
     """The bins, variances and sums that an evaluation found along a direction."""
 
@@ -124,11 +132,11 @@ class MomentsDivergence:
         # The nearest pair of points may be the lightest of all, whatever the weight of its bins.
         log_pairs = sum(math.log(rows.total_weights[c] / rows.smallest_weights[c]) for c in (0, 1))
         self._exponents = log_pairs + math.log(100 / eps)
-        self._bin_per_bandwidth = bounds.moment_bin_width(ORDER, 1.0, eps / 4)
+        self._bin_per_bandwidth = bounds.moment_bin_width(kernels.ORDER, 1.0, eps / 4)
 
     def evaluate(self, v: Floats) -> Evaluation:
         """Return D and its gradient at v."""
-        shrunk = NO_SHRINKAGE if self.shrinkage is None else self.shrinkage.along(v)
+        shrunk = shrunk_along(self.shrinkage, v)
         line = self._sums_along(v, shrunk)
         if line is None:
             return Evaluation(0.0, np.zeros(len(v)), 0, True, 0.0)
@@ -255,13 +263,13 @@ class MomentsDivergence:
         """
         layout, outside = line.layout, line.binned.outside
         slopes = line.sums.slopes_at_rims()
-        table, extras = np.zeros((layout.n_bins, ORDER - 1)), []
+        table, extras = np.zeros((layout.n_bins, kernels.ORDER - 1)), []
         drift = 0.0 if slopes is None else _drift_at_rims(line.sums, slopes)
         for c, side in enumerate(line.classes):
             polynomials = line.sums.polynomials(c)
             add_linear(polynomials, linear[c], side.bins, layout.origin)
             drift += float(np.sum(polynomials * side.bins.moments))
-            table[side.slots] = polynomials[side.in_table, : ORDER - 1]
+            table[side.slots] = polynomials[side.in_table, : kernels.ORDER - 1]
             if outside is not None:
                 mine = outside[outside.codes == c]
                 extras.append(_outliers(line, c, mine, polynomials, slopes))
@@ -284,6 +292,55 @@ class MomentsDivergence:
         for weights, rows in known:
             gradient += np.einsum("i,id->d", weights, rows)
         return np.asarray(gradient)
+
+
+def occupied(layout: BinLayout, binned: Binned, c: int) -> Occupied:
+    """Return the occupied bins of class c."""
+    table = binned.moments[layout.offset[c] : layout.offset[c] + layout.count[c]]
+    filled = np.flatnonzero(table[:, 0])
+    keys, mine, slots = filled + layout.low[c], table[filled], filled + layout.offset[c]
+    width = layout.widths[c]
+    if binned.outside is None:
+        return Occupied(Bins(keys, mine, width), np.arange(len(keys)), slots, np.empty(0, dtype=np.int64))
+    outside = binned.outside[binned.outside.codes == c]
+    their_keys, local = layout.locate(outside.z, outside.codes)
+    far_keys, inverse = np.unique(their_keys.astype(np.int64), return_inverse=True)
+    far = np.zeros((len(far_keys), kernels.ORDER))
+    kernels.add_point_moments(local, inverse, outside.weights, far)
+    every = np.concatenate([keys, far_keys])
+    order = np.argsort(every)
+    position = np.empty(len(every), dtype=np.int64)
+    position[order] = np.arange(len(every))
+    bins = Bins(every[order], np.concatenate([mine, far])[order], width)
+    return Occupied(bins, position[: len(keys)], slots, position[len(keys) :][inverse])
+
+
+def layout_over(origin: float, x: Bins, y: Bins, widths: tuple[float, float]) -> BinLayout:
+    """Return a layout with new widths that covers the given bins."""
+
+    def median(c: int) -> float:
+        bins = (x, y)[c]
+        passed = np.cumsum(bins.moments[:, 0])
+        return origin + float(bins.keys[np.searchsorted(passed, passed[-1] / 2)]) * bins.width
+
+    ranges = tuple((origin + low[0], origin + high[-1]) for low, high in (x.edges, y.edges))
+    return BinLayout.around(origin, widths, (ranges[0], ranges[1]), median)
+
+
+def spread_of_bins(x: Bins, y: Bins, origin: float) -> Spread:
+    """Return the weight, mean and variance of the projections of each class, exact up to rounding, from the moments."""
+    weights, means, variances = [], [], []
+    for bins in (x, y):
+        m, half = bins.moments, bins.width / 2
+        middle = (bins.keys + 0.5) * bins.width
+        total = m[:, 0].sum()
+        mean = (middle @ m[:, 0] + half * m[:, 1].sum()) / total
+        away = middle - mean  # relative to the mean, which avoids cancellation
+        second = away**2 @ m[:, 0] + 2 * half * (away @ m[:, 1]) + half**2 * m[:, 2].sum()
+        weights.append(float(total))
+        means.append(float(origin + mean))
+        variances.append(max(0.0, float(second / total)))
+    return Spread(*weights, *means, *variances)
 
 
 def _needs_rims(sums: _Sums, eps: float) -> bool:

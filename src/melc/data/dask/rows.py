@@ -18,9 +18,8 @@ from melc.data.dask.worker import Call, PartitionPlace, PartitionReport, numbere
 from melc.data.hashing import DistinctRows, Selection
 from melc.data.hats import CurveRequest, CurveSums
 from melc.data.memory import MemoryRows, sampled
-from melc.data.points import Binned, Extra, Points
+from melc.data.points import Binned, ClassSummaries, Extra, Points
 from melc.data.source import Collected, Limits, Ranks
-from melc.data.summary import ClassSummaries
 from melc.kernels import ORDER
 from melc.sums.bins import BinLayout
 from melc.sums.rims import RimBins, Rims, RimSlopes
