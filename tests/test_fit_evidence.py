@@ -11,7 +11,7 @@ from melc.data.memory import MemoryRows
 from melc.export import from_json, to_json
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Judge, _systematic
-from melc.fit.width import TRIED_GAMMAS
+from melc.fit.projection import TRIED_GAMMAS
 from test_fit_density_widths import fitted_with_variances
 
 

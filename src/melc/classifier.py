@@ -19,11 +19,10 @@ from melc.fit.advice import warn_of_projection, warn_of_rounding
 from melc.fit.intake import Labelled, labelled_rows
 from melc.fit.joint_fit import lines_along
 from melc.fit.progress import Progress
-from melc.fit.projection import Projection, learn_projections
+from melc.fit.projection import Projection, choose_gamma, learn_projections
 from melc.fit.search import Settings
 from melc.fit.solvers import SOLVERS, Result
 from melc.fit.validation import log_prior_ratios
-from melc.fit.width import choose_gamma
 from melc.model.line import LARGEST_WHOLE_WEIGHT
 from melc.objective import METHODS
 

@@ -1,7 +1,10 @@
-"""Learning one projection from labelled rows: starting directions, search, and the densities along the result."""
+"""Learning one projection from labelled rows: starting directions, search, and the densities along the result.
+
+The densities also choose ``gamma="auto"``, the factor on their bandwidth that predicts held-out rows best.
+"""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,14 +20,14 @@ from melc.data.sample import draw_sample
 from melc.data.source import Rows
 from melc.fit.coordinates import Coordinates, estimate_shrinkage
 from melc.fit.density import LEAST_VARIANCE, densities_along, density_variances
-from melc.fit.evidence import Judge, Standing
+from melc.fit.evidence import Judge
 from melc.fit.few_features import FewFeatures, handy_units
 from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
 from melc.fit.search import Problem, Settings, search
 from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
 from melc.fit.tabulation import DensityRatio, curve_of, picture_densities, tabulate
 from melc.model.line import Line
-from melc.objective.base import Shrunk, is_floored, shrunk_along, shrunk_variances
+from melc.objective.base import NO_SHRINKAGE, Shrunk, is_floored, shrunk_along, shrunk_variances
 
 # Number of rows from which scales and starting directions are estimated, and those on which few features are chosen.
 _SAMPLE_ROWS, _ROWS_FOR_FEW = 10_000, 2_000
@@ -42,6 +45,13 @@ _CLEARLY_LIKELIER = 0.01
 
 # Largest bandwidth: its square is still a float.
 _LARGEST_BANDWIDTH = 1e153
+
+# Choices of ``gamma="auto"``.
+TRIED_GAMMAS = (0.4, 0.65, 1.0, 1.5, 2.5)
+# The number of folds, and the fraction of the starts that the search of a fold makes.
+_N_FOLDS, _STARTS_PER_FOLD = 3, 1 / 3
+# The most rows that are divided into folds, and the fewest rows of a class that can be divided.
+_MOST_ROWS_DIVIDED, _FEWEST_DIVIDED = 20_000, 6
 
 
 @dataclass(frozen=True)
@@ -272,13 +282,18 @@ def _likelier(usual: DensityRatio, pooled: DensityRatio, rows: MemoryRows, direc
 
     If projections have few distinct values, class variances may say nothing about the distances between these.
     """
-    z, targets = rows.project(direction), Standing(rows.codes, rows.weights, 1.0).targets
+    losses = [_log_loss(formula, rows, direction) for formula in (usual, pooled)]
+    return pooled if losses[1] < losses[0] - _CLEARLY_LIKELIER else usual
 
-    def likelihood(formula: DensityRatio) -> float:
-        log_odds = formula.log_odds(z)
-        return -float(targets @ np.logaddexp(0, np.where(rows.codes == 1, -log_odds, log_odds)))
 
-    return pooled if likelihood(pooled) > likelihood(usual) + _CLEARLY_LIKELIER else usual
+def _log_loss(formula: DensityRatio, rows: MemoryRows, direction: Floats) -> float:
+    """Return the mean log loss of a formula on some rows, in nats; both classes count equally.
+
+    It is exactly the same if the classes are exchanged.
+    """
+    log_odds, weights = formula.log_odds(rows.project(direction)), rows.all_weights()
+    losses = np.logaddexp(0, np.where(rows.codes == 1, -log_odds, log_odds))
+    return float(sum(0.5 * np.average(losses[each], weights=weights[each]) for each in map(rows.members, (0, 1))))
 
 
 def density_ratio(
@@ -291,3 +306,38 @@ def density_ratio(
     densities = densities_along(rows, direction, summary, (max(variances[0], least), max(variances[1], least)))
     first, second = rows.total_weights
     return DensityRatio(densities, (first, second))
+
+
+@one_blas_thread
+def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomState) -> float:
+    """Return the gamma of the lowest log loss over three folds of the rows of each part, or 1 if rows are too few.
+
+    The direction of a fold is searched once, with gamma one and fewer starts, and serves all widths.
+    """
+    losses = np.zeros(len(TRIED_GAMMAS))
+    searched = replace(settings, gamma=1.0, n_init=max(1, round(_STARTS_PER_FOLD * settings.n_init)))
+    for rows in parts:
+        sample = draw_sample(rows, _MOST_ROWS_DIVIDED, rng)
+        if min(sample.counts) < _FEWEST_DIVIDED:
+            return 1.0
+        for kept, held in _folds(sample, rng):
+            direction = learn_projection(kept, searched, rng).direction
+            summary = kept.summarise(direction)
+            for k, gamma in enumerate(TRIED_GAMMAS):
+                tried = replace(settings, gamma=gamma)
+                formula = density_ratio(kept, tried, NO_SHRINKAGE, summary, direction, kept)
+                losses[k] += _log_loss(formula, held, direction)
+    return TRIED_GAMMAS[int(np.argmin(losses))]
+
+
+def _folds(rows: MemoryRows, rng: np.random.RandomState) -> Iterator[tuple[MemoryRows, MemoryRows]]:
+    """Yield the rows outside and inside each fold. The folds divide the rows of both classes.
+
+    Both classes are divided with the same seed, so that nothing depends on which of them is the first.
+    """
+    seed = rng.randint(2**31)
+    fold_of = [np.random.RandomState(seed).permutation(np.arange(count) % _N_FOLDS) for count in rows.counts]
+    for fold in range(_N_FOLDS):
+        first, second = (np.flatnonzero(each != fold) for each in fold_of)
+        held_first, held_second = (np.flatnonzero(each == fold) for each in fold_of)
+        yield rows.take((first, second)), rows.take((held_first, held_second))
