@@ -49,11 +49,6 @@ def is_frame(X: Any) -> bool:
     return _is_pandas(X) or _is_polars(X)
 
 
-def names_of_columns(X: Any) -> list[Any]:
-    """Return the names of the columns of a frame."""
-    return list(X.columns)
-
-
 def has_numbers_only(X: Any) -> bool:
     """Return whether all columns of a frame have numeric types, so that it is a matrix with names."""
     if _is_polars(X):

@@ -117,11 +117,6 @@ class MemoryRows:
         """Return the numbers of the rows of a class, shape (n_class,). They take eight bytes each."""
         return np.flatnonzero(self.codes == code)
 
-    def by_class(self) -> tuple[list[NDArray[np.int64]], list[Floats]]:
-        """Return the numbers of the rows of each of two classes, and their weights."""
-        members, weights = [self.members(0), self.members(1)], self.all_weights()
-        return members, [weights[members[0]], weights[members[1]]]
-
     def all_weights(self) -> Floats:
         """Return the weights, of shape (n,)."""
         return np.ones(self.n_rows) if self.weights is None else self.weights

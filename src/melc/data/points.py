@@ -14,8 +14,6 @@ from melc.sums.rims import spread_out
 
 # Points at each end of a condensed class that are stored unchanged, because the density far outside depends on them.
 KEPT_AT_EACH_END = 32
-# With more than _MANY new points, only about the lowest _ENOUGH of them are sorted.
-_MANY, _ENOUGH = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -162,17 +160,11 @@ class Ends:
 
 
 def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
-    """Return the lowest of atoms and points. Most points are excluded before the sort, which takes the longest."""
-    if len(atoms) > KEPT_AT_EACH_END:
+    """Return the lowest of atoms and points."""
+    if len(atoms) > KEPT_AT_EACH_END:  # most points are excluded before the sort, which takes the longest
         low = points <= atoms.points[-1]
-    elif len(points) > _MANY:
-        low = points <= np.partition(points, _ENOUGH)[_ENOUGH]
-    else:
-        low = np.ones(len(points), dtype=bool)
-    found = atoms + Atoms(points[low], weights[low])
-    if len(found) <= KEPT_AT_EACH_END and not low.all():  # too many of the points taken were equal: take all
-        found = atoms + Atoms(points, weights)
-    return found[: KEPT_AT_EACH_END + 1]
+        points, weights = points[low], weights[low]
+    return (atoms + Atoms(points, weights))[: KEPT_AT_EACH_END + 1]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ estimated here as well.
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from melc.data.sample import samples_of_classes
 from melc.data.source import Rows
 from melc.fit.validation import MOST_SORTED_NUMBERS, column_order
 from melc.objective.base import Shrinkage
-from melc.objective.grid import Whitening
 
 # A feature is constant up to rounding if its deviation is at most this many times the spacing of floats at its mean.
 _LEAST_STEPS = 2.0
@@ -70,6 +70,14 @@ class UnitsError(ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow other processes to raise it, as in a parallel search."""
         return UnitsError, (self.feature, self.deviation, self.name)
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Coordinates p in which the classes are about round: u = R p for the scaled features, p = R⁻¹ u."""
+
+    matrix: Floats
+    inverse: Floats
 
 
 class Coordinates:

@@ -67,10 +67,6 @@ class Shape:
     with_missing: bool = False
     smooth: bool = True
 
-    def scaled(self, factor: float) -> "Shape":
-        """Return the shape with a penalty times a factor."""
-        return replace(self, penalty=factor * self.penalty)
-
 
 def smooth_shape(size: int, information: float, sign: int = 0, with_missing: bool = False) -> Shape:
     """Return the shape of a curve with ``size`` coefficients, whose second differences are penalised.
@@ -95,12 +91,12 @@ class Curves:
     """
 
     basis: HatBasis
-    shapes: tuple["Shape", ...]
+    shapes: tuple[Shape, ...]
     beta: Floats
     strengths: Floats
     covariances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
-    def with_line(self, knots: Floats, shape: "Shape") -> "Curves":
+    def with_line(self, knots: Floats, shape: Shape) -> "Curves":
         """Return the curves with a further one, whose coefficients are zero."""
         n_blocks, size = len(self.beta), len(knots)
         return replace(

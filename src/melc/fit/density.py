@@ -40,7 +40,8 @@ _RANK_TOLERANCE = 1e-9
 # near it if a class hardly varies.
 LEAST_VARIANCE = 1e-305
 
-_POINTS_PER_CALL = 1 << 16  # compiled calls cannot be interrupted
+# Points of one compiled call: between calls Python can react to Ctrl-C.
+_POINTS_PER_CALL = 1 << 16
 
 # A class gets at most about twice this many bins. More would be needed only for a range of thousands of bandwidths,
 # which takes millions of rows with some dozens of them far from the rest.
@@ -86,18 +87,14 @@ class Density:
         bandwidth = self.bandwidth
         unit = 2.0 ** -math.frexp(bandwidth)[1]
         support = self.support * unit
-        for part in stretches(len(flat)):
+        for start in range(0, len(flat), _POINTS_PER_CALL):
+            part = slice(start, start + _POINTS_PER_CALL)
             kernels.log_density(flat[part] * unit, support, self.weights, bandwidth * unit, values[part])
         return out - 0.5 * math.log(2 * math.pi * self.variance)
 
     @property
     def bandwidth(self) -> float:
         return math.sqrt(self.variance)
-
-
-def stretches(n: int) -> list[slice]:
-    """Return slices of n points, one for each compiled call; between calls Python can react to Ctrl-C."""
-    return [slice(start, start + _POINTS_PER_CALL) for start in range(0, n, _POINTS_PER_CALL)]
 
 
 def density_variances(
@@ -210,12 +207,12 @@ def estimate_density(points: Floats, weights: Floats, variance: float) -> Densit
     return Density(atoms.points, atoms.weights / atoms.weights.sum(), variance)
 
 
-def condense(atoms: Atoms, variance: float, bins_per_bandwidth: int = _BINS_PER_BANDWIDTH) -> Density:
+def condense(atoms: Atoms, variance: float) -> Density:
     """Return about the same density with fewer support points, the outermost ones unchanged."""
     keep = KEPT_AT_EACH_END
     ends, inner = atoms[:keep] + atoms[-keep:], atoms[keep:-keep]
     low, high = inner.points[0], inner.points[-1]
-    width = max(math.sqrt(variance) / bins_per_bandwidth, (high - low) / len(inner))
+    width = max(math.sqrt(variance) / _BINS_PER_BANDWIDTH, (high - low) / len(inner))
     n_bins = int((high - low) / width) + 1
     position = (inner.points - low) / width
     bins = np.minimum(position.astype(np.int64), n_bins - 1)

@@ -27,7 +27,7 @@ from melc.arrays import Floats, unit
 from melc.data.memory import MemoryRows
 from melc.data.sample import draw_sample
 from melc.data.source import Rows
-from melc.fit.coordinates import Coordinates
+from melc.fit.coordinates import Coordinates, Whitening
 from melc.fit.search import (
     COARSE_ROWS,
     LEAST_PROGRESS,
@@ -46,7 +46,7 @@ from melc.fit.search import (
 from melc.fit.solvers import BY_GRADIENT, BY_PROGRESS, NO_BETTER_POINT, Result, limit_reached
 from melc.kernels import ascent
 from melc.objective import Objective
-from melc.objective.grid import Ascent, GridRows, Whitening
+from melc.objective.grid import Ascent, GridRows
 
 # Tolerances of ascents on the grid: of the gradient, relative to D, and of progress.
 Accuracy = tuple[float, float]

@@ -23,7 +23,6 @@ from melc.data.frames import (
     NumberColumn,
     has_numbers_only,
     is_frame,
-    names_of_columns,
     read_columns,
 )
 from melc.data.hashing import RowHashes, merge_equal_rows
@@ -55,7 +54,7 @@ class Table:
     def n_bytes(self) -> int:
         """The size of the numbers in memory."""
         if self.columns is not None:
-            return sum(8 * len(_values(column)) for column in self.columns)
+            return sum((c.values if isinstance(c, NumberColumn) else c.codes).nbytes for c in self.columns)
         return int((self.matrix.data if sparse.issparse(self.matrix) else self.matrix).nbytes)
 
     def rows(self, chosen: NDArray[np.bool_]) -> "Table":
@@ -70,8 +69,8 @@ def training_table(model: Any, X: Any, y: Any) -> tuple[Table, NDArray[Any]]:
     wanted = model.categorical_features
     if is_frame(X) and (wanted is not None or not has_numbers_only(X)):
         validate_data(model, X, skip_check_array=True)
-        names = [str(name) for name in names_of_columns(X)]
-        columns = read_columns(X, _categorical(wanted, names_of_columns(X)))
+        names = [str(name) for name in X.columns]
+        columns = read_columns(X, _categorical(wanted, list(X.columns)))
         check_finite(columns, names)
         _, y = check_X_y(np.zeros((len(X), 1)), y, ensure_min_samples=2)
         return Table(columns=columns, names=names), y
@@ -139,10 +138,6 @@ def coded_rows(model: Any, X: Any) -> Any:
 def check_no_infinity(coded: Any) -> None:
     """Raise an error if a matrix holds infinity; a sparse one must not hold NaN either."""
     assert_all_finite(coded, allow_nan=not sparse.issparse(coded), input_name="X")
-
-
-def _values(column: Column) -> NDArray[Any]:
-    return column.values if isinstance(column, NumberColumn) else column.codes
 
 
 def _chosen(column: Column, rows: NDArray[np.bool_]) -> Column:

@@ -121,8 +121,8 @@ class JointFit:
         factors = balancing_factors(rows.total_weights)
         directions = np.stack([self.design.extended(direction) for direction in found.directions])
         grown = float(factors @ rows.total_weights) / float(self.factors @ self.sample.total_weights)
-        shapes = tuple(shape.scaled(grown) if shape.smooth else shape for shape in found.curves.shapes)
-        curves = replace(found.curves, shapes=shapes)
+        shapes = [replace(s, penalty=grown * s.penalty) if s.smooth else s for s in found.curves.shapes]
+        curves = replace(found.curves, shapes=tuple(shapes))
 
         def for_hessian(basis: HatBasis, beta: Floats, block: int | None) -> CurveSums:
             sums = on_sample(basis, beta, block)

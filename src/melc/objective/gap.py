@@ -17,8 +17,7 @@ from melc import kernels
 from melc.arrays import Floats
 from melc.sums import Side, bounds
 from melc.sums.bins import BinLayout, Bins
-from melc.sums.exact import nearest_distance
-from melc.sums.exact import sum_across as across_pairs
+from melc.sums.exact import nearest_distance, sum_across
 from melc.sums.moments import BinnedSum, sum_bins_across
 from melc.sums.rims import Rims
 
@@ -92,7 +91,7 @@ def _sum_of_means(x: Bins, y: Bins, variance: float) -> BinnedSum:
     """Return the sum over pairs of bins, with all points of a bin replaced by their mean."""
     sides = [Side((b.keys + 0.5 + 0.5 * b.moments[:, 1] / b.moments[:, 0]) * b.width, b.moments[:, 0]) for b in (x, y)]
     nearest = nearest_distance(sides[0].values, sides[1].values)
-    found = across_pairs(sides[0], sides[1], variance, nearest)
+    found = sum_across(sides[0], sides[1], variance, nearest)
     assert found.dy is not None
     slope = -float(sides[0].values @ found.dx + sides[1].values @ found.dy) / (2 * variance)
     polynomials = tuple(np.zeros(b.moments.shape) for b in (x, y))

@@ -5,7 +5,6 @@ here is therefore evaluated again with certified sums. The formula is in :mod:`m
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,6 @@ from melc.objective.base import silverman_factor
 
 # Rows that are prepared at once, while they are in the cache.
 _ROWS_AT_ONCE = 1024
-
-
-@dataclass(frozen=True)
-class Whitening:
-    """Coordinates p in which the classes are about round: u = R p for the scaled features, p = R⁻¹ u."""
-
-    matrix: Floats
-    inverse: Floats
 
 
 class Ascent:

@@ -62,7 +62,8 @@ class PairwiseDivergence:
 
     def __init__(self, rows: Rows, gamma: float, method: Method, shrinkage: Shrinkage | None = None) -> None:
         self.rows, self.gamma, self.method, self.shrinkage = rows.in_memory(), gamma, method, shrinkage
-        self._members, self._weights = self.rows.by_class()
+        self._members, weights = [self.rows.members(0), self.rows.members(1)], self.rows.all_weights()
+        self._weights = [weights[members] for members in self._members]
 
     def evaluate(self, v: Floats) -> Evaluation:
         z = self.rows.project(v)

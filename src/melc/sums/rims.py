@@ -139,6 +139,7 @@ def _positions(keys: Keys, wanted: Keys) -> Keys:
 def _table_pays(keys: Keys, n: int) -> bool:
     """Return whether a look-up table over the range of the keys is short compared with n look-ups.
 
-    The table is then faster than sorting or binary search.
+    The table is then faster than sorting or binary search. Where many points are at the rims, as with uniform classes,
+    an evaluation takes a quarter longer without it.
     """
     return n > 0 and len(keys) > 0 and keys.max() - keys.min() < min(4 * n, _LONGEST_TABLE)
