@@ -8,7 +8,7 @@ import pytest
 import naive
 from melc.data import products
 from melc.data.memory import MemoryRows
-from melc.data.points import KEPT_AT_EACH_END, Ends
+from melc.data.points import KEPT_AT_EACH_END, Gathered
 from melc.fit import density as densities
 from melc.fit.density import densities_along
 
@@ -72,14 +72,14 @@ def test_ends_are_the_outermost_points_with_all_their_weight(least):
     """With half of the points at the lowest place, the lowest points are few places."""
     rng = np.random.default_rng(2)
     z, weights = np.maximum(np.round(rng.normal(size=3000), 2), least), rng.uniform(size=3000)
-    ends = Ends()
+    parts, whole = Gathered(), Gathered()
     for a in range(0, 3000, 123):
-        ends = ends.with_points(z[a : a + 123], weights[a : a + 123])
-    whole = Ends().with_points(z, weights)
+        parts.add_to_ends(0, z[a : a + 123], weights[a : a + 123])
+    whole.add_to_ends(0, z, weights)
     support = np.unique(z)
     for atoms, same, expected in (
-        (ends.lowest, whole.lowest, support[: KEPT_AT_EACH_END + 1]),
-        (ends.highest, whole.highest, support[-KEPT_AT_EACH_END - 1 :]),
+        (parts.lowest[0], whole.lowest[0], support[: KEPT_AT_EACH_END + 1]),
+        (parts.highest[0], whole.highest[0], support[-KEPT_AT_EACH_END - 1 :]),
     ):
         np.testing.assert_array_equal(atoms.points, expected)
         np.testing.assert_allclose(atoms.weights, [weights[z == t].sum() for t in expected])

@@ -121,6 +121,10 @@ class MemoryRows:
         """Return the weights, of shape (n,)."""
         return np.ones(self.n_rows) if self.weights is None else self.weights
 
+    def _weights_of(self, rows: NDArray[np.int64]) -> Floats:
+        """Return the weights of some rows, by their numbers."""
+        return np.ones(len(rows)) if self.weights is None else self.weights[rows]
+
     def weights_and_step(self, start: int = 0, stop: int | None = None) -> tuple[Floats, int]:
         """Return the weights of the rows from start to stop and their step, as arguments for the kernels."""
         return weights_and_step(self.weights, slice(start, stop))
@@ -179,8 +183,7 @@ class MemoryRows:
     def bin_at_rims(self, v: Floats, layout: BinLayout, rims: Rims) -> RimBins:
         def add(found: RimBins, z: Floats, a: int, b: int) -> None:
             chosen = layout.among(rims.chosen, z, self.codes[a:b])
-            weights = np.ones(len(chosen)) if self.weights is None else self.weights[a + chosen]
-            found.add(rims, z[chosen], self.codes[a + chosen], weights)
+            found.add(rims, z[chosen], self.codes[a + chosen], self._weights_of(a + chosen))
 
         return add_up(self._pass_along(v, RimBins, add))
 
@@ -221,8 +224,7 @@ class MemoryRows:
             kernels.add_spread(z, codes, *self.weights_and_step(a, b), found.spread)
             for c in (0, 1):
                 chosen = np.flatnonzero(codes == c)
-                weights = np.ones(len(chosen)) if self.weights is None else self.weights[a:b][chosen]
-                found.ends[c] = found.ends[c].with_points(z[chosen], weights)
+                found.add_to_ends(c, z[chosen], self._weights_of(a + chosen))
 
         return add_up(found.summary() for found in self._pass_along(v, Gathered, add))
 
@@ -276,9 +278,8 @@ class MemoryRows:
         Their features are included if they have at most ``most`` elements.
         """
         rows = a + chosen
-        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         features = self._features_of(rows) if len(rows) * self.n_features <= most else None
-        return Points(self.first_row + rows, self.codes[rows], z[chosen], weights, features)
+        return Points(self.first_row + rows, self.codes[rows], z[chosen], self._weights_of(rows), features)
 
     def _features_of(self, rows: NDArray[np.int64]) -> Any:
         """Return the features of some rows, shape (n_rows, d), minus the centre if there is one."""

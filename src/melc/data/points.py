@@ -144,21 +144,6 @@ def atoms_of(points: Floats, weights: Floats) -> Atoms:
     return Atoms(support, np.bincount(inverse, weights=weights).astype(np.float64))
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The outermost points of a class: ``KEPT_AT_EACH_END`` at each end, and one more, where the other points begin."""
-
-    lowest: Atoms = field(default_factory=Atoms)
-    highest: Atoms = field(default_factory=Atoms)
-
-    def with_points(self, points: Floats, weights: Floats) -> "Ends":
-        """Return the ends after adding more points. The result does not depend on how they are divided into calls."""
-        return Ends(
-            _lowest(self.lowest, points, weights),
-            _lowest(self.highest.mirrored(), -points, weights).mirrored(),
-        )
-
-
 def _lowest(atoms: Atoms, points: Floats, weights: Floats) -> Atoms:
     """Return the lowest of atoms and points."""
     if len(atoms) > KEPT_AT_EACH_END:  # most points are excluded before the sort, which takes the longest
@@ -232,15 +217,26 @@ class ClassSummaries:
 
 
 class Gathered:
-    """Accumulates a summary: ``spread``, of shape (2, 3), holds the weight, mean and sum of squares of each class."""
+    """Accumulates a summary: ``spread``, of shape (2, 3), holds the weight, mean and sum of squares of each class.
+
+    ``lowest`` and ``highest`` are the outermost points of each class: ``KEPT_AT_EACH_END`` at each end, and one more,
+    where the other points begin.
+    """
 
     def __init__(self) -> None:
         self.spread = np.zeros((2, 3))
-        self.ends = [Ends(), Ends()]
+        self.lowest, self.highest = [Atoms(), Atoms()], [Atoms(), Atoms()]
+
+    def add_to_ends(self, code: int, points: Floats, weights: Floats) -> None:
+        """Add points of a class to its ends. The result does not depend on how they are divided into calls."""
+        self.lowest[code] = _lowest(self.lowest[code], points, weights)
+        self.highest[code] = _lowest(self.highest[code].mirrored(), -points, weights).mirrored()
 
     def summary(self) -> ClassSummaries:
         first, second = (
-            ClassSummary(weight, mean, squares, ends.lowest, ends.highest)
-            for (weight, mean, squares), ends in zip(self.spread.tolist(), self.ends, strict=True)
+            ClassSummary(weight, mean, squares, lowest, highest)
+            for (weight, mean, squares), lowest, highest in zip(
+                self.spread.tolist(), self.lowest, self.highest, strict=True
+            )
         )
         return ClassSummaries((first, second))

@@ -33,9 +33,9 @@ MOST_WHITENED_FEATURES = 200
 # In whitening, variances are taken to be at least this fraction of the largest. If the largest is below the second
 # number, all variances are rounding errors.
 _LEAST_STRETCHED, _NO_SPREAD = 1e-2, 1e-24
-# With more features than this, the discriminant uses only the diagonal of the covariance: the full matrix would take
-# longer than the search that it starts.
-_FULL_COVARIANCE_FEATURES = 500
+# With more features than this, their covariance would take longer than the search: the discriminant uses its diagonal
+# only, and the span of the rows is found from the products of up to this many rows, which are decomposed in a second.
+_MOST_COVARIANCE_FEATURES, _MOST_DECOMPOSED = 500, 1000
 # Ridge on the within-class covariance, relative to its mean diagonal: directions in which a class does not vary at all
 # (fewer rows than features) must not dominate the start. _LEAST_SPREAD avoids division by zero if no class varies.
 _DISCRIMINANT_RIDGE, _LEAST_SPREAD = 1e-3, 1e-30
@@ -45,9 +45,6 @@ _WIDE_RIDGE, _SUBSPACE_DIMENSION, _ROWS_PER_FEATURE = 0.1, 24, 4
 # Eigenvalues of the correlation matrix below this fraction of the largest belong to directions outside the span of the
 # rows.
 _NO_VARIANCE = 1e-10
-# The span of the rows is found from the covariance of up to this many features; with more, from the products of up to
-# this many rows, whose eigendecomposition takes a second.
-_MOST_DENSE_FEATURES, _MOST_DECOMPOSED = 500, 1000
 # A sparse matrix with up to this many elements, zeros included, may be converted to a dense one.
 _FEW_ENTRIES = 200_000
 # Rows of a class from which the intensity of shrinkage is estimated.
@@ -146,7 +143,7 @@ class Coordinates:
     def ridge_white(self) -> Whitening:
         """White coordinates for many features: from the Cholesky factor, which is cheaper, with a ridge."""
         covariance = self.within_covariance
-        ridge = _WIDE_RIDGE * max(float(np.trace(covariance)) / len(covariance), _LEAST_SPREAD)
+        ridge = _ridge(np.diagonal(covariance), _WIDE_RIDGE)
         lower = linalg.cholesky(covariance + ridge * np.eye(len(covariance)), lower=True)
         return Whitening(linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T, lower.T)
 
@@ -210,7 +207,7 @@ class Coordinates:
 
         Σ is the within-class covariance plus ``ridge`` times its mean diagonal element times the identity.
         """
-        if len(self.scale) > _FULL_COVARIANCE_FEATURES:
+        if len(self.scale) > _MOST_COVARIANCE_FEATURES:
             (mean, deviation), (other_mean, other_deviation) = self.class_statistics
             variances = ((deviation / self.scale) ** 2 + (other_deviation / self.scale) ** 2) / 2
             return np.asarray(_or_random((other_mean - mean) / self.scale) / (variances + _ridge(variances, ridge)))
@@ -227,7 +224,7 @@ class Coordinates:
         """
         X = self.sample.X
         n_rows, n_features = X.shape
-        if n_features <= _MOST_DENSE_FEATURES:
+        if n_features <= _MOST_COVARIANCE_FEATURES:
             basis = _range(self._total_covariance())[0]
             full = basis.shape[1] == np.count_nonzero(np.isfinite(self.scale))
             return lambda u: u if full else np.asarray(basis @ (basis.T @ u))
