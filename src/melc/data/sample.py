@@ -73,9 +73,8 @@ def _draw(rows: Rows, sizes: Floats, shares: NDArray[np.int64], seed: int) -> Me
     for c, (chosen, weights) in enumerate(drawn):
         total = rows.total_weights[c] * min(1.0, shares[c] / sizes[c])
         selected.weights[chosen] = weights * (total / weights.sum())
-    chosen = np.concatenate([chosen for chosen, _ in drawn])
     hashes = kernels.hashes_in(selected.keys, selected.codes)
-    chosen = chosen[np.lexsort([hashes[chosen], selected.codes[chosen]])]
+    chosen = np.concatenate([chosen[np.argsort(hashes[chosen])] for chosen, _ in drawn])
     return rows.take_sample(selected.rows[chosen], selected.weights[chosen])
 
 

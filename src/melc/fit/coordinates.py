@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
@@ -196,11 +197,15 @@ class Coordinates:
         into_span, varies = self._span_projection(), np.isfinite(self.scale)
         drawn = rng.normal(size=(n - 1, len(self.scale)))
         if not sparse.issparse(self.sample.X) and self.sample.X.size <= MOST_SORTED_NUMBERS:
-            order, signs = column_order(self.sample.X, self.sample.codes, self._weights)
+            order, signs = self._column_order
             drawn = drawn[:, np.argsort(order)] * signs  # the same starts for any order of the features
         first = self.discriminant()
         first *= np.sign(first[np.argmax(np.abs(first))])  # so that exchanging the classes changes nothing
         return [into_span(u) * varies for u in [first, *drawn]]
+
+    @functools.cached_property
+    def _column_order(self) -> tuple[NDArray[np.int64], Floats]:
+        return column_order(self.sample.X, self.sample.codes, self._weights)
 
     def discriminant(self, ridge: float = _DISCRIMINANT_RIDGE) -> Floats:
         """Return Fisher's direction Σ⁻¹(μ₊ − μ₋), shape (d,), for scaled features.
