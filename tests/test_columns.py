@@ -164,6 +164,16 @@ def test_levels_of_few_rows_are_scored_by_other_rows():
     assert np.all(learned.quantities[0][alone] == 0)  # nothing is known of a level without the row itself
 
 
+def test_balanced_columns_do_not_keep_levels_in_one_fold():
+    """Levels of equal size and score must be told apart, or all rows of a town are in the same fold."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 150)
+    town = (2 * rng.integers(0, 7, 300) + np.where(rng.random(300) < 0.8, y, 1 - y)).astype(str)
+    balanced = {"sex": np.tile(["m", "f"], 150), "arm": np.repeat(np.tile(["t", "c"], 75), 2)}
+    frame = pd.DataFrame({"town": town, **balanced})
+    assert AdditiveMELC(random_state=0).fit(frame, y).score(frame, y) > 0.75
+
+
 def test_levels_that_differ_by_chance_have_no_scores():
     rng = np.random.default_rng(1)
     index, codes = rng.integers(0, 2, 400), rng.integers(0, 100, 400)

@@ -1,7 +1,6 @@
 """What a finished fit warns of: with the remedy, the features by name, and a line of the user's own."""
 
 import inspect
-import re
 import warnings
 
 import numpy as np
@@ -105,9 +104,8 @@ def test_weights_that_are_no_numbers_of_rows_warn_with_the_remedy(total, on_dask
     ]
     assert len(caught) == 1
     message = caught[0]
-    rows = int(re.match(r"By their weights, the (\d+) rows of class [01] count as ", message)[1])
-    assert f" count as {rows * total / 60:.3g}. " in message
-    assert message.endswith(f" for so many rows, multiply those of this class by {60 / total:.6g}.")
+    assert message.startswith(f"By their weights, 60 rows count as {total:.3g}. ")
+    assert message.endswith(f" for so many rows, multiply the weights by {60 / total:.6g}.")
 
 
 @pytest.mark.parametrize("weight", [0.2, 1.0, 3.7, 9.0])
@@ -123,7 +121,7 @@ def test_a_few_heavy_rows_warn(kind, n_heavy, weight):
     X, y = make()
     weights = np.ones(60)
     weights[:n_heavy] = weight
-    with pytest.warns(UserWarning, match=r"(By their weights, the|most of the weight of class 0: its) 30 rows"):
+    with pytest.warns(UserWarning, match=r"By their weights, (the 30|60) rows|most of the weight of class 0: its 30"):
         clone(kind).fit(X, y, weights)
 
 

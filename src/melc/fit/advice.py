@@ -45,12 +45,16 @@ def warn_of_weights(
         )
         return
     rows_for_each = totals / counts
-    worst = int(np.argmax(np.abs(np.log(rows_for_each))))
-    if not 1 / _UNLIKELY_FACTOR <= rows_for_each[worst] <= _UNLIKELY_FACTOR:
+    far = np.abs(np.log(rows_for_each)) > np.log(_UNLIKELY_FACTOR)
+    worst, n_rows, total = int(np.argmax(np.abs(np.log(rows_for_each)))), int(counts.sum()), float(totals.sum())
+    whose, which = f"{n_rows} rows", "the weights"
+    if not far.all():
+        n_rows, total = int(counts[worst]), float(totals[worst])
+        whose, which = f"the {n_rows} rows of class {classes.tolist()[worst]!r}", "those of this class"
+    if far.any():
         _warn(
-            f"By their weights, the {counts[worst]} rows of class {classes.tolist()[worst]!r} count as "
-            f"{totals[worst]:.3g}. The more rows there are, the more closely a model follows them. Unless the weights "
-            f"stand for so many rows, multiply those of this class by {1 / rows_for_each[worst]:.6g}.",
+            f"By their weights, {whose} count as {total:.3g}. The more rows there are, the more closely a model "
+            f"follows them. Unless the weights stand for so many rows, multiply {which} by {n_rows / total:.6g}.",
             UserWarning,
         )
 

@@ -319,7 +319,9 @@ def _rows_regressed(
     class_weights = balance.class_weights(groups, len(different))
     for weights in class_weights.T:
         total, step = weights.sum(), np.count_nonzero(weights) // _ROWS_REGRESSED + 1
-        weights[random[first] % np.uint64(step) != 0] = 0.0
+        left_out = random[first] % np.uint64(step) != 0
+        if weights[~left_out].any():
+            weights[left_out] = 0.0
         weights *= total / weights.sum()
     chosen, classes = np.nonzero(class_weights)
     return first[chosen], classes, class_weights[chosen, classes]
@@ -328,22 +330,26 @@ def _rows_regressed(
 def _random_numbers(found: list[tuple[_Levels | None, Floats]], balance: _Balance) -> NDArray[np.uint64]:
     """Return a pseudo-random number for each row, shape (n,), that follows from its contents: copies have the same.
 
-    It is a sum over the columns, so that their order does not matter. Levels are told apart by their numbers of rows
-    and the sizes of their scores, so that neither their names nor the order of the classes matters.
+    It is a sum over the columns, so that their order does not matter.
     """
     numbers = np.zeros(len(balance.index), dtype=np.uint64)
     for levels, codes in found:
-        numbers += _hashes_of([codes if levels is None else _likeness(codes.astype(np.int64), balance)])
+        numbers += _hashes_of([codes if levels is None else _unreversed(codes.astype(np.int64), balance)])
     return numbers
 
 
-def _likeness(codes: NDArray[np.int64], balance: _Balance) -> Floats:
-    """Return a number for each row, shape (n,), that is equal for levels of equal size and equal or opposite scores."""
+def _unreversed(codes: NDArray[np.int64], balance: _Balance) -> Floats:
+    """Return the levels of rows, shape (n,), by their scores from the end at which the scores are less extreme.
+
+    Exchanging two classes reverses the scores, and would otherwise change the numbers of the levels. Their names matter
+    only where levels have equal scores and numbers of rows.
+    """
     class_weights = balance.class_weights(codes, codes.max() + 1)
     scores = _projected(balance.shares(class_weights), class_weights.sum(axis=1))
     sizes = np.bincount(codes, balance.given) / balance.given.sum()
-    _, ranks = np.unique(np.round([np.abs(scores), sizes], _DIGITS), axis=1, return_inverse=True)
-    return np.asarray(ranks.ravel()[codes], dtype=np.float64)
+    sign = -1.0 if sizes @ scores**3 < -_ROUNDING else 1.0
+    order = np.lexsort([np.arange(len(sizes)), np.round(sizes, _DIGITS), np.round(sign * scores, _DIGITS)])
+    return np.asarray(np.argsort(order)[codes], dtype=np.float64)
 
 
 def _hashes_of(codes: list[Floats]) -> NDArray[np.uint64]:

@@ -246,7 +246,7 @@ def check_present(names: list[str], wanted: Mapping[str, Kind]) -> None:
 
 def delimiter_hint(names: list[str]) -> str:
     """Return a hint if the file seems to have only one column because of a wrong delimiter."""
-    if len(names) > 1:
+    if len(names) != 1:
         return ""
     other = next((mark for mark in ";\t|," if mark in names[0]), None)
     return (

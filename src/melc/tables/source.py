@@ -7,7 +7,6 @@ import errno
 import gzip
 import io
 import lzma
-import os
 import re
 import select
 import shutil
@@ -216,12 +215,25 @@ def _chunks(pipe: Any) -> Iterator[bytes]:
     A signal that arrives just before a read begins would not be heard until the read ends, perhaps never. So a read
     begins only when there is something to read; Windows cannot tell, and has no such signals.
     """
+    waiting = _poll(pipe)
     while True:
-        while os.name != "nt" and not select.select([pipe], [], [], _PIPE_PATIENCE)[0]:
+        while waiting is not None and not waiting.poll(1000 * _PIPE_PATIENCE):
             pass
         if not (chunk := pipe.read1(_CHUNK_BYTES)):
             return
         yield chunk
+
+
+def _poll(pipe: Any) -> Any:
+    """Return an object that waits for a pipe, or None if that is not possible."""
+    if not hasattr(select, "poll"):
+        return None
+    waiting = select.poll()
+    try:
+        waiting.register(pipe, select.POLLIN)
+    except (OSError, TypeError):  # not a file of the operating system
+        return None
+    return waiting
 
 
 def first_bytes(stream: Any, size: int) -> bytes:
