@@ -134,10 +134,11 @@ def test_a_row_that_has_most_of_the_weight_of_its_class_warns(kind):
         clone(kind).fit(X, y, weights)
 
 
-def test_light_rows_of_one_class_warn():
+@pytest.mark.parametrize("other", [1.0, 100.0])
+def test_light_rows_of_one_class_warn(other):
     X, y = make()
     with pytest.warns(UserWarning, match=r"rows of class 1 count as 0\.00.* multiply those of this class by 10000\."):
-        MELC(n_init=1, random_state=0).fit(X, y, np.where(y == 1, 1e-4, 1.0))
+        MELC(n_init=1, random_state=0).fit(X, y, np.where(y == 1, 1e-4, other))
 
 
 BOTH = {"MELC": MELC(n_init=2, random_state=0), "AdditiveMELC": AdditiveMELC(random_state=0)}

@@ -44,19 +44,21 @@ def warn_of_weights(
             UserWarning,
         )
         return
-    rows_for_each = totals / counts
-    far = np.abs(np.log(rows_for_each)) > np.log(_UNLIKELY_FACTOR)
-    worst, n_rows, total = int(np.argmax(np.abs(np.log(rows_for_each)))), int(counts.sum()), float(totals.sum())
-    whose, which = f"{n_rows} rows", "the weights"
-    if not far.all():
+    logs = np.log(totals / counts)
+    worst, limit = int(np.argmax(np.abs(logs))), np.log(_UNLIKELY_FACTOR)
+    if np.abs(logs[worst]) <= limit:
+        return
+    if logs.min() > limit or logs.max() < -limit:  # all of them, in the same direction
+        n_rows, total = int(counts.sum()), float(totals.sum())
+        whose, which = f"{n_rows} rows", "the weights"
+    else:
         n_rows, total = int(counts[worst]), float(totals[worst])
         whose, which = f"the {n_rows} rows of class {classes.tolist()[worst]!r}", "those of this class"
-    if far.any():
-        _warn(
-            f"By their weights, {whose} count as {total:.3g}. The more rows there are, the more closely a model "
-            f"follows them. Unless the weights stand for so many rows, multiply {which} by {n_rows / total:.6g}.",
-            UserWarning,
-        )
+    _warn(
+        f"By their weights, {whose} count as {total:.3g}. The more rows there are, the more closely a model follows "
+        f"them. Unless the weights stand for so many rows, multiply {which} by {n_rows / total:.6g}.",
+        UserWarning,
+    )
 
 
 def warn_of_equal_rows(classes: NDArray[Any], counts: Sequence[int]) -> None:
