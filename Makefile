@@ -10,7 +10,7 @@ FLOOR := .venv-floor
 # The oldest versions that pyproject.toml allows, read from there: "numpy>=2.0" becomes "numpy==2.0.*".
 FLOORS = $(shell $(PYTHON) tests/floors.py)
 # The tests that run there: those of the estimator.
-ON_THE_FLOOR := classifier classifier_estimator classifier_inputs common data_passes ecosystem fit_advice fit_density \
+ON_THE_FLOOR := classifier classifier_estimator classifier_inputs common data_memory ecosystem fit_advice fit_density \
 	fit_tabulation fit_validation model_curve sklearn
 
 .PHONY: demo test quick test-floor coverage lint bench fuzz paper docs release-check clean

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -172,6 +173,69 @@ def test_balanced_columns_do_not_keep_levels_in_one_fold():
     balanced = {"sex": np.tile(["m", "f"], 150), "arm": np.repeat(np.tile(["t", "c"], 75), 2)}
     frame = pd.DataFrame({"town": town, **balanced})
     assert AdditiveMELC(random_state=0).fit(frame, y).score(frame, y) > 0.75
+
+
+TOWNS = 1.5 * np.random.default_rng(0).normal(size=40)
+
+
+def towns(n, seed):
+    """Rows of towns, and columns that are constant within each town."""
+    rng = np.random.default_rng(seed)
+    town = rng.integers(0, 40, n)
+    frame = pd.DataFrame({"town": [f"t{k}" for k in town], "region": [f"r{k % 5}" for k in town]})
+    frame["people"] = np.round(1e4 * np.abs(np.sin(3.3 * town + 1)))
+    return frame, rng.random(n) < 1 / (1 + np.exp(-2 * TOWNS[town]))
+
+
+@pytest.mark.parametrize("kind", [MELC, AdditiveMELC])
+@pytest.mark.parametrize("other", ["region", "people"])
+def test_columns_that_are_constant_within_levels_do_not_hide_their_scores(kind, other):
+    (frame, y), (new, truth) = towns(480, 1), towns(2_000, 2)
+    models = [kind(random_state=0).fit(frame[names], y) for names in (["town"], ["town", other])]
+    alone, both = (balanced_accuracy_score(truth, model.predict(new[model.feature_names_in_])) for model in models)
+    assert both > alone - 0.03  # chance before: all rows of a town are in one fold
+
+
+def test_of_equal_rows_that_have_a_level_for_themselves_all_but_one_are_counted():
+    index = np.repeat([0, 1], 30)
+    codes = np.concatenate([np.repeat([0, 1, 2, 3], [20, 1, 1, 8]), np.repeat([0, 1, 2, 3], [4, 0, 1, 25])])
+    weights = np.full(60, 1.0)
+    learned = learn_columns(
+        [LabelColumn(codes, tuple("abcd")), NumberColumn((codes > 1).astype(float))], ["x", "y"], index, weights, 2
+    )
+    for level, (first, second) in enumerate([(20, 4), (1, 0), (1, 1), (8, 25)]):
+        left = 1 - 1 / (first + second)
+        expected = (left * second + 5) / (left * (first + second) + 10) - 0.5
+        assert learned.quantities[0][codes == level] == pytest.approx(np.full(first + second, expected))
+
+
+@pytest.mark.parametrize("kind", [AdditiveMELC(random_state=0), MELC(max_features=2, whole_weights=4, random_state=0)])
+def test_weighted_tables_are_the_same_in_any_order_and_as_copies(kind):
+    for seed in (3, 9, 13):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 145)
+        frame = pd.DataFrame({"x": rng.normal(size=145) + y})
+        frame["t"] = [f"l{k}" for k in (y + rng.integers(0, 20, 145)) % 20]
+        frame["u"] = [f"m{k}" for k in rng.integers(0, 4, 145)]
+        weights, order = rng.integers(1, 5, 145), rng.permutation(145)
+        copies = np.repeat(order, weights[order])
+        expected = clone(kind).fit(frame, y, weights).decision_function(frame)
+        shuffled = clone(kind).fit(frame.iloc[order], y[order], weights[order])
+        np.testing.assert_array_equal(shuffled.decision_function(frame), expected)
+        repeated = clone(kind).fit(frame.iloc[copies], y[copies])
+        np.testing.assert_allclose(repeated.decision_function(frame), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [15_000, 20_100])
+def test_exchanged_labels_of_larger_tables_mirror_the_model(n):
+    """Samples are drawn by what the rows hold, not by scores, whose signs change."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"c{j}": rng.integers(0, 8, n).astype(str) for j in range(5)})
+    frame = frame.assign(**{f"n{j}": rng.normal(size=n) for j in range(5 if n == 20_100 else 9)})
+    odds = sum(rng.normal(size=8)[frame[f"c{j}"].astype(int)] for j in range(5)) + frame["n0"] ** 2 - 1
+    y = rng.random(n) < 1 / (1 + np.exp(-odds))
+    one, other = (AdditiveMELC(max_lines=3, random_state=0).fit(frame, each) for each in (y, ~y))
+    np.testing.assert_allclose(other.decision_function(frame), -one.decision_function(frame), atol=1e-8)
 
 
 def test_levels_that_differ_by_chance_have_no_scores():

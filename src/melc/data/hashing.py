@@ -59,13 +59,19 @@ class DistinctRows:
     rows: NDArray[np.int64]
 
     def merged(self) -> "DistinctRows":
-        """Return the rows in the order of their keys, with those of equal keys merged into one."""
-        order = np.argsort(self.keys)
+        """Return the rows in the order of the hashes of their contents, with those of equal keys merged into one.
+
+        Keys themselves would give the rows of a class another order if the classes were exchanged.
+        """
+        hashes = kernels.hashes_in(self.keys, self.codes)
+        order = np.lexsort([self.codes, hashes])
         keys = self.keys[order]
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
         if len(first) == len(keys):
             return DistinctRows(keys, self.codes[order], self.weights[order], self.rows[order])
-        order = np.lexsort([self.weights, self.keys])  # the last digit of a sum depends on the order of its terms
+        order = np.lexsort(
+            [self.weights, self.codes, hashes]
+        )  # the last digit of a sum depends on the order of its terms
         weights, rows = np.add.reduceat(self.weights[order], first), np.minimum.reduceat(self.rows[order], first)
         return DistinctRows(keys[first], self.codes[order[first]], weights, rows)
 
@@ -83,13 +89,21 @@ class RowHashes:
 
     X has shape (n, d). ``weights``, of shape (n,), is None for weights of one. No two rows of a class are equal if they
     are ``distinct``. If in addition their order within a class follows from their contents (``canonical``), the ranks
-    within the class serve as hashes.
+    within the class serve as hashes. ``known`` are the hashes, if X has scores of levels: these change with the order
+    of the classes.
     """
 
-    def __init__(self, X: Any, weights: Floats | None, distinct: bool = False, canonical: bool = False) -> None:
-        self.X, self.weights = X, weights
+    def __init__(
+        self,
+        X: Any,
+        weights: Floats | None,
+        distinct: bool = False,
+        canonical: bool = False,
+        known: Hashes | None = None,
+    ) -> None:
+        self.X, self.weights, self.known = X, weights, known
         self.distinct, self.canonical = distinct or canonical, canonical
-        self._hashes: Hashes | None = None
+        self._hashes = known
         self._table: Floats | None = None
 
     def table(self, n_rows: int) -> Floats:
@@ -149,19 +163,20 @@ def weights_and_step(weights: Floats | None, block: slice) -> tuple[Floats, int]
 
 
 def merge_equal_rows(
-    X: Any, codes: NDArray[Any], weights: Floats | None, max_sorted: int
-) -> tuple[Any, NDArray[Any], Floats | None]:
-    """Return rows, codes and weights, with equal rows of a class merged into one with their total weight.
+    X: Any, codes: NDArray[Any], weights: Floats | None, max_sorted: int, known: Hashes | None = None
+) -> tuple[Any, NDArray[Any], Floats | None, Hashes | None]:
+    """Return rows, codes, weights and known hashes, with equal rows of a class merged into one with their total weight.
 
-    More than ``max_sorted`` rows of which none are equal are returned as they are, others in the order of their keys.
+    More than ``max_sorted`` rows of which none are equal are returned as they are, others in the order of their hashes.
     """
-    keys = kernels.class_keys(hashes_of(X), codes)
+    keys = kernels.class_keys(hashes_of(X) if known is None else known, codes)
     if len(keys) > max_sorted and np.all(np.diff(np.sort(keys))):
-        return X, codes, weights
+        return X, codes, weights, known
     totals = np.ones(len(keys)) if weights is None else weights
     merged = DistinctRows(keys, codes, totals, np.arange(len(keys))).merged()
     repeated = len(merged.rows) < len(keys)
-    return X[merged.rows], merged.codes, merged.weights if repeated or weights is not None else None
+    total_weights = merged.weights if repeated or weights is not None else None
+    return X[merged.rows], merged.codes, total_weights, None if known is None else known[merged.rows]
 
 
 def hashes_of(X: Any) -> Hashes:

@@ -292,7 +292,8 @@ class MemoryRows:
         chosen = np.sort(np.concatenate([self._numbers(c, ranks[c]) for c in (0, 1)]))
         weights = None if self.weights is None else self.weights[chosen]
         X = self.X[chosen]
-        hashes = RowHashes(X, weights, self.hashes.distinct, self.hashes.canonical)
+        known = None if self.hashes.known is None else self.hashes.known[chosen]
+        hashes = RowHashes(X, weights, self.hashes.distinct, self.hashes.canonical, known)
         return MemoryRows(X, self.codes[chosen], weights, self.n_threads, self.centre, hashes=hashes)
 
     def select(self, seed: int, limits: Floats) -> DistinctRows:
@@ -331,7 +332,7 @@ class MemoryRows:
         if n == self.n_features:
             return self
         X = np.ascontiguousarray(self.X[:, :n])
-        hashes = RowHashes(X, self.weights, self.hashes.distinct, self.hashes.canonical)
+        hashes = RowHashes(X, self.weights, self.hashes.distinct, self.hashes.canonical, self.hashes.known)
         return MemoryRows(X, self.codes, self.weights, self.n_threads, hashes=hashes)
 
     def _with(self, codes: NDArray[np.int8], centre: Floats | None) -> "MemoryRows":

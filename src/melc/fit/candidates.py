@@ -61,7 +61,7 @@ class Candidates:
         if dense.size <= MOST_SORTED_NUMBERS:  # so that ties do not depend on the order of the features
             order, _ = column_order(dense, rows.codes, rows.all_weights())
             self.chosen, dense = self.chosen[order], np.ascontiguousarray(dense[:, order])
-        hashes = RowHashes(dense, rows.weights, canonical=rows.canonical)
+        hashes = RowHashes(dense, rows.weights, canonical=rows.canonical, known=rows.hashes.known)
         self.rows = MemoryRows(dense, rows.codes, rows.weights, rows.n_threads, hashes=hashes)
         try:
             self.coordinates = Coordinates(self.rows)

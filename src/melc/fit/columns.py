@@ -8,7 +8,8 @@ its rows, both classes counting equally, minus one half, and shrunk by ten addit
 With more than two classes, the score is the projection of the level's class shares on the axis along which the shares
 of the levels differ most. For one direction of all columns and two classes, scores are fitted together if levels have
 enough rows (:mod:`melc.fit.level_scores`). If levels have few rows, the score of a training row is computed from the
-rows of other folds: otherwise it would reveal the row's own class. Rules with whole-number weights have whole scores: 0
+rows of other folds: otherwise it would reveal the row's own class. Equal rows are in one fold; if a level has hardly
+any others, all but one of them are counted. Rules with whole-number weights have whole scores: 0
 and 1 for two levels, otherwise in units of half a standard deviation. The place of missing numbers is the number near
 which the classes are mixed as they are among the rows where it is missing.
 """
@@ -22,16 +23,15 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.data.frames import Column, Label, LabelColumn
-from melc.data.hashing import hashes_of
+from melc.data.hashing import Hashes
+from melc.fit.balance import DIGITS, FOLDS, Balance, EqualRows
 from melc.fit.level_scores import enough_rows, joint_scores
 from melc.model.columns import Category, Columns
 
-# Rows that are added to every level, divided equally among the classes.
-_ROWS_ADDED = 10.0
-# With fewer rows per level than this, the scores of training rows come from other folds; and the number of folds.
-_MANY_ROWS_PER_LEVEL, _FOLDS = 30, 5
-# Rows that are hashed at once, and about the most rows of a class on which scores are fitted together.
-_ROWS_HASHED, _ROWS_REGRESSED = 1 << 16, 20_000
+# With fewer rows per level than this, the scores of training rows come from other folds.
+_MANY_ROWS_PER_LEVEL = 30
+# About the most rows of a class on which scores are fitted together.
+_ROWS_REGRESSED = 20_000
 # The most levels of a category; rarer ones are joined into one level.
 _MOST_LEVELS = 250
 # A text column with fewer rows per label and more labels than this is likely to identify the rows.
@@ -41,8 +41,10 @@ _ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
 _BINS, _DISTANCE_PENALTY = 25, 0.01
 # The unit of whole scores, in standard deviations of the scores.
 _SCORE_UNIT = 0.5
-# Sums of weights whose relative difference is below this are equal up to rounding, and digits that rounding leaves.
-_ROUNDING, _DIGITS = 1e-12, 9
+# Other rows at a level are enough to score its rows if they have this share of its weight.
+_ENOUGH_OTHERS = 0.5
+# Sums of weights whose relative difference is below this are equal up to rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,15 @@ class Design:
 
 @dataclass(frozen=True)
 class Learned:
-    """What columns hold, and for each of them the codes and the quantities of the training rows, both of shape (n,)."""
+    """What columns hold, and for each of them the codes and the quantities of the training rows, both of shape (n,).
+
+    The ``hashes`` of the rows, shape (n,), follow from their contents, whatever the order of the classes.
+    """
 
     columns: Columns
     codes: list[Floats]
     quantities: list[Floats]
+    hashes: Hashes
 
     def design(self) -> Design:
         """Return the columns of :meth:`matrix`, with an axis for each category and each column with missing numbers."""
@@ -128,16 +134,16 @@ def learn_columns(
     With ``whole_scores``, the scores of levels are whole numbers. If there will be ``one_direction`` of all columns,
     they are fitted together where there are rows enough.
     """
-    balance = _Balance(index, np.ones(len(index)) if weights is None else weights, n_classes)
+    balance = Balance(index, np.ones(len(index)) if weights is None else weights, n_classes)
     found = [_content(column, balance) for column in columns]
     _warn_of_columns(columns, found, names)
     codes = [codes for _, codes in found]
-    numbers = _random_numbers(found, balance)
-    folds = (numbers % np.uint64(_FOLDS)).astype(np.int64)
+    contents = [codes if levels is None else _unreversed(codes.astype(np.int64), balance) for levels, codes in found]
+    equal = EqualRows(contents, balance)
     categories, ranks, places, quantities = {}, {}, {}, list(codes)
     for j, (column, (levels, _)) in enumerate(zip(columns, found, strict=True)):
         if levels is not None:
-            categories[j], quantities[j] = _scored(levels, codes[j], balance, folds)
+            categories[j], quantities[j] = _scored(levels, codes[j], balance, equal)
             continue
         if isinstance(column, LabelColumn):
             ranks[j] = column.labels
@@ -148,44 +154,21 @@ def learn_columns(
     if all(np.all(each == each[0]) for each in quantities):  # nothing but levels of few rows, all scored zero
         for j, category in categories.items():
             levels = category.levels, category.others
-            categories[j], quantities[j] = _scored(levels, codes[j], balance, folds, screened=False)
+            categories[j], quantities[j] = _scored(levels, codes[j], balance, equal, screened=False)
     if one_direction and n_classes == 2:
-        _score_together(categories, codes, quantities, balance, numbers)
+        _score_together(categories, codes, quantities, balance, equal)
     if whole_scores:
         for j, category in categories.items():
-            categories[j], quantities[j] = _with_whole_scores(category, quantities[j])
+            categories[j], quantities[j] = _with_whole_scores(category, quantities[j], balance)
     dates = tuple(j for j, column in enumerate(columns) if getattr(column, "is_date", False))
-    return Learned(Columns(categories, ranks, dates, places), codes, quantities)
-
-
-class _Balance:
-    """Class numbers of rows, and weights scaled so that all classes have the same total; the overall total is kept."""
-
-    def __init__(self, index: NDArray[np.integer], weights: Floats, n_classes: int) -> None:
-        totals = np.bincount(index, weights, n_classes)
-        self.index, self.given, self.n_classes = index, weights, n_classes
-        self.weights = weights * (totals.sum() / n_classes / totals)[index]
-        # The effective number of rows: this many, divided equally among the classes, would be as informative.
-        self.n_effective = n_classes**2 / float(np.sum(1 / totals))
-        self.total = float(totals.sum())
-
-    def class_weights(self, groups: NDArray[np.int64], n_groups: int, weights: Floats | None = None) -> Floats:
-        """Return the balanced weight of each class in each group of rows, shape (n_groups, n_classes)."""
-        cells = groups * self.n_classes + self.index
-        found = np.bincount(cells, self.weights if weights is None else weights, n_groups * self.n_classes)
-        return np.asarray(found.reshape(n_groups, self.n_classes), dtype=np.float64)
-
-    def shares(self, class_weights: Floats) -> Floats:
-        """Return the shares of the classes in each group, shrunk, minus 1 / n_classes; shape (n_groups, n_classes)."""
-        totals = class_weights.sum(axis=1, keepdims=True)
-        return (class_weights + _ROWS_ADDED / self.n_classes) / (totals + _ROWS_ADDED) - 1 / self.n_classes
+    return Learned(Columns(categories, ranks, dates, places), codes, quantities, equal.hashes)
 
 
 # The levels of a category, None for missing values, and whether rare levels are joined into "others".
 _Levels = tuple[tuple[Label | None, ...], bool]
 
 
-def _content(column: Column, balance: _Balance) -> tuple[_Levels | None, Floats]:
+def _content(column: Column, balance: Balance) -> tuple[_Levels | None, Floats]:
     """Return the levels of a category, or None for numbers, and the codes of the rows, shape (n,).
 
     Levels are sorted by their scores, so that neither their names nor their original order matters.
@@ -217,7 +200,7 @@ def _frequent(totals: Floats) -> list[int]:
 
 
 def _scored(
-    levels: _Levels, numbers: Floats, balance: _Balance, folds: NDArray[np.int64], screened: bool = True
+    levels: _Levels, numbers: Floats, balance: Balance, equal: EqualRows, screened: bool = True
 ) -> tuple[Category, Floats]:
     """Return a category with the scores of its levels, and the scores of the training rows, shape (n,).
 
@@ -228,30 +211,42 @@ def _scored(
     size, codes = len(labels) + others, numbers.astype(np.int64)
     class_weights = balance.class_weights(codes, size)
     axis = _axis_of(balance.shares(class_weights), class_weights.sum(axis=1))
-    scores = balance.shares(class_weights) @ axis
+    scores = np.round(balance.shares(class_weights) @ axis, DIGITS)
     of_rows = scores[codes]
     if screened and size > 2 and balance.n_effective < _MANY_ROWS_PER_LEVEL * size:
         if _differ_by_chance(class_weights * (balance.n_effective / balance.total)):
             scores, of_rows = np.zeros(size), np.zeros(len(codes))
         else:
-            of_rows = _scores_from_other_folds(codes, class_weights, axis, balance, folds)
+            of_rows = _scores_from_other_rows(codes, class_weights, axis, balance, equal)
     return Category(labels, scores, others), of_rows
 
 
-def _scores_from_other_folds(
-    codes: NDArray[np.int64], class_weights: Floats, axis: Floats, balance: _Balance, folds: NDArray[np.int64]
+def _scores_from_other_rows(
+    codes: NDArray[np.int64], class_weights: Floats, axis: Floats, balance: Balance, equal: EqualRows
 ) -> Floats:
-    found = np.empty(len(codes))
-    for fold in range(_FOLDS):
-        own = folds == fold
+    """Return the scores of rows, shape (n,), from the rows of other folds.
+
+    If these have less than half of the weight of a level, all equal rows but one are counted as well. Otherwise the
+    rows of a level would have no score where every other column is constant within the levels.
+    """
+    found, (_, groups_of_rows) = np.empty(len(codes)), equal.first_and_groups
+    for fold in range(FOLDS):
+        own = equal.folds == fold
         inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))
-        found[own] = (balance.shares(np.maximum(class_weights - inside, 0.0)) @ axis)[codes[own]]
-    return found
+        levels, groups = codes[own], groups_of_rows[own]
+        all_but_one = 1 - 1 / np.maximum(equal.sizes[groups], 1.0)
+        few_others = inside.sum(axis=1) > (1 - _ENOUGH_OTHERS + _ROUNDING) * class_weights.sum(axis=1)
+        counted = (few_others[levels] * all_but_one)[:, None] * equal.class_weights[groups]
+        others = np.maximum(class_weights[levels] - inside[levels] + counted, 0.0)
+        found[own] = balance.shares(others) @ axis
+    return np.round(found, DIGITS)
 
 
-def _with_whole_scores(category: Category, of_rows: Floats) -> tuple[Category, Floats]:
+def _with_whole_scores(category: Category, of_rows: Floats, balance: Balance) -> tuple[Category, Floats]:
     """Return a category and the scores of the training rows, with all scores rounded to whole multiples of a unit."""
-    unit = float(np.ptp(category.scores)) if category.n_levels == 2 else _SCORE_UNIT * float(np.std(of_rows))
+    shares = balance.given / balance.given.sum()
+    deviation = np.sqrt(shares @ (of_rows - shares @ of_rows) ** 2)
+    unit = float(np.ptp(category.scores) if category.n_levels == 2 else np.round(_SCORE_UNIT * deviation, DIGITS))
     if unit == 0:
         return category, of_rows
     # Two levels are rounded relative to the lower one: then they differ by one, even if they lie near ±½ unit.
@@ -288,8 +283,8 @@ def _score_together(
     categories: dict[int, Category],
     codes: list[Floats],
     quantities: list[Floats],
-    balance: _Balance,
-    random: NDArray[np.uint64],
+    balance: Balance,
+    equal: EqualRows,
 ) -> None:
     """Replace scores of levels, in both dicts, by those that are fitted together, if there are rows enough."""
     scored = {j: category for j, category in categories.items() if category.scores.any()}
@@ -297,7 +292,7 @@ def _score_together(
     n_levels = sum(category.n_levels for category in scored.values())
     if not scored or not enough_rows(n_levels, len(numbers), balance.n_effective):
         return
-    rows, classes, weights = _rows_regressed(balance, _hashes_of(codes), random)
+    rows, classes, weights = _rows_regressed(equal)
     levels = {j: codes[j][rows].astype(np.int64) for j in scored}
     others = np.column_stack([np.zeros((len(rows), 0)), *(quantities[j][rows] for j in numbers)])
     sizes = {j: category.n_levels for j, category in scored.items()}
@@ -307,19 +302,16 @@ def _score_together(
         quantities[j] = scores[codes[j].astype(np.int64)]
 
 
-def _rows_regressed(
-    balance: _Balance, hashes: NDArray[np.uint64], random: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _rows_regressed(equal: EqualRows) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Return the numbers of different rows, some of each class, their classes, and their weights.
 
     Equal rows are counted once, with the sum of their weights, so that copies are weights. All rows of a small class
     are taken. The weights of both classes have the sums of all rows.
     """
-    different, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
-    class_weights = balance.class_weights(groups, len(different))
+    class_weights, (first, _) = equal.class_weights.copy(), equal.first_and_groups
     for weights in class_weights.T:
         total, step = weights.sum(), np.count_nonzero(weights) // _ROWS_REGRESSED + 1
-        left_out = random[first] % np.uint64(step) != 0
+        left_out = equal.numbers[first] % np.uint64(step) != 0
         if weights[~left_out].any():
             weights[left_out] = 0.0
         weights *= total / weights.sum()
@@ -327,18 +319,7 @@ def _rows_regressed(
     return first[chosen], classes, class_weights[chosen, classes]
 
 
-def _random_numbers(found: list[tuple[_Levels | None, Floats]], balance: _Balance) -> NDArray[np.uint64]:
-    """Return a pseudo-random number for each row, shape (n,), that follows from its contents: copies have the same.
-
-    It is a sum over the columns, so that their order does not matter.
-    """
-    numbers = np.zeros(len(balance.index), dtype=np.uint64)
-    for levels, codes in found:
-        numbers += _hashes_of([codes if levels is None else _unreversed(codes.astype(np.int64), balance)])
-    return numbers
-
-
-def _unreversed(codes: NDArray[np.int64], balance: _Balance) -> Floats:
+def _unreversed(codes: NDArray[np.int64], balance: Balance) -> Floats:
     """Return the levels of rows, shape (n,), by their scores from the end at which the scores are less extreme.
 
     Exchanging two classes reverses the scores, and would otherwise change the numbers of the levels. Their names matter
@@ -348,21 +329,11 @@ def _unreversed(codes: NDArray[np.int64], balance: _Balance) -> Floats:
     scores = _projected(balance.shares(class_weights), class_weights.sum(axis=1))
     sizes = np.bincount(codes, balance.given) / balance.given.sum()
     sign = -1.0 if sizes @ scores**3 < -_ROUNDING else 1.0
-    order = np.lexsort([np.arange(len(sizes)), np.round(sizes, _DIGITS), np.round(sign * scores, _DIGITS)])
+    order = np.lexsort([np.arange(len(sizes)), np.round(sizes, DIGITS), np.round(sign * scores, DIGITS)])
     return np.asarray(np.argsort(order)[codes], dtype=np.float64)
 
 
-def _hashes_of(codes: list[Floats]) -> NDArray[np.uint64]:
-    """Return hashes of the contents of rows, shape (n,)."""
-    hashes = np.empty(len(codes[0]), dtype=np.uint64)
-    for start in range(0, len(hashes), _ROWS_HASHED):
-        block = np.column_stack([column[start : start + _ROWS_HASHED] for column in codes])
-        block[np.isnan(block)] = np.nan  # one kind of NaN
-        hashes[start : start + _ROWS_HASHED] = hashes_of(block)
-    return hashes
-
-
-def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: _Balance) -> float:
+def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: Balance) -> float:
     """Return the number near which the classes are mixed as they are among the rows where the number is missing.
 
     Of equally good places, the one nearest to the median is taken.
@@ -386,7 +357,7 @@ def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: _Bal
     typical, quartile = values[quantiles(np.array([0.5, 0.75]))]
     far = np.abs(middles - typical) / ((quartile - typical) or 1.0)
     distances = np.linalg.norm(shares[:-1] - shares[-1], axis=1) + _DISTANCE_PENALTY * far
-    return float(middles[np.argmin(distances)])
+    return float(middles[np.argmin(np.round(distances, DIGITS))])
 
 
 def _smoothed(class_weights: Floats) -> Floats:

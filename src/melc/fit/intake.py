@@ -25,7 +25,7 @@ from melc.data.frames import (
     is_frame,
     read_columns,
 )
-from melc.data.hashing import RowHashes, merge_equal_rows
+from melc.data.hashing import Hashes, RowHashes, merge_equal_rows
 from melc.data.memory import MemoryRows
 from melc.data.source import Collected, Rows
 from melc.fit import validation
@@ -232,9 +232,9 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
     if weights is not None:
         _, squares = validation.counts_and_totals(index, weights**2, len(classes))
         warn_of_weights(classes, counts, totals, squares)
-    X, columns, design = _as_matrix(model, table, index, weights, len(classes), with_axes)
+    X, columns, design, known = _as_matrix(model, table, index, weights, len(classes), with_axes)
     validation.check_varies(validation.varies(X), *X.shape)
-    X, index, weights, hashes = _canonical(X, index, weights)
+    X, index, weights, hashes = _canonical(X, index, weights, design.n_columns, known)
     # Summed again in the canonical order, so that the totals are the same to the last bit for any order of rows.
     _, totals = validation.counts_and_totals(index, weights, len(classes))
     rows = MemoryRows(X, index, weights, n_threads_for(model.n_jobs), hashes=hashes)
@@ -243,8 +243,11 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
 
 def _as_matrix(
     model: Any, table: Table, index: NDArray[Any], weights: Floats | None, n_classes: int, with_axes: bool
-) -> tuple[Any, Columns, Design]:
-    """Return the rows of a table as a matrix of numbers, what the table's columns hold, and the matrix's columns."""
+) -> tuple[Any, Columns, Design, Hashes | None]:
+    """Return the rows of a table as a matrix of numbers, what the table's columns hold, and the matrix's columns.
+
+    The last item is the hashes of the rows, if they are not those of the matrix.
+    """
     if table.columns is not None:
         whole_scores = getattr(model, "whole_weights", None) is not None
         limit = getattr(model, "max_features", None)
@@ -252,25 +255,29 @@ def _as_matrix(
         one_direction = of_all and not with_axes and not whole_scores
         learned = learn_columns(table.columns, table.names, index, weights, n_classes, whole_scores, one_direction)
         design = learned.design() if with_axes else Design(len(table.columns))
-        return learned.matrix(design), learned.columns, design
+        return learned.matrix(design), learned.columns, design, learned.hashes
     X = table.matrix
     if X.shape[0] * X.shape[1] <= _WORTH_DENSE:  # one memory layout, so that fits agree to the last bit
         X = X.toarray(order="C") if sparse.issparse(X) else np.ascontiguousarray(X)
-    return X, Columns(), Design(X.shape[1])
+    return X, Columns(), Design(X.shape[1]), None
 
 
 def _canonical(
-    X: Any, index: NDArray[Any], weights: Floats | None
+    X: Any, index: NDArray[Any], weights: Floats | None, n_columns: int, known: Hashes | None
 ) -> tuple[Any, NDArray[Any], Floats | None, RowHashes]:
     """Return the rows without repetitions, and their hashes.
 
     Small data are also sorted by their contents, so that the order of the rows does not matter; of larger data only
-    samples are sorted, later on. Data of more than four million elements are returned unchanged.
+    samples are sorted, later on. Data of more than four million elements are returned unchanged. ``n_columns`` are the
+    columns of the table: data do not count as larger because the matrix has more.
     """
-    distinct = validation.MOST_SORTED_NUMBERS < X.shape[0] * X.shape[1] <= _WORTH_DENSE
-    if distinct:
-        X, index, weights = merge_equal_rows(X, index, weights, MANY_ROWS)
-    if X.shape[0] * X.shape[1] <= validation.MOST_SORTED_NUMBERS:
+    if X.shape[0] * n_columns <= validation.MOST_SORTED_NUMBERS:
         X, index, weights = validation.canonical(X, index, weights)
         return X, index, weights, RowHashes(X, weights, canonical=True)
-    return X, index, weights, RowHashes(X, weights, distinct, canonical=distinct and len(index) <= MANY_ROWS)
+    distinct = X.shape[0] * X.shape[1] <= _WORTH_DENSE
+    if distinct:
+        X, index, weights, known = merge_equal_rows(X, index, weights, MANY_ROWS, known)
+        if X.shape[0] * n_columns <= validation.MOST_SORTED_NUMBERS:
+            return _canonical(X, index, weights, n_columns, known)
+    canonical = distinct and len(index) <= MANY_ROWS
+    return X, index, weights, RowHashes(X, weights, distinct, canonical, known)
