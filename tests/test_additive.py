@@ -326,6 +326,30 @@ def test_a_common_factor_on_weights_changes_nothing(factor):
         np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("factor", [0.1, 1 / 3, 1e-100, 1e200])
+def test_only_the_ratios_of_fractions_matter(factor):
+    X, y = noisy()
+    for weights in (np.where(np.arange(len(y)) % 2, 1.0, 1.5), np.random.default_rng(3).integers(2, 10, len(y)) / 7):
+        plain, model = learn(X, y, weights), learn(X, y, factor * weights)
+        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+def test_whole_weights_without_a_one_are_copies():
+    X, y = noisy(n=150)
+    weights = 2 + np.arange(len(y)) % 2
+    copies = np.repeat(np.arange(len(y)), weights)
+    assert_same_model(learn(X, y, weights), learn(X[copies], y[copies]))
+
+
+@pytest.mark.parametrize("least", [1e-6, 1e-12, 1e-13, 1e-300])
+def test_a_tiny_weight_is_no_unit(least):
+    X, y = noisy()
+    for weights in (np.random.default_rng(0).uniform(0.5, 1.5, len(y)), np.ones(len(y))):
+        expected = learn(X, y, np.where(np.arange(len(y)) == 3, 1e-5, weights)).decision_function(X)
+        found = learn(X, y, np.where(np.arange(len(y)) == 3, least, weights)).decision_function(X)
+        np.testing.assert_allclose(found, expected, atol=1e-2)
+
+
 # ------------------------------------------------------------------------------------------------------- scikit-learn
 
 

@@ -210,7 +210,7 @@ def test_intervals_of_several_classes_with_the_smallest_and_largest_weights(fact
 def test_weights_from_next_to_nothing_to_millions():
     X, y = noisy()
     weights = 10.0 ** np.random.default_rng(0).uniform(-9, 9, 200)
-    with pytest.warns(UserWarning, match="A few rows have most of the weight of class"):
+    with pytest.warns(UserWarning, match="The weights of class [01] are very unequal"):
         model = AdditiveMELC(random_state=0).fit(X, y, weights)
     assert_sound(model, anywhere(X))
 

@@ -164,9 +164,10 @@ class AdditiveMELC(LineClassifier):
         y : array-like of shape (n_samples,)
             Class labels, at least two different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. If all are integer multiples of one weight, a row counts as that many copies; otherwise
-            weights are relative. A common factor changes nothing, except for Dask collections, where a row of weight k
-            counts as k rows. Rows of weight zero are ignored.
+            Weights of the rows. Whole numbers are numbers of copies, after division by their greatest common divisor.
+            Of fractions only the ratios matter: they say how much rows matter relative to each other or, if all are
+            whole multiples of the smallest and no more than ten times as large on average, how many copies there are.
+            In Dask collections a row of weight k always counts as k rows. Rows of weight zero are ignored.
 
         Returns
         -------

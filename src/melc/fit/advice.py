@@ -31,16 +31,17 @@ _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 def warn_of_weights(
     classes: NDArray[Any], counts: NDArray[np.int64], totals: Floats, squares: Floats | None = None
 ) -> None:
-    """Warn if weights are unlikely to be numbers of rows, or leave the decision to a few rows.
+    """Warn if weights are unlikely to be numbers of rows, or so unequal that a few rows decide much.
 
-    ``counts``, ``totals`` and ``squares`` are the rows, the sums of weights, and those of their squares per class.
+    ``counts``, ``totals`` and ``squares`` are the rows, the sums of weights, and those of their squares per class. The
+    squares are None for whole numbers, which may well be numbers of rows however unequal they are.
     """
     effective = counts if squares is None else totals**2 / squares
     worst = int(np.argmin(effective / counts))
     if effective[worst] * _UNLIKELY_FACTOR < counts[worst]:
         _warn(
-            f"A few rows have most of the weight of class {classes.tolist()[worst]!r}: its {counts[worst]} rows tell "
-            f"as much as {effective[worst]:.3g} of equal weights would. Limit the largest weights.",
+            f"The weights of class {classes.tolist()[worst]!r} are very unequal: its {counts[worst]} rows tell as much "
+            f"as {effective[worst]:.3g} of equal weights would. Limit the largest weights.",
             UserWarning,
         )
         return
@@ -48,7 +49,7 @@ def warn_of_weights(
     worst, limit = int(np.argmax(np.abs(logs))), np.log(_UNLIKELY_FACTOR)
     if np.abs(logs[worst]) <= limit:
         return
-    if logs.min() > limit or logs.max() < -limit:  # all of them, in the same direction
+    if np.abs(logs).min() > limit and np.ptp(logs) <= limit:  # all of them, and about as far
         n_rows, total = int(counts.sum()), float(totals.sum())
         whose, which = f"{n_rows} rows", "the weights"
     else:

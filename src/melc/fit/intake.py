@@ -230,7 +230,9 @@ def _labelled_in_memory(model: Any, X: Any, y: Any, sample_weight: Any, with_axe
     counts, totals = validation.counts_and_totals(index, weights, len(classes))
     validation.check_classes(classes, counts, totals)
     if weights is not None:
-        _, squares = validation.counts_and_totals(index, weights**2, len(classes))
+        squares = None
+        if not validation.are_counts(weights):
+            _, squares = validation.counts_and_totals(index, weights**2, len(classes))
         warn_of_weights(classes, counts, totals, squares)
     X, columns, design, known = _as_matrix(model, table, index, weights, len(classes), with_axes)
     validation.check_varies(validation.varies(X), *X.shape)

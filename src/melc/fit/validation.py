@@ -29,8 +29,11 @@ _LEAST_TOTAL, _LARGEST_TOTAL = 1e-6, 1e15
 MOST_SORTED_NUMBERS = 200_000
 # Skewness below this, and digits of the keys of columns beyond these, are rounding errors.
 _NO_SKEWNESS, _KEY_DIGITS = 1e-9, 9
-# Larger weights are not numbers of copies; and how far a multiple may be from a whole number by rounding.
-_LARGEST_COUNT, _MULTIPLE_ERROR = 2.0**53, 1e-12
+# Larger weights are not numbers of copies.
+_LARGEST_COUNT = 2.0**53
+# Fractions are numbers of copies in another unit if the copies of a row are no more than this on average; and how far a
+# multiple may be from a whole number by rounding.
+_USUAL_COPIES, _MULTIPLE_ERROR = 10.0, 1e-12
 _MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}
 
 
@@ -270,28 +273,35 @@ def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
     return shares
 
 
+def are_counts(weights: Floats) -> bool:
+    """Return whether all weights are whole numbers, and so may be numbers of copies."""
+    return bool(np.all(weights == np.round(weights)) and weights.max() < _LARGEST_COUNT)
+
+
 def in_numbers_of_rows(weights: Floats) -> Floats:
     """Return weights, not negative and not all zero, in a unit in which a row of weight k counts as k rows.
 
-    If all are whole multiples of one weight, they are numbers of copies, and that weight is the unit. Otherwise they
-    say how much rows matter, and their sum becomes the effective number of rows, (Σ w)² / Σ w². So a common factor on
-    all weights changes nothing.
+    Whole numbers are numbers of copies, divided by their greatest common divisor. Fractions are numbers of copies as
+    well if they are whole multiples of the smallest, ten or less on average. Otherwise they say how much rows matter
+    relative to each other, and their sum becomes the effective number of rows, (Σ w)² / Σ w².
 
     Examples
     --------
     >>> in_numbers_of_rows(np.array([500.0, 1000.0, 500.0]))
     array([1., 2., 1.])
+    >>> in_numbers_of_rows(np.array([0.5, 1.0, 0.0]))
+    array([1., 2., 0.])
     >>> in_numbers_of_rows(np.array([1.0, 1.2, 0.0]))
     array([0.90163934, 1.08196721, 0.        ])
     """
     positive = weights[weights > 0]
-    whole = np.all(positive == np.round(positive)) and positive.max() < _LARGEST_COUNT
-    unit = float(np.gcd.reduce(positive.astype(np.int64)) if whole else positive.min())
+    if are_counts(positive):
+        return np.asarray(weights / np.gcd.reduce(positive.astype(np.int64)))
     with np.errstate(over="ignore", invalid="ignore"):  # in units of 1e-300, other weights overflow
-        multiples = positive / unit
+        multiples = positive / positive.min()
         copies = np.all(np.abs(multiples - np.round(multiples)) <= _MULTIPLE_ERROR * multiples)
-    if copies:
-        return np.asarray(weights / unit)
+        if copies and multiples.sum() <= _USUAL_COPIES * len(multiples):
+            return np.asarray(np.round(weights / positive.min()))
     shares = weights / positive.max()  # squares do not overflow
     ordered = np.sort(shares)  # the sums are the same to the last bit for any order of rows
     return np.asarray(shares * (ordered.sum() / (ordered @ ordered)))
