@@ -10,7 +10,7 @@ import pytest
 
 from cli_cases import call
 from melc.cli.commands import app
-from melc.cli.console import printable
+from melc.cli.console import Reporter, printable
 
 TITLE, REVERSED = "\x1b]0;owned\x07", "\u202e"
 TARGET = "\x9boutcome"
@@ -86,3 +86,22 @@ def test_what_goes_to_files_is_shown_on_a_terminal(folder, command, monkeypatch)
     assert screen.buffer.getvalue().decode() == printable(piped)
     if {"--json", "json"} & set(command):
         assert json.loads(screen.buffer.getvalue()) == json.loads(piped)
+
+
+MARKUP = "[/a][red]:b:"
+
+
+def test_a_file_name_in_a_progress_bar_is_no_markup(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("COLUMNS", "300")
+    (tmp_path / "runs[").mkdir()
+    table = tmp_path / f"runs{MARKUP}.csv"
+    table.write_text("age,outcome\n1,well\n2,ill\n")
+    done = call("check", table)
+    assert done.exit_code == 0, done.output
+    assert f"reading {table}" in done.stderr
+
+
+def test_a_name_in_a_note_is_no_markup(capsys):
+    Reporter(quiet=False).note(f"column '{MARKUP}' is constant")
+    assert capsys.readouterr().err == f"note: column '{MARKUP}' is constant\n"

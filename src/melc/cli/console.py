@@ -204,13 +204,15 @@ class Reporter:
 
     def __init__(self, quiet: bool, *, noting: bool = True) -> None:
         self.quiet, self.noting = quiet, noting
-        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        # Names and labels are printed as they are: [b] is no markup, :b: no picture, and numbers have no colours.
+        as_written: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+        self.console = Console(stderr=True, quiet=quiet, soft_wrap=True, **as_written)
         self._noted: set[str] = set()
 
     def note(self, text: str) -> None:
         """Print a line that starts with "note:"."""
         if self.noting:
-            self.console.print(printable(f"note: {text}"), markup=False)
+            self.console.print(printable(f"note: {text}"))
 
     def wrote(self, what: str, path: Path) -> None:
         """Print where something was written, if that is a file."""
@@ -231,7 +233,8 @@ class Reporter:
         Warnings of the block become notes.
         """
         counting = [MofNCompleteColumn()] if total else []
-        columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *counting, TimeElapsedColumn()]
+        described = TextColumn("{task.description}", markup=False)
+        columns = [SpinnerColumn(), described, BarColumn(), *counting, TimeElapsedColumn()]
         shown = not self.quiet and self.console.is_terminal
         with Progress(*columns, console=self.console, transient=True, disable=not shown) as progress:
             task = progress.add_task(printable(what), total=total)
