@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
 
 from cli_cases import call, folder_with_model, patients
-from melc.cli.console import Reporter, in_options
+from melc.cli.console import Reporter, guarded, in_options
 from melc.export import from_json
 
 
@@ -201,6 +201,22 @@ class TestWords:
         first, second, third = capsys.readouterr().err.splitlines()
         assert (first, second) == ("note: 'v1.5' holds dates", "note: 'v1.6' holds dates")
         assert third == "note: 'v1.6' has D = 0.5 (2 such notes with other numbers; this is the first.)"
+
+    def test_warnings_of_any_part_of_a_command_become_notes(self, capsys):
+        @guarded
+        def command(quiet=False, debug=False):
+            warnings.warn("rows were left out", stacklevel=1)
+
+        command()
+        command(quiet=True)
+        assert capsys.readouterr().err == "note: rows were left out\n"
+
+    def test_characters_that_a_font_lacks_are_noted_once_and_in_words(self, capsys):
+        with Reporter(quiet=False).warnings_as_notes():
+            for character in ("7 (\x07)", "10 (\n)", r"20320 (\N{CJK UNIFIED IDEOGRAPH-4F60})"):
+                warnings.warn(f"Glyph {character} missing from font(s) DejaVu Sans.", stacklevel=1)
+        (note,) = capsys.readouterr().err.splitlines()
+        assert note == "note: The font of the picture lacks some of the characters; boxes stand for them."
 
     def test_a_table_with_decimal_commas_is_explained(self, folder, tmp_path):
         patients().to_csv(tmp_path / "commas.csv", index=False, sep=";", decimal=",", encoding="utf-16")

@@ -61,6 +61,14 @@ def test_commands_print_nothing_that_a_terminal_obeys(folder, command):
         assert f"ill{TITLE}" in str(json.loads(done.stdout)).encode().decode("unicode_escape")
 
 
+def test_a_card_shows_what_a_terminal_would_obey_and_no_warning(folder, tmp_path):
+    options = ["--target", TARGET, "--max-features", 1, "--cv", 2, "--title", f"5\xa0mg {TITLE}"]
+    done = call("card", folder / "table.csv", *options, "-o", tmp_path / "card.svg")
+    assert done.exit_code == 0, done.output
+    assert done.stderr == f"Card written to {tmp_path / 'card.svg'}\n"
+    assert "5\xa0mg \\x1b]0;owned" in (tmp_path / "card.svg").read_text(encoding="utf-8")
+
+
 class Screen(io.TextIOWrapper):
     def isatty(self):
         return True

@@ -77,7 +77,9 @@ def card(
         stored = StoredModel(model, rows.target, reading_of(rows.source))
     echo(export_text(model, style="card") + (f"\n{held_out.sentence}" if held_out else ""))
     if output is not None:
-        write_binary(output, _picture(model, held_out, title or _heading(stored), output), "A picture")
+        with report.progress(f"drawing {output}"):
+            picture = _picture(model, held_out, title or _heading(stored), output)
+        write_binary(output, picture, "A picture")
         report.wrote("Card", output)
     if save_model is not None:
         write_text(save_model, model_text(stored))

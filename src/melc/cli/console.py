@@ -32,6 +32,11 @@ _VALUES |= {str: "TEXT", str | None: "TEXT", list[str] | None: "NAME", Path: "FI
 BAD_INPUT, INTERRUPTED = 1, 130
 # Decimal numbers, in which warnings of the same kind may differ; quoted names are matched first and kept.
 _DECIMAL = re.compile(rf"(?P<name>{QUOTED})|\d+\.\d+(e[+-]\d+)?")
+# Warnings that Python does not show either, unless asked to.
+_FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+# How matplotlib warns of a character that a font does not have, and what is said instead.
+_MISSING_GLYPH = re.compile(r"Glyph \d+ \(.*\) missing from font.*", re.DOTALL)
+_SAID_OF_GLYPHS = "The font of the picture lacks some of the characters; boxes stand for them."
 
 # Characters that a terminal obeys instead of showing them: control characters but for line breaks and tabs, marks that
 # reverse the direction of the text, separators of lines, and halves of characters.
@@ -73,7 +78,7 @@ def echo(text: str, err: bool = False) -> None:
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with its errors turned into one line and an exit code.
+    """Return the command with its errors turned into one line and an exit code, and its warnings into notes.
 
     With ``--debug`` errors are raised, so that the traceback is shown. Parameters whose type is a dataclass of
     :mod:`melc.cli.options` are replaced by its fields.
@@ -88,7 +93,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         try:
-            command(debug=debug, **options)
+            with Reporter(options.get("quiet", False)).warnings_as_notes():
+                command(debug=debug, **options)
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
@@ -257,9 +263,11 @@ class Reporter:
         """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            for category in _FOR_DEVELOPERS:
+                warnings.simplefilter("ignore", category)
             yield
         alike: dict[str, list[str]] = {}
-        for text in dict.fromkeys(str(warning.message) for warning in caught):
+        for text in dict.fromkeys(_MISSING_GLYPH.sub(_SAID_OF_GLYPHS, str(warning.message)) for warning in caught):
             alike.setdefault(_DECIMAL.sub(lambda found: found["name"] or "", text), []).append(text)
         for first, *others in (texts for kind, texts in alike.items() if kind not in self._noted):
             count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""

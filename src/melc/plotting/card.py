@@ -200,7 +200,7 @@ class CardDisplay:
 
     def _write(self, words: str, start: float, end: float, top: float, options: dict[str, Any]) -> None:
         """Write words between two places, with smaller letters if they are so wide that they would not fit."""
-        text = self.ax_.text(start, top, words, **options)
+        text = self.ax_.text(start, top, common.on_one_line(words), **options)
         to_inches = self.ax_.transData.inverted()
         while text.get_window_extent().transformed(to_inches).width > end - start and text.get_fontsize() > _LEAST_SIZE:
             text.set_fontsize(0.95 * text.get_fontsize())

@@ -1,5 +1,6 @@
 """What the displays share: colours, axes, the model and its rows, names, and several lines one below the other."""
 
+import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -213,7 +214,12 @@ def class_names(model: Any) -> list[str]:
 
 def on_one_line(name: str) -> str:
     """Return a name with line breaks, control characters and marks of direction escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return "".join(c if _is_drawn(c) else c.encode("unicode_escape").decode() for c in name)
+
+
+def _is_drawn(character: str) -> bool:
+    """Whether a character has a shape or a width; Python counts spaces other than the plain one as not printable."""
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def shortened(names: list[str], most: int = 32) -> list[str]:
