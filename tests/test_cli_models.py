@@ -166,6 +166,13 @@ class TestWords:
         assert "(5 such notes with other numbers; this is the first.)" in note
         assert len(call("fit", *table, "-o", tmp_path / "m").stderr.splitlines()) == 1  # of the fit, none of its folds
 
+    def test_notes_of_folds_do_not_repeat_that_of_the_fit_with_fewer_rows(self, folder, tmp_path):
+        table, options = tmp_path / "t.csv", ["-t", "outcome", "--weights", "weight", "--n-init", 1]
+        patients().drop(columns="id").assign(weight=np.arange(200) % 2 + 100).to_csv(table, index=False)
+        done = call("fit", table, *options, "-o", tmp_path / "m")
+        assert done.stderr.count("By their weights") == 1, done.stderr
+        assert "200 rows count as" in done.stderr
+
     def test_a_long_name_does_not_move_the_numbers_of_others(self, tmp_path):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["n" * 3000, "dose"])

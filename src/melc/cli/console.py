@@ -30,8 +30,10 @@ _VALUES: dict[Any, str] = {bool: "", int: "NUMBER", int | None: "NUMBER", float 
 _VALUES |= {str: "TEXT", str | None: "TEXT", list[str] | None: "NAME", Path: "FILE", Path | None: "FILE"}
 # Exit codes.
 BAD_INPUT, INTERRUPTED = 1, 130
-# Decimal numbers, in which warnings of the same kind may differ; quoted names are matched first and kept.
+# Numbers in which warnings of the same kind may differ: decimal ones in a part of a command, any between its parts.
+# Quoted names are matched first and kept.
 _DECIMAL = re.compile(rf"(?P<name>{QUOTED})|\d+\.\d+(e[+-]\d+)?")
+_NUMBER = re.compile(rf"(?P<name>{QUOTED})|\d+(\.\d+)?(e[+-]\d+)?")
 # Warnings that Python does not show either, unless asked to.
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 # How matplotlib warns of a character that a font does not have, and what is said instead.
@@ -259,7 +261,7 @@ class Reporter:
     def warnings_as_notes(self) -> Iterator[None]:
         """Print the warnings of this block as notes: of those that differ in decimal numbers alone, the first.
 
-        What an earlier block has noted is not repeated.
+        What an earlier block has noted is not repeated with other numbers, as a fold of cross-validation would.
         """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -268,8 +270,14 @@ class Reporter:
             yield
         alike: dict[str, list[str]] = {}
         for text in dict.fromkeys(_MISSING_GLYPH.sub(_SAID_OF_GLYPHS, str(warning.message)) for warning in caught):
-            alike.setdefault(_DECIMAL.sub(lambda found: found["name"] or "", text), []).append(text)
-        for first, *others in (texts for kind, texts in alike.items() if kind not in self._noted):
+            if _without(_NUMBER, text) not in self._noted:
+                alike.setdefault(_without(_DECIMAL, text), []).append(text)
+        for first, *others in alike.values():
             count = f" ({len(others) + 1} such notes with other numbers; this is the first.)" if others else ""
             self.note(in_options(" ".join(first.split())) + count)
-        self._noted |= set(alike)
+        self._noted |= {_without(_NUMBER, text) for text in alike}
+
+
+def _without(numbers: re.Pattern[str], text: str) -> str:
+    """Return a text without numbers, except in quoted names."""
+    return numbers.sub(lambda found: found["name"] or "", text)
