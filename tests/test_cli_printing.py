@@ -3,14 +3,18 @@
 import csv
 import io
 import json
+import os
+import shutil
+import subprocess
 import sys
+from contextvars import Context
 
 import numpy as np
 import pytest
 
 from cli_cases import call
 from melc.cli.commands import app
-from melc.cli.console import Reporter, printable
+from melc.cli.console import Reporter, called_with, printable
 
 TITLE, REVERSED = "\x1b]0;owned\x07", "\u202e"
 TARGET = "\x9boutcome"
@@ -67,6 +71,16 @@ def test_a_card_shows_what_a_terminal_would_obey_and_no_warning(folder, tmp_path
     assert done.exit_code == 0, done.output
     assert done.stderr == f"Card written to {tmp_path / 'card.svg'}\n"
     assert "5\xa0mg \\x1b]0;owned" in (tmp_path / "card.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the command is read by bash")
+def test_a_shell_reads_the_names_in_a_command_to_copy():
+    names = [f"id{TITLE}", f"it's {REVERSED}\\n", TARGET, "two\nlines", "$(echo)\x1b", "plain", "half\udcff"]
+    command = Context().run(called_with, "fit", names)  # as if no command had been called before
+    assert command == printable(command)
+    shell = ["bash", "-c", f"melc() {{ printf '%s\\0' \"$@\"; }}\n{command}"]
+    read = subprocess.run(shell, capture_output=True, check=True).stdout
+    assert [os.fsdecode(name) for name in read.split(b"\0")] == ["fit", *names, ""]
 
 
 class Screen(io.TextIOWrapper):

@@ -5,6 +5,7 @@ Results go to standard output, everything else to standard error. An error is a 
 
 import functools
 import inspect
+import os
 import re
 import shlex
 import sys
@@ -160,7 +161,22 @@ def _working_command(error: BaseException) -> str:
 
 def called_with(command: str, more: Sequence[str]) -> str:
     """Return the command line that was called with another command and more options."""
-    return shlex.join(["melc", command, *_arguments.get()[1:], *more])
+    return " ".join(map(_shell_word, ["melc", command, *_arguments.get()[1:], *more]))
+
+
+def _shell_word(word: str) -> str:
+    """Return a word as it is typed in a shell; characters that a terminal would obey as in bash and zsh.
+
+    Examples
+    --------
+    >>> print(_shell_word("blood sugar"), _shell_word("dose\\x1b[2J"))
+    'blood sugar' $'dose\\x1b[2J'
+    """
+    if not _OBEYED.search(word):
+        return shlex.quote(word)
+    text = re.sub(r"[\\']", r"\\\g<0>", word)
+    text = _OBEYED.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in os.fsencode(found[0])), text)
+    return f"$'{text}'"
 
 
 def _without_types(parameters: Sequence[Any]) -> Any:
