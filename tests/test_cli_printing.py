@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cli_cases import call
+from melc.cli import main
 from melc.cli.commands import app
 from melc.cli.console import Reporter, called_with, printable
 
@@ -81,6 +82,22 @@ def test_a_shell_reads_the_names_in_a_command_to_copy():
     shell = ["bash", "-c", f"melc() {{ printf '%s\\0' \"$@\"; }}\n{command}"]
     read = subprocess.run(shell, capture_output=True, check=True).stdout
     assert [os.fsdecode(name) for name in read.split(b"\0")] == ["fit", *names, ""]
+
+
+def test_a_traceback_shows_escapes_and_does_not_send_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["melc", "explain", str(tmp_path / f"no{TITLE}.json"), "--debug"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert str(end.value.code).startswith("Traceback")
+    assert "FileNotFoundError" in str(end.value.code)
+    assert not set(OBEYED) & set(str(end.value.code))
+
+
+def test_a_file_given_too_many_is_named_with_escapes():
+    done = call("check", "table.csv", f"more{REVERSED}.csv")
+    assert done.exit_code == 2
+    assert "more\\u202e.csv" in done.stderr
+    assert REVERSED not in done.stderr
 
 
 class Screen(io.TextIOWrapper):

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import traceback
 
 _INTERRUPTED = 130
 
@@ -21,17 +22,24 @@ def main() -> None:
             raise
         print("melc: interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
-            raise
-        sys.exit(f"melc: the command line needs {error.name}: pip install 'melc[cli]'")
-    except OSError as error:  # not of a command: the help or the version cannot be written
-        if "--debug" in sys.argv:
-            raise
-        print(f"melc: {error.strerror}", file=sys.stderr)
-        sys.exit(1)
+    except Exception as error:
+        sys.exit(_said_of(error))
     finally:
         _discard_unwritable_output()
+
+
+def _said_of(error: Exception) -> str:
+    """Return what is printed of an error that a command has not reported itself: a line if it is known, or a traceback.
+
+    A terminal would obey some characters of the names in it, which are therefore escaped.
+    """
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in ("typer", "rich"):
+        return f"melc: the command line needs {error.name}: pip install 'melc[cli]'"
+    if isinstance(error, OSError) and "--debug" not in sys.argv:  # the help or the version cannot be written
+        return f"melc: {error.strerror}"
+    from melc.cli.console import printable
+
+    return printable("".join(traceback.format_exception(error)).rstrip())
 
 
 def _open_closed_streams() -> None:

@@ -193,6 +193,14 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         return _without_types(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "message"):  # of wrong use: it may name a file that was given too many
+                error.message = printable(error.message)
+            raise
+
 
 class Commands(TyperGroup):
     """The commands of ``melc``, which remember the arguments they were called with."""
