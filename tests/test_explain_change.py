@@ -2,19 +2,21 @@
 
 import ctypes
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.optimize import OptimizeResult
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import naive
 from melc import MELC, AdditiveMELC
-from melc.explain import existence, nearest_change, search
+from melc.explain import existence, nearest_change, numbers, search
 from melc.explain.search import ChangeSpace, RowsToChange
 from melc.model.curve import Curve
 from tables_data import SIZES, awkward_rows, mixed_frame
@@ -146,9 +148,8 @@ def test_rows_of_the_wanted_class_stay(band):
     found = nearest_change(model, X, to="inside")
     assert np.all(found.labels == "inside")
     assert not found.distance[before == "inside"].any()
-    np.testing.assert_array_equal(
-        found.distance[before != "inside"], nearest_change(model, X[before != "inside"]).distance
-    )
+    alone = nearest_change(model, X[before != "inside"])
+    np.testing.assert_allclose(found.distance[before != "inside"], alone.distance, rtol=1e-12)
     assert "already" in found.summary(int(np.flatnonzero(before == "inside")[0]))
 
 
@@ -416,6 +417,76 @@ def test_what_is_undecided_is_said(monkeypatch):
     model.intercepts_ = np.array([0.0, 0.0, -1.01])
     with pytest.warns(UserWarning, match="For 3 rows no change of class was found, nor a proof that there is none"):
         nearest_change(model, np.zeros((3, 3)), to=2)
+
+
+def three_lines(seed, n_knots):
+    """Random curves of three lines in a plane, with steep pieces: z, moves, knots and leads of one rival."""
+    rng = np.random.default_rng(seed)
+    angles = rng.uniform(0, np.pi, 3)
+    knots = [np.sort(rng.normal(size=n_knots)) for _ in range(3)]
+    leads = [rng.normal(size=(n_knots, 1)) for _ in range(3)]
+    return 3 * rng.normal(size=3), np.column_stack([np.cos(angles), np.sin(angles)]), knots, leads
+
+
+def leads_at(places, z, moves, knots, leads):
+    lines = zip(knots, leads, (z + places @ moves.T).T, strict=True)
+    return sum(np.interp(there, at, values[:, 0]) for at, values, there in lines)
+
+
+def largest_lead(z, moves, knots, leads):
+    """The sum is linear between the lines of knots, so it is largest where two of these cross."""
+    crossings = [
+        np.linalg.solve(moves[[i, j]], [a - z[i], b - z[j]])
+        for i, j in ((0, 1), (0, 2), (1, 2))
+        for a in knots[i]
+        for b in knots[j]
+    ]
+    return leads_at(np.array(crossings), z, moves, knots, leads).max()
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_knots", "margin"), [(11, 20, 1e-3), (24, 20, 1e-3), (0, 6, 1e-7), (7, 6, 1e-7), (7, 6, -1e-3)]
+)
+def test_a_place_is_named_where_a_class_is_barely_ahead_and_only_there(seed, n_knots, margin):
+    lines, free = three_lines(seed, n_knots), np.full(2, np.inf)
+    constant = margin - largest_lead(*lines)
+    place = existence.place_ahead(*lines[:2], -free, free, *lines[2:], np.array([constant]))
+    if margin < 0:
+        assert place is None
+    else:
+        assert leads_at(place[None], *lines) + constant > 0
+
+
+def test_a_place_that_the_solver_names_wrongly_proves_nothing():
+    """With such steep curves its tolerance is enough for a lead that is none."""
+    lines, free = three_lines(11, 20), np.full(2, np.inf)
+    constant = -1e-3 - largest_lead(*lines)
+    with suppress(existence.Undecided):
+        assert existence.place_ahead(*lines[:2], -free, free, *lines[2:], np.array([constant])) is None
+
+
+def test_a_program_that_fails_proves_nothing(monkeypatch):
+    failed = OptimizeResult(x=None, status=4, mip_dual_bound=None)
+    monkeypatch.setattr(existence, "milp", lambda *arguments, **options: failed)
+    lines, free = three_lines(0, 6), np.full(2, np.inf)
+    with pytest.raises(existence.Undecided):
+        existence.place_ahead(*lines[:2], -free, free, *lines[2:], np.zeros(1))
+
+
+def test_a_place_that_no_ray_confirms_proves_nothing(monkeypatch):
+    monkeypatch.setattr(search, "place_ahead", lambda z, moves, *others: np.ones(moves.shape[1]))
+    model = hidden_class_model()
+    model.intercepts_ = np.array([0.0, 0.0, -1.01])
+    for bounds in (None, {0: (-9, 9)}):
+        with pytest.warns(UserWarning, match="For 3 rows no change of class was found, nor a proof that there is none"):
+            nearest_change(model, np.zeros((3, 3)), to=2, bounds=bounds)
+
+
+def test_a_change_that_is_lost_to_rounding_proves_nothing(band, monkeypatch):
+    monkeypatch.setattr(numbers, "_DOUBLINGS", 0)
+    model, X = band
+    with pytest.warns(UserWarning, match="For 5 rows no change of class was found, nor a proof that there is none"):
+        nearest_change(model, X[:5])
 
 
 def test_the_walk_along_a_ray_stops_at_its_limit_and_at_the_first_change():

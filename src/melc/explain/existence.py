@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from melc.arrays import Floats
 
-# How far beyond the outermost knots projections are looked for, in units of the distance to them and of their range.
-_FAR = 1e3
-# A lead of at least the first is a lead; there is no need to look for more than the second.
-_LEAST_LEAD, _ENOUGH = 1e-6, 1e-2
+# How far beyond the outermost knots projections are looked for, in units of the distance to them and of their range:
+# first near, for the solver's tolerance moves a projection by a part of this, then farther.
+_NEAR, _FAR = 10.0, 1e3
+# There is no need to look for a lead of more than the first. If a bound of all leads is below the second, in units of
+# what the lines add, there is none; nearer to zero it may be the solver's tolerance.
+_ENOUGH, _CLEARLY_BEHIND = 1e-2, -1e-6
 # Subproblems after which the program is given up.
 _MOST_NODES = 20_000
 # Status of a program that was not solved to the end.
@@ -33,7 +35,7 @@ _STANDARD_OUTPUT, _BY_HIGHS = 1, b"Highs"
 
 
 class Undecided(Exception):
-    """The program was given up before it was known whether a place exists."""
+    """The program did not tell whether a place exists."""
 
 
 def place_ahead(
@@ -43,15 +45,21 @@ def place_ahead(
 
     The projections after a change are ``z + moves @ y``, with z of shape (n_lines,) and moves of shape (n_lines,
     n_dimensions). ``leads[k]``, of shape (m, n_rivals), is what line k adds to the leads at its ``knots[k]``, of shape
-    (m,), and ``constants``, of shape (n_rivals,), is what they are without it. Raises Undecided if it takes too long.
+    (m,), and ``constants``, of shape (n_rivals,), is what they are without it. Raises Undecided if it takes too long or
+    leads are so near to zero that the solver cannot tell.
     """
     if np.any(constants + sum(each.max(axis=0) for each in leads) <= 0):  # not even if every line were at its best
         return None
-    program = _Program(z, moves, knots, leads, constants)
-    solution = program.solved(low, high)
-    if solution.x is not None and -solution.fun > _LEAST_LEAD:
-        return np.asarray(solution.x[: moves.shape[1]] * program.unit)
-    if solution.status == _LIMIT_REACHED:
+    for far in (_NEAR, _FAR):
+        program = _Program(z, moves, knots, leads, constants, far)
+        solution = program.solved(low, high)
+        # What the solver names may be off by its tolerance.
+        for place in program.places_named(solution, low, high):
+            if program.least_lead(place) > 0:
+                return place
+        if solution.status == _LIMIT_REACHED:
+            raise Undecided
+    if not program.is_clearly_behind(solution):
         raise Undecided
     return None
 
@@ -62,14 +70,18 @@ class _Program:
     A projection is the mean of its knots with these weights, of which only two neighbours are positive.
     """
 
-    def __init__(self, z: Floats, moves: Floats, knots: list[Floats], leads: list[Floats], constants: Floats) -> None:
+    def __init__(
+        self, z: Floats, moves: Floats, knots: list[Floats], leads: list[Floats], constants: Floats, far: float
+    ) -> None:
+        self.z, self.moves, self.knots, self.constants = z, moves, knots, constants
         self.unit = 1 / max(float(np.linalg.norm(moves, 2)), 1e-300)
-        self.places, self.leads = zip(*map(_with_far_ends, knots, leads, z), strict=True)
+        ends = [_with_far_ends(*each, far) for each in zip(knots, leads, z, strict=True)]
+        self.places, self.leads = zip(*ends, strict=True)
         self.n_dimensions, self.n_rivals = moves.shape[1], len(constants)
         sizes = [len(places) for places in self.places]
         # Columns: y, the lead, then weights and binaries of each line.
-        ends = self.n_dimensions + 1 + np.cumsum([2 * size - 1 for size in sizes])
-        self.starts, self.n_columns = np.append(self.n_dimensions + 1, ends[:-1]), int(ends[-1])
+        last = self.n_dimensions + 1 + np.cumsum([2 * size - 1 for size in sizes])
+        self.starts, self.n_columns = np.append(self.n_dimensions + 1, last[:-1]), int(last[-1])
         self.constraints = [
             *(self._projection(k, z[k], moves[k] * self.unit) for k in range(len(sizes))),
             *(rows for k in range(len(sizes)) for rows in self._neighbours(k)),
@@ -95,6 +107,51 @@ class _Program:
                 constraints=self.constraints,
                 options={"node_limit": _MOST_NODES, "presolve": False},  # which takes most of the time
             )
+
+    def places_named(self, solution: Any, low: Floats, high: Floats) -> Iterator[Floats]:
+        """Yield the change y that a solution names, then the best on the same pieces; both between the bounds."""
+        if solution.x is not None:
+            yield np.clip(solution.x[: self.n_dimensions] * self.unit, low, high)
+            best = self._best_on(self._pieces_of(solution), low, high)
+            if best.x is not None:
+                yield np.clip(best.x[:-1] * self.unit, low, high)
+
+    def least_lead(self, y: Floats) -> float:
+        """Return the smallest lead after a change."""
+        places, total = self.z + self.moves @ y, self.constants.copy()
+        for place, knots, leads in zip(places, self.places, self.leads, strict=True):
+            total += [np.interp(place, knots, each) for each in leads.T]
+        return float(total.min())
+
+    def is_clearly_behind(self, solution: Any) -> bool:
+        """Return whether a solution proves that no change makes all leads positive."""
+        scale = max(1.0, sum(float(np.abs(leads).max()) for leads in self.leads))
+        bound = solution.mip_dual_bound
+        return bound is not None and -bound < _CLEARLY_BEHIND * scale
+
+    def _best_on(self, pieces: list[int], low: Floats, high: Floats) -> Any:
+        """Return the solution of the linear program on given pieces of the lines: y in its unit and the lead."""
+        moves, sizes = self.moves * self.unit, np.array([[np.ptp(knots) or 1.0] for knots in self.knots])
+        ends = np.array([places[i : i + 2] for places, i in zip(self.places, pieces, strict=True)])
+        values = np.array([leads[i : i + 2] for leads, i in zip(self.leads, pieces, strict=True)])
+        slopes = np.diff(values, axis=1)[:, 0] / np.maximum(np.diff(ends, axis=1), 1e-300)  # (n_lines, n_rivals)
+        to_ends = (ends - self.z[:, None]) / sizes
+        leads = self.constants + (values[:, 0] - slopes * (to_ends * sizes)[:, :1]).sum(axis=0)
+        within = np.concatenate([moves, -moves]) / np.concatenate([sizes, sizes])
+        sums = np.concatenate([-slopes.T @ moves, within])
+        of_lead = np.repeat([1.0, 0.0], [self.n_rivals, 2 * len(sizes)])
+        limits = [*zip(low / self.unit, high / self.unit, strict=True), (None, None)]
+        return linprog(
+            np.append(np.zeros(self.n_dimensions), -1.0),
+            A_ub=np.column_stack([sums, of_lead]),
+            b_ub=np.concatenate([leads, to_ends[:, 1], -to_ends[:, 0]]),
+            bounds=limits,
+        )
+
+    def _pieces_of(self, solution: Any) -> list[int]:
+        """Return the number of the piece of each line that a solution lies on."""
+        weights = map(self._weights, range(len(self.places)))
+        return [int(solution.x[each[-1] + 1 : each[-1] + len(each)].argmax()) for each in weights]
 
     def _weights(self, k: int) -> NDArray[np.int64]:
         return self.starts[k] + np.arange(len(self.places[k]))
@@ -163,8 +220,8 @@ def _flush() -> None:
         ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)
 
 
-def _with_far_ends(knots: Floats, leads: Floats, z: float) -> tuple[Floats, Floats]:
+def _with_far_ends(knots: Floats, leads: Floats, z: float, far: float) -> tuple[Floats, Floats]:
     """Return the knots of a line and its leads there, with a place far beyond either end, where nothing changes."""
-    far = _FAR * (np.ptp(knots) + np.abs(knots - z).max())
+    far *= float(np.ptp(knots) + np.abs(knots - z).max())
     places = np.concatenate([[knots[0] - far], knots, [knots[-1] + far]])
     return places, np.concatenate([leads[:1], leads, leads[-1:]])

@@ -91,6 +91,7 @@ def _move_alike(aim: Aim, rows: Floats, allowed: Allowed, missing: NDArray[np.bo
         standardised, decided[waiting] = shortest_changes(to_change)
         steps[waiting] = standardised * allowed.spread
     changed, labels, found = _over_the_threshold(aim, rows, before, steps, allowed)
+    decided &= found | ~steps.any(axis=1)  # a change that is lost to rounding proves nothing
     return Moved(changed, labels, found, space.n_dimensions <= 1, decided)
 
 

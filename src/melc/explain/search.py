@@ -281,7 +281,10 @@ def _first_rays(rows: RowsToChange, shared: Floats) -> list[Floats]:
 
 
 def _by_proof(row: RowsToChange, rng: np.random.Generator) -> tuple[Floats, bool]:
-    """Return a change of a single row, shape (n_entries,), and whether it is known that there is none if it is zero."""
+    """Return a change of a single row, shape (n_entries,), and whether it is known that there is none.
+
+    If the change is zero and this is not known, a place may have been named that the ray towards it does not confirm.
+    """
     own, space, changes, decided = int(row.codes[0]), row.space, [], True
     classes = range(len(space.constants))
     # To be another class is to be ahead of the own one; to be a certain class, to be ahead of all others.
@@ -299,10 +302,10 @@ def _by_proof(row: RowsToChange, rng: np.random.Generator) -> tuple[Floats, bool
         return np.zeros(len(space.entries)), decided
     rays = _unit(np.stack(changes))[None]
     if not space.bounded:
-        return _shortest(row, [rays], rng)[0], decided
+        return _shortest(row, [rays], rng)[0], False
     places, lengths = space.first_changes(row, rays, np.full(rays.shape[:2], np.inf))
     best = int(lengths[0].argmin())
-    return rays[0, best] * (places[0, best] if np.isfinite(places[0, best]) else 0.0), decided
+    return rays[0, best] * (places[0, best] if np.isfinite(places[0, best]) else 0.0), False
 
 
 def _shortest(rows: RowsToChange, groups: list[Floats], rng: np.random.Generator) -> Floats:
