@@ -115,6 +115,25 @@ def test_units_at_the_ends_of_the_range(scale):
     np.testing.assert_array_equal(fitted_model(pipeline).predict(X * scale), pipeline.predict(X * scale))
 
 
+@pytest.mark.parametrize(
+    ("scaler", "units", "found"),
+    [
+        (MaxAbsScaler(), [2e160, 1.0], r"of \S+e\+160"),  # which a JSON document may not have
+        (MaxAbsScaler(), [2e200, 1e-150], r"of \S+e\+200"),  # a weight would become zero
+        (StandardScaler(), [2e200, 1e-150], "beyond the range of floating-point numbers"),
+        (StandardScaler(), [2e-160, 1.0], r"of \S+e-160"),
+    ],
+)
+def test_units_beyond_the_range_are_refused(scaler, units, found):
+    Z = np.random.default_rng(0).normal(size=(60, 2))
+    pipeline = make_pipeline(scaler, short()).fit(Z, Z[:, 0] > Z[:, 1])
+    with np.errstate(all="ignore"):  # the scaler is fitted anew, the model is not: it would refuse some of the units
+        scaler.fit(Z * units)
+    for export in (to_json, to_sql, to_onnx, export_text):
+        with pytest.raises(ValueError, match=f"feature 'x0' has a standard deviation {found}. Choose units"):
+            export(pipeline)
+
+
 @pytest.mark.parametrize("kind", [MELC, AdditiveMELC])
 def test_offsets_that_sums_of_raw_features_would_round_are_refused(kind):
     X, y = rows()

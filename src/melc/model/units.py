@@ -16,6 +16,8 @@ from melc.model.names import feature_names_of
 
 # Scalers are folded if weighted sums of raw features are rounded by at most this part of their standard deviation.
 _MOST_ROUNDING = 1e-5
+# Limits of the standard deviations of raw features, as in a fit: squares beyond them would leave the range of floats.
+_LARGEST_SPREAD = 1e151
 
 # For each kind of scaler the numbers with which it computes (x − centre) / scale; None stands for no centre or scale.
 _SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
@@ -36,14 +38,16 @@ def fitted_model(estimator: Any) -> Any:
     if not isinstance(estimator, Pipeline):
         return estimator
     model = fitted_model(estimator[-1])
-    centre, scale = 0.0, 1.0
+    centre, scale = np.zeros(model.n_features_in_), np.ones(model.n_features_in_)
     for name, step in _before_last(estimator):
         _check_folds(name, step, model)
         shift, factor = _SCALERS[type(step)](step)
         centre, scale = centre + scale * (0 if shift is None else shift), scale * (1 if factor is None else factor)
-    folded = in_units_of(copy.copy(model), np.asarray(centre), np.asarray(scale))
+    folded = copy.copy(model)
     if hasattr(estimator, "feature_names_in_"):  # scalers change neither the names nor the order of the features
         folded.feature_names_in_ = estimator.feature_names_in_
+    _check_range(folded, scale)
+    in_units_of(folded, centre, scale)
     for line, moved in zip(model.lines_, folded.lines_, strict=True):
         _check_precision(folded, line, moved)
     return folded
@@ -66,6 +70,25 @@ def _check_folds(name: str, step: Any, model: Any) -> None:
         raise ValueError(
             f"The step {name!r} ({type(step).__name__}) scales the codes of categories, so that their levels are lost. "
             "Fit the model to the data themselves: it needs no scaling."
+        )
+
+
+def _check_range(model: Any, scale: Floats) -> None:
+    """Raise ``ValueError`` if, in other units, deviations or weights would leave the range of floats or lose digits."""
+    used = np.any(model.directions_, axis=0)
+    with np.errstate(all="ignore"):  # what is not finite is refused
+        spread = model.feature_spread_ * scale
+        fits = (spread <= _LARGEST_SPREAD) & (~used | (spread >= 1 / _LARGEST_SPREAD))
+        weights = np.abs(model.directions_ / scale)
+        weights /= weights.max(axis=1, keepdims=True)
+        fits &= np.all((model.directions_ == 0) | (weights >= np.finfo(np.float64).tiny), axis=0)
+    if not fits.all():
+        j = int(np.argmin(fits))
+        found = f"of {spread[j]:.3g}" if np.isfinite(spread[j]) else "beyond the range of floating-point numbers"
+        raise ValueError(
+            f"The scalers cannot be folded into the weights of the model: feature {feature_names_of(model)[j]!r} has a "
+            f"standard deviation {found}. Choose units in which standard deviations are from {1 / _LARGEST_SPREAD:g} "
+            f"to {_LARGEST_SPREAD:g}, and nearer to each other."
         )
 
 
