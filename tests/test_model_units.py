@@ -146,6 +146,39 @@ def test_offsets_that_sums_of_raw_features_would_round_are_refused(kind):
             export(far)
 
 
+def apart(offset, size, difference, n=1000):
+    """Two features with a given difference, on whose size the class depends."""
+    rng = np.random.default_rng(0)
+    first, between = size * rng.normal(size=n) + offset, difference * rng.normal(size=n)
+    return np.column_stack([first, first + between]), np.abs(between) > 0.8 * difference
+
+
+@pytest.mark.parametrize(("offset", "size", "difference"), [(1e14, 1e4, 0.1), (0.0, 1.0, 1e-14)])
+def test_features_that_cancel_up_to_rounding_are_refused(offset, size, difference):
+    X, y = apart(offset, size, difference)
+    pipeline = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=1, random_state=0)).fit(X, y)
+    assert pipeline.score(X, y) > 0.95
+    with pytest.raises(ValueError, match=r"feature 'x[01]' are near .* where features nearly cancel, give it their"):
+        to_json(pipeline)
+
+
+def test_features_that_cancel_less_are_folded():
+    X, y = apart(1e6, 1.0, 1e-4)
+    pipeline = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=1, random_state=0)).fit(X, y)
+    assert pipeline.score(X, y) > 0.95
+    np.testing.assert_array_equal(from_json(to_json(pipeline)).predict(X), pipeline.predict(X))
+
+
+def test_a_row_far_away_does_not_hide_the_rounding_of_the_others():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = np.abs(X[:, 0]) > 0.8
+    X[0, 0] = 1e8
+    X[:, 0] += 1e13
+    pipeline = make_pipeline(RobustScaler(), AdditiveMELC(max_lines=1, random_state=0)).fit(X, y)
+    with pytest.raises(ValueError, match=r"feature 'x0' are near 1e\+13, .* Subtract"):
+        to_json(pipeline)
+
+
 def test_places_and_thresholds_that_become_equal():
     X, y = rows()
     pipeline = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=1, features_per_line=1, random_state=0))

@@ -14,8 +14,8 @@ from melc.arrays import Floats
 from melc.model.line import Line
 from melc.model.names import feature_names_of
 
-# Scalers are folded if weighted sums of raw features are rounded by at most this part of their standard deviation.
-_MOST_ROUNDING = 1e-5
+# Scalers are folded if rounding of weighted sums of raw features changes curves by at most this part of their height.
+_MOST_CHANGE = 1e-4
 # Limits of the standard deviations of raw features, as in a fit: squares beyond them would leave the range of floats.
 _LARGEST_SPREAD = 1e151
 
@@ -49,7 +49,7 @@ def fitted_model(estimator: Any) -> Any:
     _check_range(folded, scale)
     in_units_of(folded, centre, scale)
     for line, moved in zip(model.lines_, folded.lines_, strict=True):
-        _check_precision(folded, line, moved)
+        _check_precision(folded, line, moved, scale)
     return folded
 
 
@@ -92,18 +92,25 @@ def _check_range(model: Any, scale: Floats) -> None:
         )
 
 
-def _check_precision(folded: Any, line: Line, moved: Line) -> None:
-    """Raise ``ValueError`` if projections of raw features on the moved line have too few digits."""
-    offsets = np.abs(moved.direction * folded.feature_mean_)
-    rounding = np.finfo(np.float64).eps * offsets.sum()
-    deviation = np.linalg.norm(moved.direction * folded.feature_spread_)
-    if rounding > _MOST_ROUNDING * deviation or len(moved.codes) != len(line.codes):
-        j = int(np.argmax(offsets))
+def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> None:
+    """Raise ``ValueError`` if projections of raw features on the moved line have too few digits.
+
+    A projection is a sum of terms that may cancel. So its rounding is compared with the steps of the curves along the
+    line: how much they change if their knots are moved by it.
+    """
+    sizes = np.abs(line.direction / scale) * (np.abs(folded.feature_mean_) + folded.feature_spread_)
+    rounding = np.finfo(np.float64).eps * sizes.sum()
+    knots = line.curves[0].knots
+    changes = [curve.at(knots + step) - curve.log_odds for curve in line.curves for step in (-rounding, rounding)]
+    highest = max(np.abs(curve.log_odds).max() for curve in line.curves)
+    if np.abs(changes).max() > _MOST_CHANGE * highest or len(moved.codes) != len(line.codes):
+        j = int(np.argmax(sizes))
         raise ValueError(
             f"The scalers cannot be folded into the weights of the model: values of feature "
-            f"{feature_names_of(folded, None)[j]!r} are near {folded.feature_mean_[j]:.3g}, with a standard deviation "
+            f"{feature_names_of(folded)[j]!r} are near {folded.feature_mean_[j]:.3g}, with a standard deviation "
             f"of {folded.feature_spread_[j]:.3g}, and rounding of sums of such values would change predictions. "
-            "Subtract a common offset from the feature before it comes to the pipeline."
+            "Subtract a common offset from the feature before it comes to the pipeline; where features nearly cancel, "
+            "give it their difference."
         )
 
 
