@@ -146,6 +146,15 @@ def test_offsets_that_sums_of_raw_features_would_round_are_refused(kind):
             export(far)
 
 
+def test_a_line_may_tell_missing_values_from_a_constant():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    X[:, 0] = np.where(X[:, 0] > 0, 5.0, np.nan)
+    y = np.isnan(X[:, 0])
+    pipeline = make_pipeline(MinMaxScaler(), AdditiveMELC(max_lines=1, features_per_line=1, random_state=0)).fit(X, y)
+    assert pipeline[-1].lines_[0].features.tolist() == [0]
+    np.testing.assert_array_equal(from_json(to_json(pipeline)).predict(X), y)
+
+
 def apart(offset, size, difference, n=1000):
     """Two features with a given difference, on whose size the class depends."""
     rng = np.random.default_rng(0)

@@ -78,7 +78,8 @@ def _check_range(model: Any, scale: Floats) -> None:
     used = np.any(model.directions_, axis=0)
     with np.errstate(all="ignore"):  # what is not finite is refused
         spread = model.feature_spread_ * scale
-        fits = (spread <= _LARGEST_SPREAD) & (~used | (spread >= 1 / _LARGEST_SPREAD))
+        # A line may tell the missing values of a column from a constant.
+        fits = (spread <= _LARGEST_SPREAD) & (~used | (spread == 0) | (spread >= 1 / _LARGEST_SPREAD))
         weights = np.abs(model.directions_ / scale)
         weights /= weights.max(axis=1, keepdims=True)
         fits &= np.all((model.directions_ == 0) | (weights >= np.finfo(np.float64).tiny), axis=0)
