@@ -35,7 +35,7 @@ from export_cases import (
     widened,
     with_curve,
 )
-from melc.export import export_text, from_json, to_sql
+from melc.export import export_text, from_json, to_json, to_onnx, to_sql
 from melc.export.sql import MOST_POINTS
 from melc.export.sql_parts import literal
 from melc.model.curve import Curve
@@ -250,13 +250,29 @@ class TestNamesAndLabels:
     [
         (np.array([2**63 + 1, 2**63 + 5], np.uint64), "is beyond the whole numbers of SQL"),
         (np.array(["a", "b\ud800"]), r"'b\\ud800' contains half of a character"),
-        (np.array([1, 2], "timedelta64[D]"), "cannot be written in SQL; use strings or numbers"),
     ],
 )
 def test_labels_that_sql_cannot_express(labels, message):
     X = np.array([[0.0], [1.0], [4.0], [5.0]])
     with pytest.raises(ValueError, match=message):
         to_sql(short().fit(X, np.repeat(labels, 2)))
+
+
+@pytest.mark.parametrize("export", [to_sql, to_json, to_onnx])
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("datetime64[ns]", "1970-01-01T00:00:00.000000001, "),
+        ("datetime64[us]", "1970-01-01T00:00:00.000001, "),
+        ("datetime64[D]", "1970-01-02, 1970-01-03"),
+        ("timedelta64[ns]", "1 nanoseconds, 2"),
+        ("timedelta64[D]", "1 days, 2 days"),
+    ],
+)
+def test_labels_of_dates_and_durations_are_refused_as_people_write_them(kind, shown, export):
+    model = short().fit(np.array([[0.0], [1.0], [4.0], [5.0]]), np.repeat(np.array([1, 2], kind), 2))
+    with pytest.raises(ValueError, match=rf"The labels {shown}.* cannot be written as .*y.astype\(str\)"):
+        export(model)
 
 
 class TestMissingValues:

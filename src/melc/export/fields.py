@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from melc.arrays import Floats
 from melc.data.frames import Label
+from melc.export.files import label_error
 from melc.export.reading import Reader
 from melc.fit.validation import log_prior_ratios, monotone_signs, priors_in_order
 from melc.model.columns import Category, Columns
@@ -124,10 +125,7 @@ def labels_out(classes: NDArray[Any]) -> dict[str, Any]:
     values = classes.tolist()
     kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
     if kind not in _LABEL_TYPES or (kind == "object" and not all(isinstance(v, str) for v in values)):
-        raise ValueError(
-            f"The labels {values[:3]} of type {kind} cannot be written as JSON: use strings, integers, floats or "
-            "booleans as labels."
-        )
+        raise label_error(classes, "JSON")
     return {"type": kind, "values": values}
 
 

@@ -7,6 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 
 @contextmanager
@@ -71,6 +74,15 @@ def encodable(text: str, language: str) -> str:
             f"{part!r} contains half of a character, which {language} cannot express; rename it before the fit."
         ) from None
     return text
+
+
+def label_error(classes: NDArray[Any], language: str) -> ValueError:
+    """Return the error of labels, shape (n_classes,), that a language has no type for, such as dates."""
+    shown = ", ".join(map(str, classes[:3]))
+    return ValueError(
+        f"The labels {shown} of type {classes.dtype} cannot be written as {language}: use strings, integers, floats or "
+        "booleans as labels, such as y.astype(str)."
+    )
 
 
 def check_writable(path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from melc.arrays import Floats
-from melc.export.files import encodable
+from melc.export.files import encodable, label_error
 from melc.export.onnx_parts import Builder, projection_nodes
 from melc.model.curve import Curve
 from melc.model.line import LogOdds, log_odds_of
@@ -84,9 +84,7 @@ def _labels_of(classes: NDArray[Any]) -> NDArray[Any]:
         return np.array([encodable(str(label), "ONNX") for label in classes], dtype=object)
     known = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
     if classes.dtype.kind not in known:
-        raise ValueError(
-            f"Labels of type {classes.dtype} cannot be written as ONNX; use strings, integers, floats or booleans."
-        )
+        raise label_error(classes, "ONNX")
     if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
         raise ValueError(
             f"The label {classes.max()} cannot be written as ONNX, whose labels end at {np.iinfo(np.int64).max}; use "

@@ -7,6 +7,7 @@ be confused with columns of the table of the user, which are not known here.
 from collections.abc import Callable
 from typing import Any
 
+from melc.export.files import label_error
 from melc.export.sql_columns import code, quantity
 from melc.export.sql_parts import (
     check_no_clash,
@@ -86,6 +87,8 @@ def to_sql(
     """
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)
+    if model.classes_.dtype.kind not in "UTOiufb":
+        raise label_error(model.classes_, "SQL")
     # A line of a category has levels instead of intervals.
     alone, two = decides_alone(model) and not model.lines_[0].levels, len(model.classes_) == 2
     row = _Row(model, [column(name) for name in names])

@@ -1,7 +1,6 @@
 """The parts of SQL queries: quoted names and values, sums, and the pieces of curves."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -56,8 +55,6 @@ def literal(value: Any) -> str:
             raise ValueError(f"{value} is beyond the whole numbers of SQL, which have 64 bits; use strings as labels.")
         written = repr(value)
         return written if isinstance(value, int) or "e" in written else f"{written}e0"
-    if isinstance(value, timedelta):
-        raise ValueError(f"The label {value!r} cannot be written in SQL; use strings or numbers as labels.")
     text = str(value)
     _check_text(text)
     return "'" + text.replace("'", "''") + "'"
