@@ -288,6 +288,16 @@ def test_dates_of_every_kind(run, request):
     assert [row[-1] for row in garbage] == [None, None, 18321.5, None]
 
 
+@pytest.mark.parametrize("collation", ["NOCASE", "RTRIM"])
+def test_sqlite_compares_levels_by_their_characters(collation):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"town": rng.choice(["a", "A", "b", "b "], 200), "x": rng.normal(size=200)})
+    y = np.where(frame["town"].isin(["a", "b "]), "yes", "no")
+    for model in (short().fit(frame, y), additive(max_lines=1, **ALONE).fit(frame, y)):
+        found = run_sql(to_sql(model), frame, types={"town": f"TEXT COLLATE {collation}"})
+        assert [row[-1] for row in found] == model.predict(frame).tolist() == y.tolist()
+
+
 @pytest.mark.slow
 def test_a_table_in_a_schema(run, request):
     model, (rows, _) = fitted("lines of two columns")

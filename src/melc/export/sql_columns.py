@@ -88,7 +88,8 @@ def _comparable(x: str, levels: list[Label | None]) -> tuple[str, list[str]]:
             f"The level {twice!r} of the column {x.removeprefix('r.')} cannot be told from another one in SQL; rename "
             "it before the fit."
         )
-    return _as_float(x) if as_numbers else f"CAST({x} AS TEXT)", keys
+    # In SQLite, a joined text is compared by its characters, whatever the collation of the column.
+    return _as_float(x) if as_numbers else f"CAST({x} AS TEXT) || ''", keys
 
 
 def _are_numbers(levels: Iterable[Label | None]) -> bool:
