@@ -299,6 +299,29 @@ def test_sqlite_compares_levels_by_their_characters(collation):
 
 
 @pytest.mark.slow
+def test_dates_of_other_years_are_missing(run, request):
+    years = {"SQLite": ["10000-01-01"], "DuckDB": ["0044-03-15 (BC)", "10000-01-01", "infinity"]}
+    years["PostgreSQL"] = ["0044-03-15 BC", "4713-01-01 00:00:00 BC", "10000-01-01", "infinity"]
+    database = re.search(r"\[(\w+)", request.node.name)[1]
+    frame = pd.DataFrame({"day": ["0001-01-01", "9999-12-31", *years[database]]})
+    for kind in ("date", "timestamp") if database != "SQLite" else ["text"]:
+        found = run(f"SELECT r.*, {days_since_1970('r.day')} AS days FROM data AS r", frame, types={"day": kind})
+        assert [row[-1] for row in found] == [-719162, 2932896] + [None] * len(years[database])
+
+
+@pytest.mark.slow
+def test_another_style_of_dates_stops_the_query(run, request):
+    if "PostgreSQL" not in request.node.name:
+        pytest.skip("the others have one style")
+    query = f"SELECT r.*, {days_since_1970('r.day')} AS days FROM data AS r"
+    for style in ("German", "SQL, DMY", "Postgres, MDY"):
+        frame = pd.DataFrame({"day": ["2020-02-29", None]})
+        with pytest.raises(AssertionError, match=r"after SET datestyle = ISO, not with dates such as \S*29\S+2020"):
+            run(query, frame, types={"day": "date"}, before=f"SET datestyle = '{style}'")
+        assert run(query, frame[1:], types={"day": "date"}, before=f"SET datestyle = '{style}'") == [(None, None)]
+
+
+@pytest.mark.slow
 def test_a_table_in_a_schema(run, request):
     model, (rows, _) = fitted("lines of two columns")
     schema = "main" if "SQLite" in request.node.name else "pg_temp" if "PostgreSQL" in request.node.name else "temp"

@@ -107,17 +107,22 @@ def _as_float(x: str) -> str:
 
 
 def days_since_1970(x: str) -> str:
-    """Return the days from 1970-01-01 to a date or a time, NULL if it is none.
+    """Return the days from 1970-01-01 to a date or a time of the years 1 to 9999, NULL if it is none.
 
     The databases have no function for it in common. But all of them write a date as ``2020-02-29``, and a time as
-    ``2020-02-29 12:30:00.5``. Years are counted from March, so that a leap day is the last day of its year; the days
-    before month w, in months from March, are then ⌊(153 w + 2) / 5⌋. Whole numbers are divided only where nothing
-    remains, because DuckDB divides them as floats. LIMIT as in ``melc.export.sql``.
+    ``2020-02-29 12:30:00.5``; years before 1 with "BC" at the end. If PostgreSQL is set to write dates in another
+    style, the query stops: a number is asked of a text that says what to do. Years are counted from March, so that a
+    leap day is the last day of its year; the days before month w, in months from March, are then ⌊(153 w + 2) / 5⌋.
+    Whole numbers are divided only where nothing remains, because DuckDB divides them as floats. LIMIT as in
+    ``melc.export.sql``.
     """
     text = f"SELECT CAST({x} AS TEXT) AS t LIMIT 1"
     # A date alone is filled up with the time at its beginning.
     filled = "d.t || SUBSTR('0000-00-00 00:00:00', LENGTH(d.t) + 1)"
-    date = f"SELECT CASE WHEN SUBSTR(d.t, 5, 1) = '-' AND SUBSTR(d.t, 8, 1) = '-' THEN {filled} END AS t"
+    is_date = "SUBSTR(d.t, 5, 1) = '-' AND SUBSTR(d.t, 8, 1) = '-' AND d.t NOT LIKE '%BC%'"
+    other_style = "SUBSTR(CAST(CURRENT_DATE AS TEXT), 5, 1) <> '-'"
+    stop = "CAST(CAST('Run this query after SET datestyle = ISO, not with dates such as ' || d.t AS INTEGER) AS TEXT)"
+    date = f"SELECT CASE WHEN {is_date} THEN {filled} WHEN {other_style} THEN {stop} END AS t"
     month = _part("e.t", 6, 2)
     fraction = "CASE WHEN SUBSTR(e.t, 20, 1) = '.' THEN CAST(SUBSTR(e.t, 20, 7) AS DOUBLE PRECISION) ELSE 0 END"
     numbers = (
