@@ -150,6 +150,15 @@ class TestPredictions:
         found = run(to_sql(model), singles, types=dict.fromkeys(singles.columns, "REAL"))
         assert predictions(found) == model.predict(singles).tolist()
 
+    def test_products_with_small_weights(self, run):
+        """A number need not be tiny for its product with the weight to be."""
+        Z = np.random.default_rng(0).normal(size=(200, 2))
+        rows = framed(Z * [1e13, 1e-13])
+        model = short().fit(rows, np.where(Z[:, 0] + Z[:, 1] > 0, "over", "under"))
+        assert 0 < np.abs(model.coef_).min() < 1e-24
+        rows.iloc[:4, 0] = [1e-299, -1e-299, 1e-295, 1e-20]
+        assert predictions(run(to_sql(model), rows)) == model.predict(rows).tolist()
+
 
 class TestNamesAndLabels:
     @pytest.mark.parametrize("table", ['odd "table"; DROP TABLE x', "p", "r", "o", "q", "pieces", "Lines"])

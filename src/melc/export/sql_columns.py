@@ -10,8 +10,9 @@ from melc.export.sql_parts import literal
 
 # NULL, NaN (which PostgreSQL and DuckDB put above all numbers) and the infinities are not between these.
 _LARGEST = float(np.finfo(np.float64).max)
-# Larger numbers count as the first of these, smaller ones as zero: where a sum or a product leaves the range of floats,
-# PostgreSQL stops with an error, and one such row would be the end of the query.
+# Larger numbers count as the first of these. Smaller ones than the second, or whose product with a weight is smaller,
+# count as zero: where a sum or a product leaves the range of floats, PostgreSQL stops with an error, and one such row
+# would be the end of the query.
 _HUGE, _TINY = 1e300, 1e-300
 _NULL = "NULL"
 # From 0000-03-01, where years begin if leap days are to be their last days, to 1970-01-01; and a day that is not over.
@@ -47,16 +48,17 @@ def _number(model: Any, j: int, x: str, missing: str) -> str:
         return _of_levels(x, columns.ranks[j], ranks, missing)
     if j in columns.dates:
         return _as_float(days_since_1970(x) if missing == _NULL else f"COALESCE({days_since_1970(x)}, {missing})")
-    return _as_float(f"CASE {_moderate(x)} ELSE {missing} END")
+    weights = np.abs([line.direction[j] for line in model.lines_ if line.direction[j]])
+    return _as_float(f"CASE {_moderate(x, _TINY / weights.min())} ELSE {missing} END")
 
 
-def _moderate(x: str) -> str:
+def _moderate(x: str, tiny_below: float) -> str:
     """Return the cases of a number: tiny, usual, huge, and huge below zero.
 
     The usual one is a float already. In PostgreSQL all cases would otherwise have the type of a column of single
     precision, in which the huge ones overflow.
     """
-    huge, tiny, largest = literal(_HUGE), literal(_TINY), literal(_LARGEST)
+    huge, tiny, largest = literal(_HUGE), literal(tiny_below), literal(_LARGEST)
     return (
         f"WHEN {x} BETWEEN -{tiny} AND {tiny} THEN 0e0 WHEN {x} BETWEEN -{huge} AND {huge} THEN {_as_float(x)} "
         f"WHEN {x} BETWEEN {huge} AND {largest} THEN {huge} WHEN {x} BETWEEN -{largest} AND -{huge} THEN -{huge}"
@@ -89,7 +91,7 @@ def _comparable(x: str, levels: list[Label | None]) -> tuple[str, list[str]]:
             "it before the fit."
         )
     # In SQLite, a joined text is compared by its characters, whatever the collation of the column.
-    return _as_float(x) if as_numbers else f"CAST({x} AS TEXT) || ''", keys
+    return f"CASE {_moderate(x, _TINY)} END" if as_numbers else f"CAST({x} AS TEXT) || ''", keys
 
 
 def _are_numbers(levels: Iterable[Label | None]) -> bool:
