@@ -246,13 +246,48 @@ def test_labels_of_pandas(kind):
     ("labels", "message"),
     [
         (np.linspace(0, 1, 200), "Unknown label type: continuous"),
-        (np.array(["a", None] * 100, dtype=object), "[Nn]one|NaN|mixed|not supported|unknown"),
         (np.eye(200)[:, :2], "should be a 1d array|y should|Unknown label|multilabel"),
     ],
 )
 def test_labels_that_are_none_are_refused(labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         settle().fit(make()[0], labels)
+
+
+def objects(*values):
+    """Return labels of any type as an array of 200 objects."""
+    labels = np.empty(200, dtype=object)
+    for k in range(200):
+        labels[k] = values[k % len(values)]
+    return labels
+
+
+MISSING = {
+    "None": objects("a", "b", None),
+    "None in a list": ["a", None] * 100,
+    "NaN": np.array([0.0, 1.0, np.nan, 2.0] * 50),
+    "NaN among texts": objects("a", "b", np.nan),
+    "NaN in a list of texts": ["a", float("nan")] * 100,
+    "NaT": np.array(["2020-01-01", "NaT"] * 100, dtype="datetime64[D]"),
+    "NaT in seconds": np.array([1, "NaT"] * 100, dtype="timedelta64[s]"),
+    "NaT of pandas": pd.Series(pd.to_datetime(["2020-01-01", None] * 100)),
+    "NA among objects": objects("a", "b", pd.NA),
+    "NA among texts": pd.Series(["a", None] * 100, dtype="string"),
+    "NA among integers": pd.Series([1, None] * 100, dtype="Int64"),
+    "NA among truth values": pd.Series([True, None] * 100, dtype="boolean"),
+    "a missing category": pd.Series(["a", None] * 100, dtype="category"),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("as_table", [False, True])
+def test_missing_labels_of_every_kind_are_refused_alike(kind, as_table):
+    X = pd.DataFrame({"ward": ["A", "B", "C", "D"] * 50}) if as_table else make()[0]
+    said = (
+        r"Labels are missing in \d+ of 200 rows: the first is (None|nan|NaT|<NA>), in row [12]\. Leave these rows out"
+    )
+    with pytest.raises(ValueError, match=said):
+        settle().fit(X, MISSING[kind])
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "transform"])

@@ -66,6 +66,7 @@ class Table:
 
 def training_table(model: Any, X: Any, y: Any) -> tuple[Table, NDArray[Any]]:
     """Check the training data of a model, and return its rows and labels."""
+    validation.check_labels(y)
     wanted = model.categorical_features
     if is_frame(X) and (wanted is not None or not has_numbers_only(X)):
         validate_data(model, X, skip_check_array=True)

@@ -37,6 +37,36 @@ _USUAL_COPIES, _MULTIPLE_ERROR = 10.0, 1e-12
 _MONOTONE: dict[Any, int] = {"increasing": 1, 1: 1, "decreasing": -1, -1: -1, None: 0, 0: 0}
 
 
+def check_labels(y: Any) -> None:
+    """Raise an error if labels are missing, in whatever way, or of a type that scikit-learn does not read."""
+    if y is None:  # scikit-learn says what is needed
+        return
+    # NumPy would make a text of NaN in a list of texts, so that the values of a list are read themselves.
+    labels = y if isinstance(y, list | tuple) else np.asarray(y).ravel()
+    kind = labels.dtype.kind if isinstance(labels, np.ndarray) else "O"
+    if kind in "TV":
+        raise ValueError(f"Labels of the type {np.asarray(y).dtype} are not supported. Make them texts: y.astype(str).")
+    if kind == "O":
+        missing = [i for i, label in enumerate(labels) if _is_missing(label)]
+    else:
+        missing = np.flatnonzero(np.isnan(labels)).tolist() if kind in "fcmM" else []
+    if missing:
+        raise ValueError(
+            f"Labels are missing in {len(missing)} of {len(labels)} rows: the first is {labels[missing[0]]}, in row "
+            f"{missing[0]}. Leave these rows out, which pandas.isna(y) finds, or make them a class of their own."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None or differs from itself, as NaN and NaT do."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # NA of pandas neither differs from itself nor equals itself
+        return True
+    except ValueError:  # several values
+        return False
+
+
 def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
     """Return the distinct labels in ascending order, shape (n_classes,).
 
