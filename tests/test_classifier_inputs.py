@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -288,6 +289,40 @@ def test_missing_labels_of_every_kind_are_refused_alike(kind, as_table):
     )
     with pytest.raises(ValueError, match=said):
         settle().fit(X, MISSING[kind])
+
+
+class Ward(Enum):
+    A, B = 1, 2
+
+
+class TextWard(str, Enum):  # noqa: UP042 - StrEnum is found by NumPy
+    A, B, C = "a", "b", "c"
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (objects(*Ward), r"The labels are of the type Ward, whose values have no order\. .* y\.astype\(str\)"),
+        (objects({1: 2}, {3: 4}), "The labels are of the type dict, whose values have no order"),
+        (
+            objects(*list(TextWard)[:2]),
+            r"The label <TextWard\.A: 'a'> is a text of the type TextWard, .*\[label\.value for",
+        ),
+        (objects(*TextWard), r"The label <TextWard\.A: 'a'> is a text of the type TextWard"),
+        (np.array(["a", "bb"] * 100, dtype=np.dtypes.StringDType()), r"Labels of the type StringDType.*astype\(str\)"),
+        (np.array([(1, 2), (3, 4)] * 100, dtype="i8, i8"), "are not supported"),
+    ],
+)
+def test_labels_of_types_without_an_order_are_refused_in_words(labels, message):
+    with pytest.raises(ValueError, match=message):
+        settle().fit(make()[0], labels)
+
+
+def test_the_values_of_an_enum_are_labels():
+    X, y = make()
+    members = [TextWard.B if label == "outside" else TextWard.A for label in y]
+    model = settle(n_init=1).fit(X, [label.value for label in members])
+    assert model.classes_.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "transform"])

@@ -81,6 +81,8 @@ def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
         check_number_of_classes(len(found[-1]), len(y), n_bytes)
     labels = np.unique(np.concatenate(found))
     check_number_of_classes(len(labels), len(y), n_bytes)
+    if labels.dtype.kind == "O":
+        _check_equal_themselves(labels)
     return labels
 
 
@@ -92,10 +94,22 @@ def _check_comparable(y: NDArray[Any]) -> None:
         np.unique(y)
     except TypeError:
         types = sorted({type(label).__name__ for label in y})
-        raise ValueError(
-            f"The labels are of different types, which have no order: {', '.join(types)}. Make them one type, for "
-            "example texts: y.astype(str)."
-        ) from None
+        if len(types) == 1:
+            problem = f"The labels are of the type {types[0]}, whose values have no order. Make them another type"
+        else:
+            problem = f"The labels are of different types, which have no order: {', '.join(types)}. Make them one type"
+        raise ValueError(f"{problem}, for example texts: y.astype(str).") from None
+
+
+def _check_equal_themselves(labels: NDArray[Any]) -> None:
+    """Raise an error if NumPy does not find a label in an array that holds it, as for enums that are texts."""
+    for i, label in enumerate(labels):
+        if not np.all(labels[i : i + 1] == label):
+            raise ValueError(
+                f"The label {label!r} is a text of the type {type(label).__name__}, which NumPy does not find in an "
+                "array: y == label is False everywhere. Make the labels plain texts, for example [str(label) for label "
+                "in y], or for an enum [label.value for label in y]."
+            )
 
 
 def class_numbers(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
