@@ -185,6 +185,10 @@ FAULTS = {
     "one class": (change(["classes", "values"], ["a"]), "two or more different labels in ascending order"),
     "equal classes": (change(["classes", "values"], ["a", "a"]), "two or more different labels in ascending order"),
     "number among texts": (change(["classes", "values", 0], 1), r"values\[0\]: expected a string"),
+    "label infinite as float32": (
+        change(["classes"], {"type": "float32", "values": [1.0, 1e300]}),
+        r"values: expected numbers in the range of float32, found \[1.0, 1e\+300\]",
+    ),
     "label type": (change(["classes", "type"], "datetime64"), "type: expected 'str' or"),
     "label type as list": (change(["classes", "type"], ["str"]), "type: expected 'str' or"),
     "three classes": (change(["classes", "values"], ["a", "b", "c"]), "intercepts: expected 3 items, found 1"),
@@ -274,6 +278,11 @@ FAULTS_OF_ONE = {
     "other classifier": ("MELC", change(["classifier"], "AdditiveMELC"), "the key 'divergence' is not known"),
     "no longer additive": ("AdditiveMELC", change(["classifier"], "MELC"), "the key 'divergence' is missing"),
     "parameter of MELC": ("AdditiveMELC", change(["parameters", "n_init"], 3), "the key 'n_init' is not known"),
+    "monotone in more features": (
+        "AdditiveMELC",
+        change(["parameters", "monotone"], [1, 0, 0, 0, 0, 0]),
+        "parameters: monotone has 6 entries, but X has 5 features",
+    ),
     "no line allowed": ("AdditiveMELC", change(["parameters", "max_lines"], 0), "'max_lines' parameter of Additive"),
 }
 
@@ -338,6 +347,11 @@ class TestFaultyFiles:
         for wrong in ([*lines, lines[0]], lines[1:]):
             with pytest.raises(ValueError, match=f"lines: expected {wanted if wrong else 'one or more lines'}"):
                 from_json(json.dumps(document | {"lines": wrong}))
+
+    def test_their_number_is_checked_before_they_are_read(self):
+        document = json.loads(to_json(fitted_case("two classes")[0]))
+        with pytest.raises(ValueError, match="lines: expected a single line"):
+            from_json(json.dumps(document | {"lines": ["no line"] * 2}))
 
     def test_counts_belong_to_the_thresholds_of_the_curve_plus_the_intercept(self):
         document = json.loads(to_json(short(priors=[0.9, 0.1]).fit(*flowers_of_two())))
@@ -450,5 +464,15 @@ def test_an_error_about_a_parameter_is_short(name, value):
 
 def test_a_label_that_cannot_be_encoded_is_refused():
     model = MELC(n_init=1, random_state=0).fit([[0.0], [1.0], [4.0], [5.0]], ["a\ud800"] * 2 + ["b"] * 2)
-    with pytest.raises(ValueError, match="half of a character, which JSON cannot express"):
+    with pytest.raises(ValueError, match=r"^'a\\ud800' contains half of a character, which JSON cannot express"):
+        to_json(model)
+
+
+@pytest.mark.parametrize(("name", "level"), [("\ud800", "a"), ("town", "\ud800")])
+def test_names_and_levels_that_cannot_be_encoded_are_refused(name, level):
+    numbers = np.arange(40)
+    towns = pd.Series(np.resize(np.array([level, "b"], dtype=object), 40), dtype=object)
+    model = short().fit(pd.DataFrame({"town": towns, "x": np.cos(numbers)}), (numbers + (numbers % 5 == 0)) % 2)
+    model.feature_names_in_ = np.array([name, "x"], dtype=object)
+    with pytest.raises(ValueError, match=r"^'\\ud800' contains half of a character, which JSON cannot express"):
         to_json(model)

@@ -155,8 +155,9 @@ def from_document(reader: Reader) -> Any:
     of_command_line = ["target", "reading"]
     fields = reader.fields(_FIELDS + _SEARCH if kind == "MELC" else _FIELDS, of_command_line)
     classes = class_labels(fields["classes"])
-    model = with_parameters(_CLASSIFIERS[kind], fields["parameters"], classes)
-    set_features(model, fields, max(1, _MOST_WEIGHTS // max(1, len(fields["lines"].items()))))
+    n_features = fields["n_features"].integer(1, max(1, _MOST_WEIGHTS // max(1, len(fields["lines"].items()))))
+    model = with_parameters(_CLASSIFIERS[kind], fields["parameters"], classes, n_features)
+    set_features(model, fields, n_features)
     model.columns_ = columns_in(fields["columns"], model.n_features_in_)
     model.classes_ = classes
     _set_lines(model, fields)
@@ -171,10 +172,11 @@ def _set_lines(model: Any, fields: dict[str, Reader]) -> None:
     model.intercepts_ = fields["intercepts"].numbers(1 if n_classes == 2 else n_classes)
     if np.abs(model.intercepts_).max() > LARGEST_LOG_ODDS:
         fields["intercepts"].fail(f"numbers from {-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}")
+    # Before the lines are read, which takes a millisecond for each.
+    if isinstance(model, MELC) and len(fields["lines"].items()) not in (0, len(model.intercepts_)):
+        fields["lines"].fail("a single line" if n_classes == 2 else f"{n_classes} lines, one for each class")
     model.lines_ = lines_in(fields["lines"], model)
     model.n_iter_ = len(model.lines_)
-    if isinstance(model, MELC) and len(model.lines_) != len(model.intercepts_):
-        fields["lines"].fail("a single line" if n_classes == 2 else f"{n_classes} lines, one for each class")
 
 
 def _search_out(model: MELC) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from melc.arrays import Floats
 from melc.data.frames import Label
-from melc.export.files import label_error
+from melc.export.files import encodable, label_error
 from melc.export.reading import Reader
 from melc.fit.validation import log_prior_ratios, monotone_signs, priors_in_order
 from melc.model.columns import Category, Columns
@@ -71,7 +71,7 @@ def parameters_out(model: BaseEstimator) -> dict[str, Any]:
     return {name: _plain(value) for name, value in values.items()}
 
 
-def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) -> Model:
+def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any], n_features: int) -> Model:
     """Return an unfitted model of the given class with the parameters in the document."""
     entries = reader.fields([], kind().get_params())
     columns = entries.pop("categorical_features", None)
@@ -81,8 +81,7 @@ def with_parameters(kind: type[Model], reader: Reader, classes: NDArray[Any]) ->
     try:
         model._validate_params()
         log_prior_ratios(model.priors, classes, np.ones(len(classes)))
-        if (monotone := getattr(model, "monotone", None)) is not None:
-            monotone_signs(monotone, len(monotone), None, classes)
+        monotone_signs(getattr(model, "monotone", None), n_features, None, classes)
     except (TypeError, ValueError, OverflowError) as error:
         message = str(error)
         shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} …"
@@ -126,7 +125,12 @@ def labels_out(classes: NDArray[Any]) -> dict[str, Any]:
     kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
     if kind not in _LABEL_TYPES or (kind == "object" and not all(isinstance(v, str) for v in values)):
         raise label_error(classes, "JSON")
-    return {"type": kind, "values": values}
+    return {"type": kind, "values": _encodable(values)}
+
+
+def _encodable(values: Sequence[Any]) -> list[Any]:
+    """Return a list of the values; raise ``ValueError`` if one of them is a text that JSON cannot express."""
+    return [encodable(value, "JSON") if isinstance(value, str) else value for value in values]
 
 
 def class_labels(reader: Reader) -> NDArray[Any]:
@@ -139,7 +143,10 @@ def class_labels(reader: Reader) -> NDArray[Any]:
     elif kind == "bool":
         labels = np.array([item.boolean() for item in items])
     elif kind.startswith("float"):
-        labels = np.array([item.number() for item in items]).astype(kind)
+        with np.errstate(over="ignore"):
+            labels = np.array([item.number() for item in items]).astype(kind)
+        if not np.isfinite(labels).all():
+            fields["values"].fail(f"numbers in the range of {kind}")
     else:
         limits = np.iinfo(kind)
         labels = np.array([item.integer(limits.min, limits.max) for item in items], dtype=kind)
@@ -153,15 +160,15 @@ def features_out(model: Any) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     return {
         "n_features": int(model.n_features_in_),
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": None if names is None else _encodable([str(name) for name in names]),
         "feature_mean": model.feature_mean_.tolist(),
         "feature_spread": model.feature_spread_.tolist(),
     }
 
 
-def set_features(model: Any, fields: dict[str, Reader], most: int) -> None:
-    """Give a model what a document has of the features, at most so many."""
-    model.n_features_in_ = fields["n_features"].integer(1, most)
+def set_features(model: Any, fields: dict[str, Reader], n_features: int) -> None:
+    """Give a model what a document has of the features."""
+    model.n_features_in_ = n_features
     names = fields["feature_names"].optional()
     if names is not None:
         texts = [name.text() for name in names.items(model.n_features_in_)]
@@ -195,7 +202,7 @@ def _labels_out(labels: Sequence[Label | None]) -> list[Any]:
     """Return levels as JSON values; raise ``ValueError`` if a number among them is not finite."""
     for label in labels:
         Reader(label, "A level of a category cannot be written as JSON").label()
-    return list(labels)
+    return _encodable(labels)
 
 
 def columns_in(reader: Reader, n_features: int) -> Columns:
