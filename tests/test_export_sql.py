@@ -235,13 +235,19 @@ class TestNamesAndLabels:
             ("two classes", {"projection": "feature 1"}, "'feature 1' is also a feature"),
             ("two classes", {"prediction": "z", "projection": "Z"}, "both named .* choose different names"),
             ("two classes", {"prediction": "z", "log_odds": "Z", "odds": True}, "both named .* choose different names"),
-            ("two classes", {"feature_names": ["a", "A", "b"]}, "'a' occurs twice"),
+            ("two classes", {"feature_names": ["a", "A", "b"]}, r"'a' occurs twice \(SQL ignores the case of a to z\)"),
+            ("two classes", {"prediction": None}, "prediction=None should be the name of a column"),
+            ("two classes", {"projection": 3}, "projection=3 should be the name of a column"),
+            ("three classes", {"log_odds": ""}, "log_odds='' should be the name of a column"),
+            ("two classes", {"prediction": "\ud800"}, r"half of a character, which SQL cannot express; rename it\.$"),
             ("two classes", {"table": "a\0b"}, "NUL character"),
             ("two classes", {"table": "a\ud800"}, "half of a character, which SQL cannot express"),
             ("two classes", {"feature_names": ["a", "", "b"]}, "A column has no name"),
             ("two classes", {"table": ""}, "table='' should be a name, or a pair"),
             ("two classes", {"table": 5}, "table=5 should be a name, or a pair"),
             ("two classes", {"table": ("a", "b", "c")}, "should be a name, or a pair"),
+            ("lines, priors", {"table": ("lines",)}, r"table=\('lines',\) should be a name, or a pair"),
+            ("lines, priors", {"table": ["lines"]}, r"table=\['lines'\] should be a name, or a pair"),
             ("two classes", {"feature_names": ["a", "b"]}, "feature_names has 2 names"),
             ("three classes", {"prediction": "log_odds1", "odds": True}, "both named .* choose different names"),
             ("three classes", {"feature_names": [*"abc", "Log_odds2"], "odds": True}, "'log_odds2' is also a feature"),
@@ -252,6 +258,12 @@ class TestNamesAndLabels:
     def test_faults(self, name, arguments, message):
         with pytest.raises(ValueError, match=message):
             to_sql(fitted_case(name)[0], **arguments)
+
+    @pytest.mark.parametrize("pair", [("ß", "SS"), ("\N{KELVIN SIGN}", "k"), ("ﬁ", "fi"), ("É", "é")])
+    def test_letters_beyond_a_to_z_have_a_case_of_their_own(self, pair, run):
+        rows = framed(bands(100)[0][:, :2]).set_axis(pair, axis=1)
+        model = short().fit(rows, np.where(rows[pair[0]] > rows[pair[1]], "first", "second"))
+        assert predictions(run(to_sql(model), rows)) == model.predict(rows).tolist()
 
 
 @pytest.mark.parametrize(

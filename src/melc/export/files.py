@@ -64,14 +64,14 @@ def encodable(text: str, language: str) -> str:
     >>> encodable("dose \\ud800", "SQL")
     Traceback (most recent call last):
         ...
-    ValueError: 'dose \\ud800' contains half of a character, which SQL cannot express; rename it before the fit.
+    ValueError: 'dose \\ud800' contains half of a character, which SQL cannot express; rename it.
     """
     try:
         text.encode()
     except UnicodeEncodeError as error:
         part = text[max(0, error.start - 20) : error.end + 20]
         raise ValueError(
-            f"{part!r} contains half of a character, which {language} cannot express; rename it before the fit."
+            f"{part!r} contains half of a character, which {language} cannot express; rename it."
         ) from None
     return text
 

@@ -10,6 +10,7 @@ from typing import Any
 from melc.export.files import label_error
 from melc.export.sql_columns import code, quantity
 from melc.export.sql_parts import (
+    check_added,
     check_no_clash,
     column,
     first_that_holds,
@@ -85,6 +86,7 @@ def to_sql(
     >>> query.splitlines()[-1]
     'FROM "scans" AS r'
     """
+    check_added({"prediction": prediction, "projection": projection, "log_odds": log_odds})
     model = fitted_model(model)
     names = feature_names_of(model, feature_names)
     if model.classes_.dtype.kind not in "UTOiufb":

@@ -31,9 +31,8 @@ def identifier(name: str) -> str:
 
 def table_name(table: str | tuple[str, str]) -> str:
     """Return the name of a table, which may be a pair of the names of a schema and a table."""
-    names = (table,) if isinstance(table, str) else table
-    pair = isinstance(names, (tuple, list)) and len(names) <= 2
-    if not (pair and names and all(isinstance(name, str) and name for name in names)):
+    names = table if isinstance(table, (tuple, list)) and len(table) == 2 else (table,)
+    if not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"table={table!r:.200} should be a name, or a pair of a schema and a name.")
     return ".".join(identifier(name) for name in names)
 
@@ -144,13 +143,22 @@ def piece_rows(lines: list[list[Curve]]) -> list[str]:
     return [f"({', '.join(row)})" for row in rows]
 
 
+def check_added(arguments: dict[str, Any]) -> None:
+    """Raise ``ValueError`` unless each argument is a text, the name of an added column."""
+    for argument, name in arguments.items():
+        if not (isinstance(name, str) and name):
+            raise ValueError(f"{argument}={name!r:.200} should be the name of a column that the query adds.")
+
+
 def check_no_clash(names: list[str], added: list[str]) -> None:
     """Raise ``ValueError`` if two features, or a feature and an added column, have the same name in a database."""
     folded = [_as_compared(name) for name in names]
     if len(set(folded)) < len(folded):
         same = [name for name, each in zip(names, folded, strict=True) if folded.count(each) > 1]
-        if len({name.casefold() for name in same}) < len(same):
-            raise ValueError(f"The feature name {same[0]!r} occurs twice (SQL ignores case); rename one of them.")
+        if len({_without_case(name) for name in same}) < len(same):
+            raise ValueError(
+                f"The feature name {same[0]!r} occurs twice (SQL ignores the case of a to z); rename one of them."
+            )
         raise ValueError(
             f"Two feature names begin with the same {_LONGEST_NAME} bytes, and PostgreSQL reads no more of a name: "
             f"{same[0]!r:.200}. Rename the columns, and pass their names as feature_names=."
@@ -168,5 +176,9 @@ def check_no_clash(names: list[str], added: list[str]) -> None:
 
 
 def _as_compared(name: str) -> str:
-    """Return a name as databases compare it: SQL ignores case, and PostgreSQL what follows 63 bytes."""
-    return name.encode(errors="replace")[:_LONGEST_NAME].decode(errors="ignore").casefold()
+    """Return a name as databases compare it: they ignore the case of a to z, and PostgreSQL what follows 63 bytes."""
+    return _without_case(name)[:_LONGEST_NAME].decode(errors="ignore")
+
+
+def _without_case(name: str) -> bytes:
+    return name.encode(errors="replace").lower()  # of bytes, only ASCII letters have a case
