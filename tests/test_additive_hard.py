@@ -303,6 +303,19 @@ def test_the_order_of_the_features_does_not_matter(model):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_sums_of_rounded_numbers_are_the_same_in_any_order():
+    """With weights of one, many rows have the same sum up to rounding, which must not count as different values."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    X = np.round(rng.normal(size=(60, 3)) + rng.normal(size=(3, 3))[y], 1)
+    models = MELC(whole_weights=1, random_state=0), MELC(whole_weights=1, random_state=0)
+    expected, found = (
+        model.fit(X[:, order], y).decision_function(X[:, order])
+        for model, order in zip(models, ([0, 1, 2], [2, 1, 0]), strict=True)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
 @pytest.mark.parametrize("model", [AdditiveMELC(random_state=0), MELC(gamma="auto", random_state=0)])
 def test_the_numbers_of_the_classes_do_not_matter(model):
     """Also where the number of rows of a class is a multiple of ten, so that a quantile is between two rows."""

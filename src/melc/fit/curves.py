@@ -44,8 +44,11 @@ _MOST_BLOCK_ROUNDS, _BLOCKS_SETTLED, _BLOCK_STEPS, _LAST_BLOCK_STEPS = 4, 0.1, 1
 # Least degrees of freedom of a curve beyond those of a straight line; smaller values are rounding errors.
 _LEAST_FREEDOM = 1e-6
 # Least distance of two knots: as a fraction of the lower quartile of these distances; of the range, because features
-# that cancel each other leave differences that are only rounding; and of the absolute values.
+# that cancel each other leave differences that are only rounding; and of the largest absolute value.
 _LEAST_GAP, _ROUNDED, _SPACING = 0.02, 1e-9, 1e-14
+# Projections that are closer count as equal: as a fraction of the range, and of the largest absolute value. Less than
+# above, so that among thousands of different rows hardly any two count as equal by chance.
+_SAME, _SAME_SUM = 1e-12, 2e-15
 # A step is halved until the penalised likelihood no longer falls by more than rounding.
 _LEAST_STEP, _ROUNDING = 1e-3, 1e-9
 
@@ -332,22 +335,43 @@ def knots_of(z: Floats, most: int) -> Floats:
     most would make steps, and are thinned out. (Closer than most, not than a fraction of the range: a single outlier
     may be a million times farther away than all other rows.) The knots of −z are those of z with the other sign.
     """
-    if np.median(z) > z.mean():  # skewed to the left
+    width, size = float(np.ptp(z)), float(np.abs(z).max())
+    same, least = max(_SAME * width, _SAME_SUM * size), max(_ROUNDED * width, _SPACING * size)
+    if np.median(z) - z.mean() > same:  # skewed to the left
         return -knots_of(-z, most)[::-1]
     ascending = np.sort(z)
-    values = ascending[np.append(True, np.diff(ascending) > 0)]
+    if width <= same:
+        return _knots_of_a_point(ascending[0], ascending[-1])
+    rows, values = _joined(ascending, same)
     if len(values) > most:
         shares = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0, 1, most // 2 + 1))
-        quantiles = [each[np.rint(shares * (len(each) - 1)).astype(np.int64)] for each in (ascending, values)]
+        quantiles = [each[np.rint(shares * (len(each) - 1)).astype(np.int64)] for each in (rows, values)]
         values = np.unique(np.concatenate(quantiles))
-    if len(values) == 1:
-        return values[0] + max(0.5, _SPACING * abs(values[0])) * np.array([-1.0, 1.0])
-    least = max(_LEAST_GAP * np.quantile(np.diff(values), 0.25, method="lower"), _ROUNDED * (values[-1] - values[0]))
+    least = max(least, _LEAST_GAP * float(np.quantile(np.diff(values), 0.25, method="lower")))
     kept = [values[0]]
     for value in values[1:]:
-        if value - kept[-1] > max(least, _SPACING * abs(value)):
+        if value - kept[-1] > least:
             kept.append(value)
-    return np.array(kept) if len(kept) > 1 else values[[0, -1]]
+    return np.array(kept) if len(kept) > 1 else ascending[[0, -1]]
+
+
+def _knots_of_a_point(low: float, high: float) -> Floats:
+    """Return two knots for rows between ``low`` and ``high``, which are equal up to rounding."""
+    return np.array([low, high]) if low < high else low + max(0.5, _SPACING * abs(low)) * np.array([-1.0, 1.0])
+
+
+def _joined(ascending: Floats, same: float) -> tuple[Floats, Floats]:
+    """Return ascending values, those closer than ``same`` replaced by the lowest of them; and the distinct ones.
+
+    Sums of the same numbers in another order differ by rounding. If they counted as different values, the order of the
+    features would decide how many values there are, and which of them are quantiles. Values that lie densely over more
+    than ``same`` are divided into parts of that width.
+    """
+    first = np.append(True, np.diff(ascending) > same)
+    starts = ascending[first][np.cumsum(first) - 1]
+    first[1:] |= np.diff(np.floor((ascending - starts) / same)) > 0
+    values = ascending[first]
+    return values[np.cumsum(first) - 1], values
 
 
 def information_of(z: Floats, knots: Floats, weights: Floats) -> float:
