@@ -35,7 +35,7 @@ from melc.objective.base import shrunk_along
 # Beginnings of the errors for data that cannot be fitted, and of the warnings about what is found.
 REFUSALS = (
     "None of the ",
-    "No feature varies by more than the rounding",
+    "No feature has a standard deviation of more than",
     "Feature ",
     "At least two classes are needed",
     "The weights of class ",
@@ -48,7 +48,7 @@ WARNINGS = (
     (r"A few rows have most of the weight of class", UserWarning),
     (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
     (r"All rows of class .* are equal", UserWarning),
-    (r"The standard deviation of feature .* has only \d+ steps of the rounding", UserWarning),
+    (r"The standard deviation of feature .* is only .* times the spacing of numbers", UserWarning),
 )
 
 # Methods whose result does not depend on the units; the error of the others is one of the data's.

@@ -191,7 +191,7 @@ def test_an_offset_of_many_deviations_does_not_matter(kind):
 @pytest.mark.parametrize("kind", BOTH)
 def test_where_rounding_has_left_little_a_warning_says_so(kind):
     X, y = far_out(1e15)  # eight steps to a deviation
-    with pytest.warns(UserWarning, match=r"feature 'x1' \(0.987\) is only 8 times the spacing of floats at its mean"):
+    with pytest.warns(UserWarning, match=r"feature 'x1' is only 7\.9 times the spacing of numbers at its mean"):
         model = clone(BOTH[kind]).fit(X, y)
     assert model.score(X, y) > 0.9
     # The deviation is that of the numbers as they are stored.
@@ -201,16 +201,35 @@ def test_where_rounding_has_left_little_a_warning_says_so(kind):
 @pytest.mark.parametrize("kind", BOTH)
 def test_several_rounded_features_are_counted(kind):
     X, y = far_out(1e15)
-    with pytest.warns(UserWarning, match=r"The same holds for 1 other feature\."):
+    with pytest.warns(UserWarning, match=r"1 other feature has few steps as well\."):
         clone(BOTH[kind]).fit(X[:, [1, 1]] + [0.0, 4.0], y)
 
 
-def test_rounding_is_no_feature():
-    """Sums that are one up to rounding take no part, and nothing is said of them."""
+@pytest.mark.parametrize("kind", BOTH)
+def test_rounding_is_no_feature(kind):
+    """Sums that are one up to rounding take no part, and a warning says so."""
     X, y = make()
     parts = np.random.default_rng(1).dirichlet(np.ones(7), size=60)
-    model = MELC(n_init=1, random_state=0).fit(np.column_stack([X, parts.sum(axis=1)]), y)
+    with pytest.warns(
+        UserWarning, match=r"feature 'x3' is only 0\.\d+ times .* \(1\), .*, and the model does not use it"
+    ):
+        model = clone(BOTH[kind]).fit(np.column_stack([X, parts.sum(axis=1)]), y)
     assert model.feature_spread_[-1] == 0
+    assert not model.directions_[:, -1].any()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_model_needs_more_than_rounding(kind):
+    X = 5e15 + np.arange(60.0)[:, None] % 2
+    with pytest.raises(ValueError, match="No feature has a standard deviation of more than 2 times the spacing"):
+        clone(BOTH[kind]).fit(X, X[:, 0] > 5e15)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_what_single_precision_has_lost_is_told_of(kind):
+    X, y = far_out(1e7)
+    with pytest.warns(UserWarning, match=r"feature 'x1' is only 1 times the spacing .* information is lost\. Subtract"):
+        clone(BOTH[kind]).fit(X.astype(np.float32), y)
 
 
 def test_a_class_of_equal_rows_is_told_of():

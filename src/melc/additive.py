@@ -197,7 +197,7 @@ class AdditiveMELC(LineClassifier):
             self.n_iter_ = len(found.lines)
             self.feature_mean_, self.feature_spread_ = found.mean, found.spread
             warn_of_equal_rows(classes, data.rows.counts)
-            warn_of_rounding(self)
+            warn_of_rounding(self, found.steps)
             progress.fit_ended()
         return self
 

@@ -307,7 +307,7 @@ class MELC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LineClassifier):
             self.__dict__.update(_fitted_attributes(data, lines, intercepts, settings, found))
             for label, projection in zip(classes.tolist(), found, strict=False):
                 warn_of_projection(self, projection, f"Class {label!r} against the rest: " if several else "")
-            warn_of_rounding(self)
+            warn_of_rounding(self, found[0].steps)
             progress.fit_ended()
         return self
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from melc.arrays import Floats
-from melc.fit.coordinates import rounding_steps
 from melc.fit.projection import Projection
 from melc.fit.solvers import limit_reached
 from melc.model.names import feature_names_of
@@ -22,7 +21,7 @@ _MOST_FEATURES_NAMED, _LEAST_CONTRIBUTION = 5, 0.1
 # Weights of a class whose sum differs from its number of rows by more than this factor are unlikely to be numbers of
 # rows. If the effective number of rows is smaller by this factor, few of them decide.
 _UNLIKELY_FACTOR = 10
-# A feature has lost most of its information if its standard deviation is below this many times the spacing of floats.
+# A feature has lost most of its information if its standard deviation is below this many times the spacing of numbers.
 _FEW_STEPS = 64
 # Stack frames of these packages are skipped, so that a warning points to the user's own line.
 _INSIDE = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
@@ -73,19 +72,21 @@ def warn_of_equal_rows(classes: NDArray[Any], counts: Sequence[int]) -> None:
         )
 
 
-def warn_of_rounding(model: Any) -> None:
-    """Warn of features that vary by only a few steps of rounding, because they have a large common offset."""
-    spread = model.feature_spread_
-    steps = rounding_steps(model.feature_mean_, spread)
-    rounded = np.flatnonzero((spread > 0) & (steps < _FEW_STEPS))
+def warn_of_rounding(model: Any, steps: Floats) -> None:
+    """Warn of features that vary by only a few steps of rounding, because they have a large common offset.
+
+    ``steps``, of shape (d,), are the standard deviations divided by the spacing of numbers at the means.
+    """
+    rounded = np.flatnonzero(steps < _FEW_STEPS)
     if len(rounded):
         j = rounded[np.argmin(steps[rounded])]
         more = len(rounded) - 1
-        others = f" The same holds for {more} other feature{'s' if more > 1 else ''}." if more else ""
+        unused = "" if model.feature_spread_[j] > 0 else ", and the model does not use it"
+        others = f" {more} other feature{'s have' if more > 1 else ' has'} few steps as well." if more else ""
         _warn(
-            f"The standard deviation of feature {feature_names_of(model)[j]!r} ({spread[j]:.3g}) is only "
-            f"{steps[j]:.0f} times the spacing of floats at its mean ({model.feature_mean_[j]:.3g}), so that most of "
-            f"its information is lost.{others} Subtract a common offset before the values are stored.",
+            f"The standard deviation of feature {feature_names_of(model)[j]!r} is only {steps[j]:.2g} times the "
+            f"spacing of numbers at its mean ({model.feature_mean_[j]:.3g}), so that most of its information is "
+            f"lost{unused}.{others} Subtract a common offset before the values are stored, or remove the feature.",
             UserWarning,
         )
 

@@ -22,7 +22,8 @@ from melc.data.source import Rows
 from melc.fit.validation import MOST_SORTED_NUMBERS, column_order
 from melc.objective.base import Shrinkage
 
-# A feature is constant up to rounding if its deviation is at most this many times the spacing of floats at its mean.
+# A feature is not used if its deviation is at most this many times the spacing of floats at its mean: often it is
+# nothing but rounding, as in sums that are one, and with it all other features would be rounded in sums to its steps.
 _LEAST_STEPS = 2.0
 # If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
 FAR_FROM_ZERO = 1e4
@@ -82,9 +83,10 @@ class Coordinates:
     """Scales and covariance of the features, estimated from a sample of the rows.
 
     ``scale``, of shape (d,), are the weighted standard deviations. The coordinates of the optimiser are u = scale · v.
-    A feature that is constant in all rows has an infinite scale and is ignored. If the sample is not all rows
-    (``is_all`` is False), a feature that is constant in the sample may still vary. Its scale is then its absolute mean,
-    or one if that is zero.
+    A feature that is constant in all rows, or nearly nothing but rounding, has an infinite scale and is ignored. If the
+    sample is not all rows (``is_all`` is False), a feature that is constant in the sample may still vary. Its scale is
+    then its absolute mean, or one if that is zero. ``steps``, of shape (d,), are the standard deviations divided by the
+    spacing of numbers at the means, as the rows are stored; infinite for features that are constant in the sample.
     """
 
     def __init__(self, sample: MemoryRows, is_all: bool = True) -> None:
@@ -93,7 +95,9 @@ class Coordinates:
         self.mean, deviation = mean_and_deviation(sample.X, self._weights)
         size = np.abs(self.mean)
         unknown = np.inf if is_all else np.where(size > 0, size, 1.0)
-        self.scale = np.where(rounding_steps(self.mean, deviation) > _LEAST_STEPS, deviation, unknown)
+        rounded = _rounding_steps(self.mean, deviation, np.float64) <= _LEAST_STEPS  # in sums of floats
+        self.scale = np.where(deviation == 0, unknown, np.where(rounded, np.inf, deviation))
+        self.steps = np.where(deviation == 0, np.inf, _rounding_steps(self.mean, deviation, sample.X.dtype))
         check_scale(self.scale)
 
     def scaled(self, X: Any) -> Floats:
@@ -259,21 +263,22 @@ def check_scale(scale: Floats) -> None:
     finite = scale[np.isfinite(scale)]
     if not len(finite):
         raise ValueError(
-            "No feature varies by more than the rounding of its values, so no direction separates the classes. "
-            "Subtract a common offset from the features before they are stored."
+            f"No feature has a standard deviation of more than {_LEAST_STEPS:g} times the spacing of floats at its "
+            "mean, so that rounding has left too little of the features. Subtract a common offset from them before "
+            "they are stored."
         )
     if finite.min() < 1 / _LARGEST_SCALE or finite.max() > _LARGEST_SCALE:
         j = int(np.argmax(np.where(np.isfinite(scale), np.abs(np.log(scale)), 0)))
         raise UnitsError(j, float(scale[j]))
 
 
-def rounding_steps(mean: Floats, deviation: Floats) -> Floats:
-    """Return the standard deviation of each feature divided by the spacing of floats at its mean, shape (d,).
+def _rounding_steps(mean: Floats, deviation: Floats, dtype: Any) -> Floats:
+    """Return the standard deviation of each feature divided by the spacing of numbers of a type at its mean, (d,).
 
-    The smaller it is, the more of the differences is lost to rounding: near 1e12 neighbouring numbers are 1.2e-4 apart.
+    The smaller it is, the more of the differences is lost to rounding: near 1e12 neighbouring floats are 1.2e-4 apart.
     """
     with np.errstate(over="ignore"):  # at a mean of zero
-        return np.asarray(deviation / np.spacing(np.abs(mean)))
+        return np.asarray(deviation / np.spacing(np.abs(mean).astype(dtype)).astype(np.float64))
 
 
 def mean_and_deviation(X: Any, weights: Floats) -> tuple[Floats, Floats]:

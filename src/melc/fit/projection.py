@@ -63,7 +63,8 @@ class Projection:
     best: Result
     runs: list[Result]
     mean: Floats  # weighted means of the features
-    spread: Floats  # standard deviations of the features, zero for those that are constant
+    spread: Floats  # standard deviations of the features, zero for those that are not used
+    steps: Floats  # see Coordinates
     variance_left: float  # see Coordinates.variance_left
     floored: bool  # whether the variance of a class along the direction is below the floor
     units: Floats  # of the features, if their weights are whole numbers, otherwise empty
@@ -155,7 +156,7 @@ def learn_projection(
             line = replace(_line_along(rows, formula, direction, spread, intercept), units=units)
         left = coordinates.variance_left(direction, shrunk_variances(summary.spread, shrunk))
         floored = is_floored(summary.spread, shrunk)
-        return Projection(direction, line, best, runs, mean, spread, left, floored, units)
+        return Projection(direction, line, best, runs, mean, spread, coordinates.steps, left, floored, units)
 
     def after_run(run: Result) -> bool:
         finished.append(run)

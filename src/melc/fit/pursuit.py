@@ -77,12 +77,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class AdditiveFit:
-    """The lines, the intercepts, and the weighted means and standard deviations of the features, of shape (d,)."""
+    """The lines, the intercepts, and the weighted means and standard deviations of the features, of shape (d,).
+
+    ``steps`` are these deviations in steps of rounding: see :class:`Coordinates`.
+    """
 
     lines: list[Line]
     intercepts: Floats
     mean: Floats
     spread: Floats
+    steps: Floats
 
 
 @one_blas_thread
@@ -106,7 +110,7 @@ def pursue(
     lines, intercepts = joint.lines(joint.fitted_to_all_rows(found), log_priors)
     judged = sample.first_columns(n_columns)
     coordinates = Coordinates(judged if n_classes == 2 else judged.against_rest(0), sample.n_rows == rows.n_rows)
-    return AdditiveFit(lines, intercepts, coordinates.mean, coordinates.finite_scale)
+    return AdditiveFit(lines, intercepts, coordinates.mean, coordinates.finite_scale, coordinates.steps)
 
 
 def _with_missing_apart(rows: MemoryRows, design: Design) -> dict[int, Floats]:
