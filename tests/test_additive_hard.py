@@ -324,3 +324,21 @@ def test_the_numbers_of_the_classes_do_not_matter(model):
     X, y = X[rows] + np.random.default_rng(0).normal(size=(300, 8)), y[rows]
     expected = model.fit(X, y).decision_function(X)
     np.testing.assert_allclose(model.fit(X, 1 - y).decision_function(X), -expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "n"),
+    [
+        (MELC(random_state=0), 3_100),  # more rows than directions are compared on
+        (MELC(gamma="auto", random_state=0), 600),
+        (AdditiveMELC(features_per_line=None, random_state=0), 600),
+    ],
+)
+def test_the_order_of_three_classes_does_not_matter(model, n):
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 4)) + rng.normal(size=(3, 4))[y]
+    X[:, 3] **= 2
+    expected = model.fit(X, y).decision_function(X)
+    order = np.array([1, 2, 0])
+    np.testing.assert_allclose(model.fit(X, order[y]).decision_function(X)[:, order], expected, atol=1e-3)

@@ -4,7 +4,7 @@ The densities also choose ``gamma="auto"``, the factor on their bandwidth that p
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy import sparse
 from melc._sklearn import one_blas_thread
 from melc.arrays import Floats
 from melc.data.dask.shared import SharedRounds
+from melc.data.hashing import RowHashes
 from melc.data.memory import MemoryRows
 from melc.data.points import ClassSummaries
 from melc.data.sample import draw_sample
@@ -26,6 +27,7 @@ from melc.fit.grid_search import MOST_GRID_FEATURES, search_on_grid
 from melc.fit.search import Problem, Settings, search
 from melc.fit.solvers import BY_LIKELIHOOD, Result, best_run
 from melc.fit.tabulation import DensityRatio, curve_of, picture_densities, tabulate
+from melc.fit.validation import MOST_SORTED_NUMBERS, canonical
 from melc.model.line import Line
 from melc.objective.base import NO_SHRINKAGE, Shrunk, is_floored, shrunk_along, shrunk_variances
 
@@ -96,13 +98,11 @@ def learn_projections(
     (n_parts, d), are directions to start from instead of new ones. ``coded``, of shape (d,), tells which columns are
     categories or ranks.
     """
-    rngs = [rng]
-    if len(parts) > 1:  # one for each part, so that the order in which they are solved does not matter
-        rngs = [np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=len(parts))]
+    rngs = [rng] if len(parts) == 1 else same_for_all(parts, rng)
 
     def learn(k: int, run_ended: ProjectionListener) -> Projection:
         start = None if known is None else known[k]
-        with contextlib.closing(parts[k]) as rows:
+        with contextlib.closing(_sorted_part(parts, k)) as rows:
             return learn_projection(rows, settings, rngs[k], start, run_ended, intercept, coded)
 
     if len(parts) == 1 or not parts[0].distributed:
@@ -309,6 +309,26 @@ def density_ratio(
     return DensityRatio(densities, (first, second))
 
 
+def same_for_all(parts: Sequence[Rows], rng: np.random.RandomState) -> list[np.random.RandomState]:
+    """Return a generator for each part, all of the same seed: the order of the classes does not matter then."""
+    seed = rng.randint(2**31 - 1)
+    return [np.random.RandomState(seed) for _ in parts]
+
+
+def _sorted_part(parts: Sequence[Rows], k: int) -> Rows:
+    """Return a part; of several small ones in memory, with all rows of its two classes in the order of their contents.
+
+    Rows are sorted by class at first. Samples and folds are drawn by the place of a row, and so the order of the
+    classes would decide which rows they have.
+    """
+    rows = parts[k]
+    many = rows.n_rows * rows.n_features > MOST_SORTED_NUMBERS
+    if len(parts) == 1 or many or not isinstance(rows, MemoryRows):
+        return rows
+    X, codes, weights = canonical(rows.X, rows.codes, rows.weights)
+    return MemoryRows(X, codes, weights, rows.n_threads, hashes=RowHashes(X, weights, canonical=True))
+
+
 @one_blas_thread
 def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomState) -> float:
     """Return the gamma of the lowest log loss over three folds of the rows of each part, or 1 if rows are too few.
@@ -317,12 +337,12 @@ def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomSta
     """
     losses = np.zeros(len(TRIED_GAMMAS))
     searched = replace(settings, gamma=1.0, n_init=max(1, round(_STARTS_PER_FOLD * settings.n_init)))
-    for rows in parts:
-        sample = draw_sample(rows, _MOST_ROWS_DIVIDED, rng)
+    for k, own in enumerate(same_for_all(parts, rng)):
+        sample = draw_sample(_sorted_part(parts, k), _MOST_ROWS_DIVIDED, own)
         if min(sample.counts) < _FEWEST_DIVIDED:
             return 1.0
-        for kept, held in _folds(sample, rng):
-            direction = learn_projection(kept, searched, rng).direction
+        for kept, held in _folds(sample, own):
+            direction = learn_projection(kept, searched, own).direction
             summary = kept.summarise(direction)
             for k, gamma in enumerate(TRIED_GAMMAS):
                 tried = replace(settings, gamma=gamma)

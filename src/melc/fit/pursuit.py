@@ -25,7 +25,7 @@ from melc.fit.evidence import Prospect, Standing
 from melc.fit.grid_search import Mapped, threads
 from melc.fit.intake import Labelled
 from melc.fit.joint_fit import CurvesAlong, JointFit, log_odds_against_rest
-from melc.fit.projection import search_directions
+from melc.fit.projection import same_for_all, search_directions
 from melc.fit.search import Problem, Settings
 from melc.model.line import Line
 
@@ -103,7 +103,8 @@ def pursue(
     joint = JointFit(rows, sample, n_classes, plan.gamma, data.columns, data.design)
     with threads(sample.n_threads if searched.n_rows >= _WORTH_THREADS else 1) as mapped:
         missing_apart = _with_missing_apart(searched, data.design)
-        searches = [_Search(part, plan, rng, mapped, missing_apart) for part in parts]
+        own = same_for_all(parts, rng)
+        searches = [_Search(part, plan, each, mapped, missing_apart) for part, each in zip(parts, own, strict=True)]
         found = _add_lines(joint, searches, searched, plan, line_ended)
         if plan.other_features:
             found = _with_minor_lines(joint, found, searches[0])
