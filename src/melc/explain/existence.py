@@ -20,9 +20,9 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from melc.arrays import Floats
 
-# How far beyond the outermost knots projections are looked for, in units of the distance to them and of their range:
-# first near, for the solver's tolerance moves a projection by a part of this, then farther.
-_NEAR, _FAR = 10.0, 1e3
+# How far beyond the outermost knots projections are looked for, in units of the distance to them and of their range.
+# The solver's tolerance moves a projection by a part of this. So if places far away decide nothing, near ones may.
+_FAR, _NEAR = 1e3, 10.0
 # There is no need to look for a lead of more than the first. If a bound of all leads is below the second, in units of
 # what the lines add, there is none; nearer to zero it may be the solver's tolerance.
 _ENOUGH, _CLEARLY_BEHIND = 1e-2, -1e-6
@@ -50,18 +50,18 @@ def place_ahead(
     """
     if np.any(constants + sum(each.max(axis=0) for each in leads) <= 0):  # not even if every line were at its best
         return None
-    for far in (_NEAR, _FAR):
+    for far in (_FAR, _NEAR):
         program = _Program(z, moves, knots, leads, constants, far)
         solution = program.solved(low, high)
         # What the solver names may be off by its tolerance.
         for place in program.places_named(solution, low, high):
             if program.least_lead(place) > 0:
                 return place
+        if far == _FAR and program.is_clearly_behind(solution):
+            return None
         if solution.status == _LIMIT_REACHED:
-            raise Undecided
-    if not program.is_clearly_behind(solution):
-        raise Undecided
-    return None
+            break
+    raise Undecided
 
 
 class _Program:
