@@ -177,6 +177,42 @@ def test_whole_numbers_and_one_that_need_not_be(lines):
         assert found.distance[i] <= np.linalg.norm((others - x) / model.feature_spread_, axis=1).min() + 1e-9
 
 
+def waves(scale):
+    """Two classes in turns along one feature, which is far from whole numbers if the scale is small."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, scale, 200)
+    y = np.where(np.sin(2 * x / scale) + 0.5 * rng.normal(size=200) > 0, "high", "low")
+    return AdditiveMELC(random_state=0).fit(x[:, None], y), x[:20, None]
+
+
+@pytest.mark.parametrize("scale", [0.01, 3.0, 1e6])
+@pytest.mark.parametrize("bounds", [None, {0: (-1e9, 1e9)}])
+def test_one_whole_number_is_decided_on_any_scale(scale, bounds):
+    """The nearest one of another class, or without a warning that there is none: beyond the curves nothing changes."""
+    model, rows = waves(scale)
+    steps = np.arange(-5, 6.0) if scale < 1e6 else np.arange(-3e4, 3e4)
+    for to in (None, "high"):
+        found = nearest_change(model, rows, integers=[0], to=to, bounds=bounds)
+        for i, (x,) in enumerate(rows):
+            places, before = np.round(x) + steps, model.predict(rows[i : i + 1])[0]
+            labels = model.predict(places[:, None])
+            there = labels != before if to is None else labels == to
+            if before != to and (there.any() or scale < 1e6):
+                expected = np.abs(places[there] - x).min(initial=np.inf) / model.feature_spread_[0]
+                assert found.distance[i] == pytest.approx(expected, rel=1e-12)
+
+
+def test_whole_numbers_that_are_far_apart_stay_where_others_suffice():
+    """The third has a unit of a hundred deviations."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [100, 100, 0.01]
+    z = X @ [0.01, 0.01, 100]
+    model = MELC(n_init=1, random_state=0).fit(X, z > 0)
+    rows = np.round(X[np.abs(z) > 1][:20])
+    found = nearest_change(model, rows, integers=[0, 1, 2])
+    assert np.all(found.distance <= nearest_change(model, rows, features=[0], integers=[0]).distance)
+
+
 def test_levels_that_were_not_all_tried_prove_nothing(lines, monkeypatch):
     model, X = lines
     corner = X[np.all(X <= 1, axis=1)][:3]

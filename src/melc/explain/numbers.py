@@ -24,6 +24,8 @@ from melc.model.line import Line
 _FIRST_STEP, _DOUBLINGS = 4.0, 40
 # How far rows go to whole numbers, in units of the change that need not be whole, and how these are rounded there.
 _FARTHER = (1.0, np.floor), (1.0, np.rint), (1.0, np.ceil), (1.5, np.ceil), (2.0, np.ceil), (4.0, np.ceil)
+# Whole numbers from one of which to the next is more than this many deviations are first left as they are.
+_COARSE = 3.0
 # How often each whole number is moved back by one.
 _ROUNDS_BACK = 8
 
@@ -85,7 +87,7 @@ def _move_alike(aim: Aim, rows: Floats, allowed: Allowed, missing: NDArray[np.bo
     space = ChangeSpace(known, allowed.spread, bounded=allowed.bounded)
     steps, decided = np.zeros(rows.shape), np.ones(len(rows), dtype=bool)
     if waiting.any():
-        z = _finite_projections(aim.model, rows[waiting])
+        z = finite_projections(aim.model, rows[waiting])
         codes = np.searchsorted(aim.model.classes_, before[waiting])
         to_change = RowsToChange(space, z, codes, *space.bounds(allowed, rows[waiting]), aim.goal)
         standardised, decided[waiting] = shortest_changes(to_change)
@@ -122,7 +124,7 @@ def _plain(line: Line, missing: bool) -> Line:
     return replace(line, curves=tuple(curves), levels=())
 
 
-def _finite_projections(model: Any, rows: Floats) -> Floats:
+def finite_projections(model: Any, rows: Floats) -> Floats:
     """The projections of coded rows, shape (n_rows, n_lines), with a number for missing values: see :func:`_plain`."""
     z = projections(model, rows)
     for k, line in enumerate(model.lines_):
@@ -217,15 +219,18 @@ def move_within(aim: Aim, rows: Floats, allowed: Allowed) -> Moved:
     """Return coded rows with their numbers changed by as little as was found to lead to the aim, some to whole numbers.
 
     Without whole numbers these are the changes of :func:`move_numbers`. With them, the numbers in question are rounded,
-    here and farther away, the others are moved from there, and whole numbers that went too far are moved back.
+    here and farther away, the others are moved from there, and whole numbers that went too far are moved back. Columns
+    whose next whole number is many deviations away are first left as they are.
     """
     whole = allowed.whole & (allowed.spread > 0)
     moved = move_numbers(aim, rows, allowed)
     if not whole.any():
         return moved
     rest = allowed.without(whole)
+    coarse = whole & (allowed.spread * _COARSE < 1)
+    begun = move_within(aim, rows, allowed.without(coarse)) if coarse.any() else None
     trials = (_rounded(rows, moved.rows, factor, rounding, whole, allowed) for factor, rounding in _FARTHER)
-    best = best_of(aim, rows, trials, lambda trial: move_numbers(aim, trial, rest))
+    best = best_of(aim, rows, trials, lambda trial: move_numbers(aim, trial, rest), begun)
     _move_back(aim, rows, best, whole)
     # What no number reaches, no whole number reaches; the reverse does not hold.
     return replace(best, exact=False, decided=moved.decided & ~moved.found)

@@ -9,6 +9,7 @@ to the length of a change that is known, or as far as there are not too many. So
 smallest change. Where other numbers may change as well, these are moved after each combination that does not suffice.
 """
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from melc.arrays import Floats
 from melc.explain.allowed import Allowed
-from melc.explain.numbers import Aim, Moved, best_of, lengths_of, move_numbers, move_within
+from melc.explain.numbers import Aim, Moved, best_of, finite_projections, lengths_of, move_numbers, move_within
 from melc.explain.parts import all_log_odds
 from melc.explain.search import rivals
 
@@ -28,7 +29,8 @@ _FIRST_CHANGES, _MOVED = 3, 4
 _MOST_ALONE, _MOST_EXACT, _MOST_SEARCHED = 30_000, 2_000, 64
 # Combinations that are tried at once.
 _CHUNK = 512
-# The lengths up to which combinations are tried where no change is known and there are too many.
+# Where there are too many combinations of levels, those up to the first length are tried; while these are too many, it
+# becomes the second part of itself.
 _FARTHEST, _PART = 64.0, 0.8
 
 
@@ -97,8 +99,9 @@ def try_combinations(aim: Aim, rows: Floats, allowed: Allowed, begun: Moved) -> 
     shortest = np.where(begun.found, lengths_of(aim, rows, begun.rows), np.inf)
     before = aim.predict(rows)
     for i in np.flatnonzero(shortest > 0):
-        radius = near.largest_radius(rows[i], shortest[i])
-        better = near.shortest_change(rows[i], before[i], radius)
+        row = near.bounded_at(rows[i])
+        radius = row.largest_radius(rows[i], shortest[i])
+        better = row.shortest_change(rows[i], before[i], radius)
         if better is not None:
             found.rows[i], found.labels[i], shortest[i], found.found[i] = *better, True
         # All that is shorter was tried; where nothing was found, all there is.
@@ -122,11 +125,35 @@ class _Combinations:
         self.alone = n_rest == 0
         self.most = _MOST_ALONE if self.alone else _MOST_EXACT if self.exact else _MOST_SEARCHED
 
+    def bounded_at(self, row: Floats) -> "_Combinations":
+        """Return the same with bounds for a whole number that alone may change: it goes as far as the curves do."""
+        if not self.alone or len(self.columns) > 1 or self.columns[0] in self.levels:
+            return self
+        (j,), model, low, high = self.columns, self.aim.model, self.allowed.low.copy(), self.allowed.high.copy()
+        ends = [
+            row[j] + (curve.knots[[0, -1]] - z) / line.direction[j]
+            for line, z in zip(model.lines_, finite_projections(model, row[None])[0], strict=True)
+            if line.direction[j] != 0
+            for curve in line.curves
+        ]
+        low[j], high[j] = max(low[j], np.floor(np.min(ends)) - 1), min(high[j], np.ceil(np.max(ends)) + 1)
+        found = copy.copy(self)
+        found.allowed = replace(self.allowed, low=low, high=high)
+        return found
+
     def largest_radius(self, row: Floats, length: float) -> float:
         """Return the length up to which combinations are tried: if possible, that of a change that is known."""
-        while np.prod([self._number(j, row[j], length) for j in self.columns]) > self.most:
-            length = _PART * min(length, _FARTHEST)
+        if not self._too_many(row, length):
+            return length
+        # Farther away than this, every whole number has too many values, or as many as its bounds allow.
+        spreads = [self.spread[j] for j in self.columns if j not in self.levels]
+        length = min(length, self.most / min(spreads) if spreads else _FARTHEST)
+        while self._too_many(row, length):
+            length *= _PART
         return length
+
+    def _too_many(self, row: Floats, radius: float) -> bool:
+        return bool(np.prod([self._number(j, row[j], radius) for j in self.columns]) > self.most)
 
     def shortest_change(self, row: Floats, before: Any, radius: float) -> tuple[Floats, Any, float] | None:
         """Return the shortest change of a row within a radius, its label and its length, or None."""
