@@ -45,7 +45,7 @@ REFUSALS = (
 WARNINGS = (
     (r"(Class .* against the rest: )?The best of \d+ runs stopped", ConvergenceWarning),
     (r"By their weights, (the )?\d+ rows", UserWarning),
-    (r"A few rows have most of the weight of class", UserWarning),
+    (r"The weights of class .* are very unequal", UserWarning),
     (r"(Class .* against the rest: )?A class does not vary along the direction found", UserWarning),
     (r"All rows of class .* are equal", UserWarning),
     (r"The standard deviation of feature .* is only .* times the spacing of numbers", UserWarning),

@@ -323,10 +323,11 @@ def _sorted_part(parts: Sequence[Rows], k: int) -> Rows:
     """
     rows = parts[k]
     many = rows.n_rows * rows.n_features > MOST_SORTED_NUMBERS
-    if len(parts) == 1 or many or not isinstance(rows, MemoryRows):
+    if len(parts) == 1 or many or rows.distributed:
         return rows
-    X, codes, weights = canonical(rows.X, rows.codes, rows.weights)
-    return MemoryRows(X, codes, weights, rows.n_threads, hashes=RowHashes(X, weights, canonical=True))
+    own = rows.in_memory()
+    X, codes, weights = canonical(own.X, own.codes, own.weights)
+    return MemoryRows(X, codes, weights, own.n_threads, hashes=RowHashes(X, weights, canonical=True))
 
 
 @one_blas_thread
@@ -337,8 +338,8 @@ def choose_gamma(parts: list[Rows], settings: Settings, rng: np.random.RandomSta
     """
     losses = np.zeros(len(TRIED_GAMMAS))
     searched = replace(settings, gamma=1.0, n_init=max(1, round(_STARTS_PER_FOLD * settings.n_init)))
-    for k, own in enumerate(same_for_all(parts, rng)):
-        sample = draw_sample(_sorted_part(parts, k), _MOST_ROWS_DIVIDED, own)
+    for part, own in enumerate(same_for_all(parts, rng)):
+        sample = draw_sample(_sorted_part(parts, part), _MOST_ROWS_DIVIDED, own)
         if min(sample.counts) < _FEWEST_DIVIDED:
             return 1.0
         for kept, held in _folds(sample, own):
