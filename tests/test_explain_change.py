@@ -1,6 +1,7 @@
 """The nearest change of class: exact for one line, never a change that is none, and near the best for several lines."""
 
 import ctypes
+import datetime
 import os
 from contextlib import suppress
 from dataclasses import replace
@@ -167,6 +168,20 @@ def test_rows_of_the_wanted_class_stay(band):
 def test_bad_wishes_are_refused(band, wanted, message):
     with pytest.raises(ValueError, match=message):
         nearest_change(*band, **wanted)
+
+
+@pytest.mark.parametrize("unit", ["D", "us", "ns"])
+def test_a_date_is_a_class_like_others(unit):
+    X = np.arange(20.0)[:, None]
+    days = np.where(X[:, 0] > 9, "2021-03-01", "2020-01-01").astype(f"datetime64[{unit}]")
+    model = MELC(n_init=1, random_state=0).fit(X, days)
+    for to in (days[-1], pd.Timestamp("2021-03-01"), datetime.date(2021, 3, 1), "2021-03-01"):
+        assert (nearest_change(model, X, to=to).labels == days[-1]).all()
+    for wrong in ("2021-03-02", "soon", 7):
+        with pytest.raises(
+            ValueError, match=r"is not a class of the model; choose one of \['2020-01-01', '2021-03-01'"
+        ):
+            nearest_change(model, X, to=wrong)
 
 
 def test_pipelines_frames_and_sparse_rows(band):

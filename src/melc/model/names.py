@@ -1,6 +1,7 @@
 """The names and contributions of features in outputs and warnings."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,20 @@ def feature_names_of(model: Any, given: Any = None) -> list[str]:
 
 
 def class_index_of(classes: NDArray[Any], label: Any, argument: str) -> int:
-    """Return the index of a label among the classes; raise ``ValueError``, naming the argument, if it is unknown."""
-    known = classes.tolist()
-    if label not in known:
+    """Return the index of a label among the classes; raise ``ValueError``, naming the argument, if it is unknown.
+
+    Dates may also be given as Python writes them or as text.
+    """
+    are_dates = classes.dtype.kind == "M"
+    known = list(classes) if are_dates else classes.tolist()  # which makes integers of some dates
+    found = [k for k, each in enumerate(known) if each == label]
+    if not found and are_dates:
+        known = np.datetime_as_string(classes, unit="auto").tolist()
+        with suppress(TypeError, ValueError):
+            found = np.flatnonzero(classes == np.datetime64(label)).tolist()
+    if not found:
         raise ValueError(f"{argument}={label!r} is not a class of the model; choose one of {known}.")
-    return int(known.index(label))
+    return int(found[0])
 
 
 def column_width(texts: Iterable[str]) -> int:
