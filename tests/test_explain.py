@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -127,9 +128,25 @@ def test_a_reference_of_ones_own():
     found = explain(model, X, reference=X.iloc[3])
     assert not found.log_odds_parts[3].any()
     np.testing.assert_allclose(found.base + found.log_odds_parts.sum(axis=2), found.log_odds, rtol=0, atol=1e-10)
-    for wrong, message in (([1.0], "4 finite numbers; found shape"), ([1, 2, 3, np.nan], "NaN or infinity")):
+    for same in (X.iloc[[3]], X.to_numpy()[[3]]):
+        np.testing.assert_allclose(explain(model, X, reference=same).log_odds_parts, found.log_odds_parts, atol=1e-12)
+    wrongs = ([1.0], "4 numbers; found shape"), ([1, 2, 3, np.inf], "infinity"), (X.iloc[:2], "one row; found 2 rows")
+    for wrong, message in wrongs:
         with pytest.raises(ValueError, match=message):
             explain(model, X, reference=wrong)
+
+
+@pytest.mark.parametrize("fitted_with_missing", [False, True])
+@pytest.mark.parametrize("kind", [MELC(n_init=1, random_state=0), AdditiveMELC(random_state=0)])
+def test_a_value_of_the_reference_may_be_missing(kind, fitted_with_missing):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(200, 2))
+    y, holes = rows.sum(axis=1) > 0, np.where(rng.random((200, 2)) < [0.2, 0], np.nan, rows)
+    model = clone(kind).fit(holes if fitted_with_missing else rows, y)
+    found = explain(model, holes, reference=[np.nan, 1.0])
+    np.testing.assert_allclose(found.base, model.decision_function([[np.nan, 1.0]]), atol=1e-12)
+    total = found.base + found.log_odds_parts.sum(axis=2)
+    np.testing.assert_allclose(total[:, 0], model.decision_function(holes), atol=1e-10)
 
 
 def test_the_means_are_weighted():

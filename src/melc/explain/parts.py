@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
 from melc.base import projections
+from melc.data.frames import is_frame
 from melc.fit.intake import check_no_infinity, coded_rows
 from melc.model.columns import Columns
 from melc.model.line import Line, log_odds_of
@@ -158,8 +159,8 @@ def explain(model: Any, X: Any, *, reference: Any = None, feature_names: Any = N
     X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
         The rows, as ``predict`` takes them.
     reference : array-like of shape (n_features,), or frame of one row, default=None
-        The row that the parts are relative to. By default the mean of the training rows, ``feature_mean_``; a category
-        is then compared with the average of its levels.
+        The row that the parts are relative to; values may be missing. By default the mean of the training rows,
+        ``feature_mean_``; a category is then compared with the average of its levels.
     feature_names : list of str, default=None
         Names of the features. By default those seen in ``fit``, or "x0", "x1", ...
 
@@ -234,22 +235,23 @@ def _reference_of(model: Any, reference: Any) -> tuple[Floats, Floats]:
         codes = np.array(model.feature_mean_, dtype=np.float64)
         codes[list(model.columns_.categories)] = np.nan
         return model.feature_mean_, codes[None]
-    if model.columns_.are_numbers:
-        reference = _checked_reference(reference, model.n_features_in_)[None]
-    elif len(reference) != 1:
+    if model.columns_.are_numbers and not is_frame(reference):
+        model, reference = nameless(model), _one_row(reference, model.n_features_in_)
+    if len(reference) != 1:
         raise ValueError(f"reference must be a table of one row; found {len(reference)} rows.")
-    codes = dense_codes(nameless(model) if model.columns_.are_numbers else model, reference)
+    codes = dense_codes(model, reference)
     return model.columns_.quantities(codes, model.feature_mean_)[0], codes
 
 
-def _checked_reference(reference: Any, n_features: int) -> Floats:
+def _one_row(reference: Any, n_features: int) -> Floats:
+    """Return numbers, in which some may be missing, as a matrix of one row."""
     row = np.asarray(reference, dtype=np.float64)
-    if row.shape != (n_features,) or not np.isfinite(row).all():
+    if row.shape not in ((n_features,), (1, n_features)) or np.isinf(row).any():
         raise ValueError(
-            f"reference must be one row of {n_features} finite numbers; found shape {row.shape}"
-            + (" with NaN or infinity." if row.shape == (n_features,) else ".")
+            f"reference must be one row of {n_features} numbers; found shape {row.shape}"
+            + (" with infinity." if np.isinf(row).any() else ".")
         )
-    return row
+    return row.reshape(1, -1)
 
 
 def _adds(lines: list[Line], z: Floats) -> Floats:
