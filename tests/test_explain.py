@@ -1,5 +1,7 @@
 """Explanations: the parts add up, are the integrated gradients, and the same whatever holds the model or rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -147,6 +149,14 @@ def test_a_value_of_the_reference_may_be_missing(kind, fitted_with_missing):
     np.testing.assert_allclose(found.base, model.decision_function([[np.nan, 1.0]]), atol=1e-12)
     total = found.base + found.log_odds_parts.sum(axis=2)
     np.testing.assert_allclose(total[:, 0], model.decision_function(holes), atol=1e-10)
+
+
+def test_parts_are_those_of_the_predicted_class_whatever_labels_are():
+    """Also of labels that do not equal themselves."""
+    found = explain(fitted("one", SPECIES), X)
+    labels = np.array(["2020-01-01", "NaT", "2021-01-01"], dtype="datetime64[D]")
+    strange = replace(found, classes=labels, labels=labels[found.labels])
+    assert [strange.column_of(row) for row in range(len(X))] == found.labels.tolist()
 
 
 def test_the_means_are_weighted():

@@ -118,7 +118,7 @@ class Explanation:
 
     def column_of(self, row: int) -> int:
         """Return the column of the log-odds to explain a row by: of two classes the only one, else its class's own."""
-        return 0 if len(self.base) == 1 else int(np.flatnonzero(self.classes == self.labels[row])[0])
+        return 0 if len(self.base) == 1 else int(self.log_odds[row].argmax())
 
     def summary(self, row: int = 0, *, most: int = 10) -> str:
         """Return the parts of the features in the log-odds of one row, counted from 0, as text.
