@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from melc import MELC, AdditiveMELC
-from melc.explain import nearest_change, steps
+from melc.explain import existence, nearest_change, search, steps
 from tables_data import mixed_frame
 
 
@@ -231,6 +231,24 @@ def test_missing_numbers_stay_missing(lines):
     found = nearest_change(model, rows, levels={0: [0, 6, 11]}, integers=[1], bounds={1: (0, 11)})
     np.testing.assert_array_equal(np.isnan(found.rows), np.isnan(rows))
     assert np.all(found.labels[found.found] != model.predict(rows)[found.found])
+
+
+def test_a_proof_where_a_value_is_missing(monkeypatch):
+    """The values that are known decide within their bounds, without a warning, and what is not decided is said."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X**2).sum(axis=1) < 2
+    X[rng.random(300) < 0.2, 0] = np.nan
+    model = AdditiveMELC(random_state=0).fit(X, y)
+    rows, wishes = np.array([[np.nan, 3.0, 3.0]]), {"bounds": {1: (2.9, 3.1), 2: (2.9, 3.1)}, "to": True}
+    assert not nearest_change(model, rows, **wishes).found.any()
+
+    def give_up(*arguments):
+        raise existence.Undecided
+
+    monkeypatch.setattr(search, "place_ahead", give_up)
+    with pytest.warns(UserWarning, match="For 1 rows no change of class was found, nor a proof"):
+        nearest_change(model, rows, **wishes)
 
 
 def test_levels_bounds_and_whole_numbers_of_a_table():

@@ -35,8 +35,11 @@ class Allowed:
         return bool((np.isfinite(self.low) | np.isfinite(self.high))[self.spread > 0].any())
 
     def steps(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest change of rows, in units of the spread; both of the shape of the rows."""
-        units = np.where(self.spread > 0, self.spread, 1.0)
+        """Return the least and the largest change of rows, in units of the spread; both of the shape of the rows.
+
+        Where a value is missing, and so does not change, they are numbers all the same.
+        """
+        units, rows = np.where(self.spread > 0, self.spread, 1.0), np.nan_to_num(rows)
         return np.minimum(self.low - rows, 0.0) / units, np.maximum(self.high - rows, 0.0) / units
 
     def within(self, changed: Floats, rows: Floats) -> Floats:
