@@ -9,6 +9,7 @@ import pytest
 from melc import MELC, cauchy_schwarz_divergence
 from melc.data.memory import MemoryRows
 from melc.export import export_text, from_json, to_json
+from melc.fit.balance import Balance
 from melc.fit.columns import _with_whole_scores
 from melc.fit.coordinates import Coordinates
 from melc.fit.evidence import Judge
@@ -183,7 +184,11 @@ def test_a_category_is_one_feature_with_whole_points() -> None:
     assert sorted(model.columns_.categories[0].scores) == [0, 1]
     # Scores of ±0.2957…, of which one differs in the last digit: they are half a unit from zero up to rounding.
     first, second = (34 + 5) / (34 + 147 + 10) - 0.5, (147 + 5) / (34 + 147 + 10) - 0.5
-    found, _ = _with_whole_scores(Category(("no", "yes"), np.array([first, second]), False), np.zeros(2))
+    found, _ = _with_whole_scores(
+        Category(("no", "yes"), np.array([first, second]), False),
+        np.zeros(2),
+        Balance(np.arange(2), np.ones(2), 2),
+    )
     assert np.ptp(found.scores) == 1
 
 
