@@ -321,6 +321,8 @@ def test_labels_of_types_without_an_order_are_refused_in_words(labels, message):
 def test_the_values_of_an_enum_are_labels():
     X, y = make()
     members = [TextWard.B if label == "outside" else TextWard.A for label in y]
+    with pytest.raises(ValueError, match=r"an enum \[label\.value for label in y\]"):
+        settle(n_init=1).fit(X, members)
     model = settle(n_init=1).fit(X, [label.value for label in members])
     assert model.classes_.tolist() == ["a", "b"]
 

@@ -209,6 +209,42 @@ def test_of_equal_rows_that_have_a_level_for_themselves_all_but_one_are_counted(
         assert learned.quantities[0][codes == level] == pytest.approx(np.full(first + second, expected))
 
 
+@pytest.mark.parametrize("how", ["oversampled", "weighted"])
+def test_levels_of_copies_do_not_reveal_the_class(how):
+    """A rare class whose rows are copied or weighted, with a column of noise in which most levels have few rows."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3_000)
+    y = x + rng.normal(size=3_000) > 1
+    frame = pd.DataFrame({"x": x, "street": rng.integers(0, 400, 3_000).astype(str)})
+    rows, weights = np.arange(1_000), None
+    times = np.count_nonzero(~y[rows]) / np.count_nonzero(y[rows])
+    if how == "oversampled":
+        rows = np.repeat(rows, np.where(y[rows], round(times), 1))
+    else:
+        weights = np.where(y[rows], times, 1.0)
+    found = MELC(random_state=0).fit(frame.iloc[rows], y[rows], weights)
+    expected = MELC(random_state=0).fit(frame[["x"]].iloc[:1_000], y[:1_000])
+    scores = [
+        roc_auc_score(y[1_000:], model.decision_function(frame[list(model.feature_names_in_)][1_000:]))
+        for model in (found, expected)
+    ]
+    assert scores[0] > scores[1] - 0.1
+
+
+def test_sizes_of_weighted_levels_do_not_depend_on_the_order_of_rows():
+    """Levels with equal scores are told apart by their sizes, whose last digit depends on the order."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        town, effects = rng.integers(0, 75, 600), rng.normal(size=75)
+        frame = pd.DataFrame({"town": town.astype(str), "region": (town // 3).astype(str)})
+        y = effects[town] * 1.5 + rng.normal(size=600) > 0
+        weights, order = rng.choice([0.5, 1.0, 2.7, 3.1], 600), rng.permutation(600)
+        one, other = AdditiveMELC(random_state=0), AdditiveMELC(random_state=0)
+        expected = one.fit(frame, y, weights).decision_function(frame)
+        found = other.fit(frame.iloc[order], y[order], weights[order]).decision_function(frame)
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
 @pytest.mark.parametrize("kind", [AdditiveMELC(random_state=0), MELC(max_features=2, whole_weights=4, random_state=0)])
 def test_weighted_tables_are_the_same_in_any_order_and_as_copies(kind):
     for seed in (3, 9, 13):

@@ -188,6 +188,17 @@ def test_a_row_far_away_does_not_hide_the_rounding_of_the_others():
         to_json(pipeline)
 
 
+@pytest.mark.filterwarnings("ignore:A class does not vary")
+def test_steep_curves_without_rows_near_their_thresholds_are_folded():
+    rng = np.random.default_rng(0)
+    for years in ([2019, 2020], [2019, 2020, 2021]):
+        year = rng.choice(years, 400)
+        X, y = np.column_stack([year, rng.normal(size=(400, 3))]), year == 2020
+        pipeline = make_pipeline(StandardScaler(), MELC(random_state=0)).fit(X, y)
+        assert np.diff(pipeline[-1].lines_[0].curves[0].knots).min() < 1e-9
+        np.testing.assert_array_equal(from_json(to_json(pipeline)).predict(X), y)
+
+
 def test_places_and_thresholds_that_become_equal():
     X, y = rows()
     pipeline = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=1, features_per_line=1, random_state=0))

@@ -285,15 +285,21 @@ class Reporter:
     def warnings_as_notes(self) -> Iterator[None]:
         """Print the warnings of this block as notes: of those that differ in decimal numbers alone, the first.
 
-        What an earlier block has noted is not repeated with other numbers, as a fold of cross-validation would.
+        What an earlier block has noted is not repeated with other numbers, as a fold of cross-validation would. If the
+        block ends in an error, the notes come before it: they may explain it.
         """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for category in _FOR_DEVELOPERS:
                 warnings.simplefilter("ignore", category)
-            yield
+            try:
+                yield
+            finally:
+                self._note_all([str(warning.message) for warning in caught])
+
+    def _note_all(self, messages: list[str]) -> None:
         alike: dict[str, list[str]] = {}
-        for text in dict.fromkeys(_MISSING_GLYPH.sub(_SAID_OF_GLYPHS, str(warning.message)) for warning in caught):
+        for text in dict.fromkeys(_MISSING_GLYPH.sub(_SAID_OF_GLYPHS, message) for message in messages):
             if _without(_NUMBER, text) not in self._noted:
                 alike.setdefault(_without(_DECIMAL, text), []).append(text)
         for first, *others in alike.values():

@@ -91,7 +91,7 @@ def _comparable(x: str, levels: list[Label | None]) -> tuple[str, list[str]]:
             "it before the fit."
         )
     # In SQLite, a joined text is compared by its characters, whatever the collation of the column.
-    return f"CASE {_moderate(x, _TINY)} END" if as_numbers else f"CAST({x} AS TEXT) || ''", keys
+    return _as_float(x) if as_numbers else f"CAST({x} AS TEXT) || ''", keys
 
 
 def _are_numbers(levels: Iterable[Label | None]) -> bool:

@@ -14,6 +14,8 @@ FOLDS = 5
 DIGITS = 9
 # Rows that are added to every level, divided equally among the classes.
 _ROWS_ADDED = 10.0
+# Equal rows are not copies if groups of several classes have this share of the weight of all groups of several rows.
+_MIXED = 0.5
 # Rows that are hashed at once.
 _ROWS_HASHED = 1 << 16
 
@@ -83,6 +85,13 @@ class EqualRows:
     def sizes(self) -> Floats:
         """The weight of each group as given, shape (n_groups,)."""
         return np.asarray(np.bincount(self.first_and_groups[1], self._balance.given))
+
+    @cached_property
+    def are_copies(self) -> bool:
+        """Whether most rows that are not alone in their group seem to be copies, which are all of one class."""
+        mixed = np.count_nonzero(self.class_weights, axis=1) > 1
+        total = self.sizes[self.sizes > 1].sum()
+        return bool(total == 0 or np.round(self.sizes[mixed].sum() / total, DIGITS) < _MIXED)
 
 
 def _hashes_of(codes: list[Floats]) -> Hashes:

@@ -9,9 +9,9 @@ With more than two classes, the score is the projection of the level's class sha
 of the levels differ most. For one direction of all columns and two classes, scores are fitted together if levels have
 enough rows (:mod:`melc.fit.level_scores`). If levels have few rows, the score of a training row is computed from the
 rows of other folds: otherwise it would reveal the row's own class. Equal rows are in one fold; if a level has hardly
-any others, all but one of them are counted. Rules with whole-number weights have whole scores: 0
-and 1 for two levels, otherwise in units of half a standard deviation. The place of missing numbers is the number near
-which the classes are mixed as they are among the rows where it is missing.
+any others, all but one of them are counted, unless they seem to be copies. Rules with whole-number weights have whole
+scores: 0 and 1 for two levels, otherwise in units of half a standard deviation. The place of missing numbers is the
+number near which the classes are mixed as they are among the rows where it is missing.
 """
 
 import warnings
@@ -43,8 +43,8 @@ _BINS, _DISTANCE_PENALTY = 25, 0.01
 _SCORE_UNIT = 0.5
 # Other rows at a level are enough to score its rows if they have this share of its weight.
 _ENOUGH_OTHERS = 0.5
-# Sums of weights whose relative difference is below this are equal up to rounding.
-_ROUNDING = 1e-12
+# Sums of weights whose relative difference is below this are equal up to rounding; and digits that rounding leaves.
+_ROUNDING, _SIZE_DIGITS = 1e-12, 12
 
 
 @dataclass(frozen=True)
@@ -180,22 +180,22 @@ def _content(column: Column, balance: Balance) -> tuple[_Levels | None, Floats]:
     labels: list[Label | None] = [*column.labels, None]
     class_weights = balance.class_weights(column.codes % len(labels), len(labels))  # code −1, missing, becomes the last
     # Weights as they were given: which levels are frequent must not depend on the classes.
-    totals = np.asarray(np.bincount(column.codes % len(labels), balance.given, len(labels)), dtype=np.float64)
-    kept = _frequent(totals)
+    totals = np.bincount(column.codes % len(labels), balance.given, len(labels))
+    sizes = np.round(totals / totals.sum(), _SIZE_DIGITS)
+    kept = _frequent(sizes, np.flatnonzero(totals))
     scores = _projected(balance.shares(class_weights), class_weights.sum(axis=1))
-    order = sorted(kept, key=lambda k: (scores[k], totals[k], str(type(labels[k])), str(labels[k])))
+    order = sorted(kept, key=lambda k: (scores[k], sizes[k], str(type(labels[k])), str(labels[k])))
     others = len(kept) < int(np.count_nonzero(totals))
     number = np.full(len(labels), len(order), dtype=np.float64)
     number[order] = np.arange(len(order))
     return (tuple(labels[k] for k in order), others), number[column.codes]
 
 
-def _frequent(totals: Floats) -> list[int]:
-    """Return the levels that occur or, if there are too many, the most frequent of them."""
-    present = np.flatnonzero(totals)
+def _frequent(sizes: Floats, present: NDArray[np.int64]) -> list[int]:
+    """Return the levels that are present or, if there are too many, those of the largest sizes."""
     if len(present) > _MOST_LEVELS:
-        least = np.sort(totals[present])[-_MOST_LEVELS]
-        present = present[totals[present] > least]
+        least = np.sort(sizes[present])[-_MOST_LEVELS]
+        present = present[sizes[present] > least]
     return [int(k) for k in present]
 
 
@@ -227,14 +227,15 @@ def _scores_from_other_rows(
     """Return the scores of rows, shape (n,), from the rows of other folds.
 
     If these have less than half of the weight of a level, all equal rows but one are counted as well. Otherwise the
-    rows of a level would have no score where every other column is constant within the levels.
+    rows of a level would have no score where every other column is constant within the levels. But copies of a row
+    would reveal its class.
     """
     found, (_, groups_of_rows) = np.empty(len(codes)), equal.first_and_groups
     for fold in range(FOLDS):
         own = equal.folds == fold
         inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))
         levels, groups = codes[own], groups_of_rows[own]
-        all_but_one = 1 - 1 / np.maximum(equal.sizes[groups], 1.0)
+        all_but_one = 0.0 if equal.are_copies else 1 - 1 / np.maximum(equal.sizes[groups], 1.0)
         few_others = inside.sum(axis=1) > (1 - _ENOUGH_OTHERS + _ROUNDING) * class_weights.sum(axis=1)
         counted = (few_others[levels] * all_but_one)[:, None] * equal.class_weights[groups]
         others = np.maximum(class_weights[levels] - inside[levels] + counted, 0.0)

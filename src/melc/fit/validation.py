@@ -55,6 +55,10 @@ def check_labels(y: Any) -> None:
             f"Labels are missing in {len(missing)} of {len(labels)} rows: the first is {labels[missing[0]]}, in row "
             f"{missing[0]}. Leave these rows out, which pandas.isna(y) finds, or make them a class of their own."
         )
+    if isinstance(labels, list | tuple):  # NumPy would cut such texts to another length
+        for label in labels:
+            if isinstance(label, str) and str(label) != str.__str__(label):
+                raise _not_found(label)
 
 
 def _is_missing(label: Any) -> bool:
@@ -105,11 +109,15 @@ def _check_equal_themselves(labels: NDArray[Any]) -> None:
     """Raise an error if NumPy does not find a label in an array that holds it, as for enums that are texts."""
     for i, label in enumerate(labels):
         if not np.all(labels[i : i + 1] == label):
-            raise ValueError(
-                f"The label {label!r} is a text of the type {type(label).__name__}, which NumPy does not find in an "
-                "array: y == label is False everywhere. Make the labels plain texts, for example [str(label) for label "
-                "in y], or for an enum [label.value for label in y]."
-            )
+            raise _not_found(label)
+
+
+def _not_found(label: Any) -> ValueError:
+    return ValueError(
+        f"The label {label!r} is a text of the type {type(label).__name__}, which NumPy does not find in an array: "
+        "y == label is False everywhere. Make the labels plain texts, for example [str(label) for label in y], or for "
+        "an enum [label.value for label in y]."
+    )
 
 
 def class_numbers(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

@@ -11,11 +11,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
-from melc.model.line import Line
+from melc.model.line import Line, decides_alone
 from melc.model.names import feature_names_of
 
 # Scalers are folded if rounding of weighted sums of raw features changes curves by at most this part of their height.
 _MOST_CHANGE = 1e-4
+# The share of rows that rounding may bring across a threshold however steep the curve is there.
+_HARDLY_ANY = 1e-10
 # Limits of the standard deviations of raw features, as in a fit: squares beyond them would leave the range of floats.
 _LARGEST_SPREAD = 1e151
 
@@ -97,14 +99,19 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
     """Raise ``ValueError`` if projections of raw features on the moved line have too few digits.
 
     A projection is a sum of terms that may cancel. So its rounding is compared with the steps of the curves along the
-    line: how much they change if their knots are moved by it.
+    line: how much they change if their knots are moved by it. Where a class hardly varies, these steps are narrow, but
+    if no rows are near the thresholds, rounding changes nothing.
     """
     sizes = np.abs(line.direction / scale) * (np.abs(folded.feature_mean_) + folded.feature_spread_)
     rounding = np.finfo(np.float64).eps * sizes.sum()
     knots = line.curves[0].knots
     changes = [curve.at(knots + step) - curve.log_odds for curve in line.curves for step in (-rounding, rounding)]
     highest = max(np.abs(curve.log_odds).max() for curve in line.curves)
-    if np.abs(changes).max() > _MOST_CHANGE * highest or len(moved.codes) != len(line.codes):
+    changed = np.abs(changes).max() > _MOST_CHANGE * highest
+    if changed and decides_alone(folded):
+        densities = np.interp(line.thresholds, line.places, line.densities.max(axis=0))
+        changed = 2 * rounding * densities.sum() > _HARDLY_ANY
+    if changed or len(moved.codes) != len(line.codes):
         j = int(np.argmax(sizes))
         raise ValueError(
             f"The scalers cannot be folded into the weights of the model: values of feature "
