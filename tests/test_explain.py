@@ -130,9 +130,10 @@ def test_a_reference_of_ones_own():
     found = explain(model, X, reference=X.iloc[3])
     assert not found.log_odds_parts[3].any()
     np.testing.assert_allclose(found.base + found.log_odds_parts.sum(axis=2), found.log_odds, rtol=0, atol=1e-10)
-    for same in (X.iloc[[3]], X.to_numpy()[[3]]):
+    for same in (X.iloc[[3]], X.to_numpy()[[3]], sparse.csr_array(X.to_numpy()[[3]])):
         np.testing.assert_allclose(explain(model, X, reference=same).log_odds_parts, found.log_odds_parts, atol=1e-12)
     wrongs = ([1.0], "4 numbers; found shape"), ([1, 2, 3, np.inf], "infinity"), (X.iloc[:2], "one row; found 2 rows")
+    wrongs = *wrongs, ({"a": 1}, "must be one row of 4 numbers"), (1.0, r"found shape \(\)")
     for wrong, message in wrongs:
         with pytest.raises(ValueError, match=message):
             explain(model, X, reference=wrong)

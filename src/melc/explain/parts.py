@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from melc.arrays import Floats
@@ -237,15 +238,20 @@ def _reference_of(model: Any, reference: Any) -> tuple[Floats, Floats]:
         return model.feature_mean_, codes[None]
     if model.columns_.are_numbers and not is_frame(reference):
         model, reference = nameless(model), _one_row(reference, model.n_features_in_)
-    if len(reference) != 1:
-        raise ValueError(f"reference must be a table of one row; found {len(reference)} rows.")
+    n_rows = len(reference) if hasattr(reference, "__len__") else None
+    if n_rows != 1:
+        found = type(reference).__name__ if n_rows is None else f"{n_rows} rows"
+        raise ValueError(f"reference must be a table of one row; found {found}.")
     codes = dense_codes(model, reference)
     return model.columns_.quantities(codes, model.feature_mean_)[0], codes
 
 
 def _one_row(reference: Any, n_features: int) -> Floats:
     """Return numbers, in which some may be missing, as a matrix of one row."""
-    row = np.asarray(reference, dtype=np.float64)
+    try:
+        row = np.asarray(reference.toarray() if sparse.issparse(reference) else reference, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"reference={reference!r:.100} must be one row of {n_features} numbers.") from None
     if row.shape not in ((n_features,), (1, n_features)) or np.isinf(row).any():
         raise ValueError(
             f"reference must be one row of {n_features} numbers; found shape {row.shape}"
