@@ -175,6 +175,17 @@ def test_balanced_columns_do_not_keep_levels_in_one_fold():
     assert AdditiveMELC(random_state=0).fit(frame, y).score(frame, y) > 0.75
 
 
+@pytest.mark.parametrize(("n_each", "share"), [(4, 0.9), (20, 1.0)])
+def test_the_more_a_level_tells_the_better_the_model(n_each, share):
+    """Levels whose rows are all equal and nearly all of one class are no copies."""
+    rng = np.random.default_rng(0)
+    town, of_town = np.repeat(np.arange(60), n_each), rng.permutation(np.arange(60) % 2)
+    frame = pd.DataFrame({"town": town.astype(str), "region": (town // 6).astype(str)})
+    y = np.where(rng.random(len(town)) < share, of_town[town], 1 - of_town[town])
+    model = AdditiveMELC(random_state=0).fit(frame, y)
+    assert np.mean(model.predict(frame) == of_town[town]) > 0.9
+
+
 TOWNS = 1.5 * np.random.default_rng(0).normal(size=40)
 
 

@@ -265,8 +265,9 @@ def test_nan_in_a_database_is_missing(name, run, request):
 
 
 @pytest.mark.slow
-def test_codes_in_a_column_of_texts(run):
-    frame = pd.DataFrame({"code": np.resize([1.0, 2.0, 5.0], 90)})
+@pytest.mark.parametrize("last", [5.0, np.nan])
+def test_codes_in_a_column_of_texts(run, last):
+    frame = pd.DataFrame({"code": np.resize([1.0, 2.0, last], 90)})
     y = (frame["code"] == 2) ^ (np.arange(90) % 7 == 0)
     model = additive(max_lines=1, **ALONE, categorical_features=[0]).fit(frame, np.where(y, "two", "other"))
     rows = pd.DataFrame({"code": ["1", "2", "5", "9", None]})

@@ -199,6 +199,16 @@ def test_steep_curves_without_rows_near_their_thresholds_are_folded():
         np.testing.assert_array_equal(from_json(to_json(pipeline)).predict(X), y)
 
 
+@pytest.mark.filterwarnings("ignore:A class does not vary")
+@pytest.mark.parametrize("offset", [1e8, 1e9])
+def test_steep_curves_on_which_rounding_moves_rows_are_refused(offset):
+    """Here labels would stay, but not probabilities."""
+    X = np.random.default_rng(0).integers(0, 2, (400, 1)) + offset
+    pipeline = make_pipeline(StandardScaler(), MELC(random_state=0)).fit(X, X[:, 0] > offset)
+    with pytest.raises(ValueError, match=r"rounding of sums of such values would change predictions"):
+        to_json(pipeline)
+
+
 def test_places_and_thresholds_that_become_equal():
     X, y = rows()
     pipeline = make_pipeline(StandardScaler(), AdditiveMELC(max_lines=1, features_per_line=1, random_state=0))

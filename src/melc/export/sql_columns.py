@@ -73,7 +73,7 @@ def _of_levels(x: str, levels: Sequence[Label | None], results: Sequence[str], u
     whens = " ".join(f"WHEN {key} THEN {result}" for key, result in zip(keys, by_level.values(), strict=True))
     found = f"CASE {compared} {whens} ELSE {unknown} END" if whens else unknown
     if missing != unknown:
-        is_there = _is_number(x) if _are_numbers(by_level) else f"{x} IS NOT NULL"
+        is_there = _is_number(_as_float(x)) if _are_numbers(by_level) else f"{x} IS NOT NULL"
         found = f"CASE WHEN {is_there} THEN {found} ELSE {missing} END"
     return _as_float(found)
 

@@ -16,8 +16,9 @@ from melc.model.names import feature_names_of
 
 # Scalers are folded if rounding of weighted sums of raw features changes curves by at most this part of their height.
 _MOST_CHANGE = 1e-4
-# The share of rows that rounding may bring across a threshold however steep the curve is there.
-_HARDLY_ANY = 1e-10
+# For steeper curves: the share of rows that rounding may bring across a threshold, and by how much the log-odds of rows
+# may change on average, as a part of the height.
+_HARDLY_ANY, _MOST_MEAN_CHANGE = 1e-10, 1e-3
 # Limits of the standard deviations of raw features, as in a fit: squares beyond them would leave the range of floats.
 _LARGEST_SPREAD = 1e151
 
@@ -100,7 +101,7 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
 
     A projection is a sum of terms that may cancel. So its rounding is compared with the steps of the curves along the
     line: how much they change if their knots are moved by it. Where a class hardly varies, these steps are narrow, but
-    if no rows are near the thresholds, rounding changes nothing.
+    if few rows are on them, and none near the thresholds, rounding changes next to nothing.
     """
     sizes = np.abs(line.direction / scale) * (np.abs(folded.feature_mean_) + folded.feature_spread_)
     rounding = np.finfo(np.float64).eps * sizes.sum()
@@ -109,8 +110,7 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
     highest = max(np.abs(curve.log_odds).max() for curve in line.curves)
     changed = np.abs(changes).max() > _MOST_CHANGE * highest
     if changed and decides_alone(folded):
-        densities = np.interp(line.thresholds, line.places, line.densities.max(axis=0))
-        changed = 2 * rounding * densities.sum() > _HARDLY_ANY
+        changed = _changes_where_rows_are(line, rounding, highest)
     if changed or len(moved.codes) != len(line.codes):
         j = int(np.argmax(sizes))
         raise ValueError(
@@ -120,6 +120,17 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
             "Subtract a common offset from the feature before it comes to the pipeline; where features nearly cancel, "
             "give it their difference."
         )
+
+
+def _changes_where_rows_are(line: Line, rounding: float, highest: float) -> bool:
+    """Return whether moving rows by ``rounding`` changes labels, or on average log-odds, by the line's densities."""
+    densities = line.densities.max(axis=0)
+    if 2 * rounding * np.interp(line.thresholds, line.places, densities).sum() > _HARDLY_ANY:
+        return True
+    middles = 0.5 * (line.places[1:] + line.places[:-1])
+    shares = np.diff(line.places) * (densities[1:] + densities[:-1])
+    moved = [np.abs(curve.at(middles + rounding) - curve.at(middles)) for curve in line.curves]
+    return bool(np.max(moved @ shares) > _MOST_MEAN_CHANGE * highest * shares.sum())
 
 
 def without_search(estimator: Any) -> Any:
