@@ -173,6 +173,15 @@ class TestWords:
         assert done.stderr.count("By their weights") == 1, done.stderr
         assert "200 rows count as" in done.stderr
 
+    def test_notes_that_explain_an_error_come_before_it(self, tmp_path):
+        with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
+            patients().assign(outcome="ill").to_excel(book, sheet_name="one", index=False)
+            patients().to_excel(book, sheet_name="other", index=False)
+        done = call("fit", tmp_path / "two.xlsx", "-t", "outcome", "-o", tmp_path / "m")
+        note, error = done.stderr.splitlines()[:2]
+        assert "of 2 sheets, the first, 'one', is read" in note
+        assert error.startswith("melc: ")
+
     def test_a_long_name_does_not_move_the_numbers_of_others(self, tmp_path):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["n" * 3000, "dose"])

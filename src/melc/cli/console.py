@@ -286,7 +286,7 @@ class Reporter:
         """Print the warnings of this block as notes: of those that differ in decimal numbers alone, the first.
 
         What an earlier block has noted is not repeated with other numbers, as a fold of cross-validation would. If the
-        block ends in an error, the notes come before it: they may explain it.
+        block ends in an error, the notes come before it, since they may explain it; those on overflow are left out.
         """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -294,12 +294,14 @@ class Reporter:
                 warnings.simplefilter("ignore", category)
             try:
                 yield
-            finally:
-                self._note_all([str(warning.message) for warning in caught])
+            except BaseException:
+                self._note_all([each for each in caught if issubclass(each.category, UserWarning)])
+                raise
+        self._note_all(caught)
 
-    def _note_all(self, messages: list[str]) -> None:
+    def _note_all(self, caught: list[warnings.WarningMessage]) -> None:
         alike: dict[str, list[str]] = {}
-        for text in dict.fromkeys(_MISSING_GLYPH.sub(_SAID_OF_GLYPHS, message) for message in messages):
+        for text in dict.fromkeys(_MISSING_GLYPH.sub(_SAID_OF_GLYPHS, str(warning.message)) for warning in caught):
             if _without(_NUMBER, text) not in self._noted:
                 alike.setdefault(_without(_DECIMAL, text), []).append(text)
         for first, *others in alike.values():
