@@ -191,9 +191,9 @@ def test_a_row_far_away_does_not_hide_the_rounding_of_the_others():
 @pytest.mark.filterwarnings("ignore:A class does not vary")
 def test_steep_curves_without_rows_near_their_thresholds_are_folded():
     rng = np.random.default_rng(0)
-    for years in ([2019, 2020], [2019, 2020, 2021]):
+    for years in ([2019, 2020], [2019, 2020, 2021], [1_000_002, 1_000_001, 1_000_000]):
         year = rng.choice(years, 400)
-        X, y = np.column_stack([year, rng.normal(size=(400, 3))]), year == 2020
+        X, y = np.column_stack([year, rng.normal(size=(400, 3))]), year == years[1]
         pipeline = make_pipeline(StandardScaler(), MELC(random_state=0)).fit(X, y)
         assert np.diff(pipeline[-1].lines_[0].curves[0].knots).min() < 1e-9
         np.testing.assert_array_equal(from_json(to_json(pipeline)).predict(X), y)
@@ -205,7 +205,7 @@ def test_steep_curves_on_which_rounding_moves_rows_are_refused(offset):
     """Here labels would stay, but not probabilities."""
     X = np.random.default_rng(0).integers(0, 2, (400, 1)) + offset
     pipeline = make_pipeline(StandardScaler(), MELC(random_state=0)).fit(X, X[:, 0] > offset)
-    with pytest.raises(ValueError, match=r"rounding of sums of such values would change predictions"):
+    with pytest.raises(ValueError, match=r"rounding of sums of such values may change predictions"):
         to_json(pipeline)
 
 

@@ -14,8 +14,9 @@ FOLDS = 5
 DIGITS = 9
 # Rows that are added to every level, divided equally among the classes.
 _ROWS_ADDED = 10.0
-# Equal rows are not copies if groups of several classes have this share of the weight of all groups of several rows.
-_MIXED = 0.5
+# Equal rows are not copies if groups of several classes have the first share of the weight of all groups of several
+# rows. The second is enough if groups with the third share of the weight have a level for themselves.
+_MIXED, _SOME_MIXED, _NEARLY_ALL = 0.5, 0.05, 0.95
 # Rows that are hashed at once.
 _ROWS_HASHED = 1 << 16
 
@@ -87,11 +88,27 @@ class EqualRows:
         return np.asarray(np.bincount(self.first_and_groups[1], self._balance.given))
 
     @cached_property
+    def mixed(self) -> NDArray[np.bool_]:
+        """Whether a group has rows of several classes, which copies of a row have not; shape (n_groups,)."""
+        return np.asarray(np.count_nonzero(self.class_weights, axis=1) > 1)
+
+    @cached_property
     def are_copies(self) -> bool:
-        """Whether most rows that are not alone in their group seem to be copies, which are all of one class."""
-        mixed = np.count_nonzero(self.class_weights, axis=1) > 1
-        total = self.sizes[self.sizes > 1].sum()
-        return bool(total == 0 or np.round(self.sizes[mixed].sum() / total, DIGITS) < _MIXED)
+        """Whether most rows that are not alone in their group seem to be copies."""
+        return self._share_mixed(self.sizes > 1) < _MIXED
+
+    def explain_levels(self, alone: NDArray[np.bool_]) -> bool:
+        """Return whether the levels of a column consist of equal rows that are no copies, or not all.
+
+        ``alone`` tells which groups have a level for themselves, shape (n_groups,).
+        """
+        share_alone = np.round(self.sizes[alone].sum() / self.sizes.sum(), DIGITS)
+        return bool(share_alone > _NEARLY_ALL) and self._share_mixed(alone) > _SOME_MIXED
+
+    def _share_mixed(self, chosen: NDArray[np.bool_]) -> float:
+        """Return the share of mixed groups in the weight of some groups, zero if there are none."""
+        total = self.sizes[chosen].sum()
+        return float(np.round(self.sizes[chosen & self.mixed].sum() / total, DIGITS)) if total else 0.0
 
 
 def _hashes_of(codes: list[Floats]) -> Hashes:

@@ -41,9 +41,8 @@ _ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
 _BINS, _DISTANCE_PENALTY = 25, 0.01
 # The unit of whole scores, in standard deviations of the scores.
 _SCORE_UNIT = 0.5
-# Other rows at a level are enough to score its rows if they have this share of its weight. Columns are constant within
-# levels if so many rows are in levels of equal rows.
-_ENOUGH_OTHERS, _NEARLY_ALL = 0.5, 0.95
+# Other rows at a level are enough to score its rows if they have this share of its weight.
+_ENOUGH_OTHERS = 0.5
 # Sums of weights whose relative difference is below this are equal up to rounding; and digits that rounding leaves.
 _ROUNDING, _SIZE_DIGITS = 1e-12, 12
 
@@ -229,12 +228,11 @@ def _scores_from_other_rows(
 
     If these have less than half of the weight of a level, all equal rows but one are counted as well. Otherwise the
     rows of a level would have no score where every other column is constant within the levels. But copies of a row
-    would reveal its class: where levels have several different rows, equal ones may be copies.
+    would reveal its class, so equal rows that are nearly all of one class are counted only if levels consist of them.
     """
     found, (first, groups_of_rows) = np.empty(len(codes)), equal.first_and_groups
     alone = np.bincount(codes[first], minlength=len(class_weights))[codes[first]] == 1  # in their level
-    share_alone = np.round(equal.sizes[alone].sum() / equal.sizes.sum(), DIGITS)
-    counts_equal = not equal.are_copies or share_alone > _NEARLY_ALL
+    counts_equal = not equal.are_copies or equal.explain_levels(alone)
     for fold in range(FOLDS):
         own = equal.folds == fold
         inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -16,9 +17,9 @@ from melc.model.names import feature_names_of
 
 # Scalers are folded if rounding of weighted sums of raw features changes curves by at most this part of their height.
 _MOST_CHANGE = 1e-4
-# For steeper curves: the share of rows that rounding may bring across a threshold, and by how much the log-odds of rows
-# may change on average, as a part of the height.
-_HARDLY_ANY, _MOST_MEAN_CHANGE = 1e-10, 1e-3
+# For steeper curves: the share of rows that rounding may bring across a threshold, and by how much probabilities may
+# change on average.
+_HARDLY_ANY, _MOST_MEAN_CHANGE = 1e-6, 1e-4
 # Limits of the standard deviations of raw features, as in a fit: squares beyond them would leave the range of floats.
 _LARGEST_SPREAD = 1e151
 
@@ -109,28 +110,28 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
     changes = [curve.at(knots + step) - curve.log_odds for curve in line.curves for step in (-rounding, rounding)]
     highest = max(np.abs(curve.log_odds).max() for curve in line.curves)
     changed = np.abs(changes).max() > _MOST_CHANGE * highest
-    if changed and decides_alone(folded):
-        changed = _changes_where_rows_are(line, rounding, highest)
+    if changed and decides_alone(folded) and not line.errors:  # a ratio of densities
+        changed = _changes_where_rows_are(line, rounding)
     if changed or len(moved.codes) != len(line.codes):
         j = int(np.argmax(sizes))
         raise ValueError(
             f"The scalers cannot be folded into the weights of the model: values of feature "
             f"{feature_names_of(folded)[j]!r} are near {folded.feature_mean_[j]:.3g}, with a standard deviation "
-            f"of {folded.feature_spread_[j]:.3g}, and rounding of sums of such values would change predictions. "
+            f"of {folded.feature_spread_[j]:.3g}, and rounding of sums of such values may change predictions. "
             "Subtract a common offset from the feature before it comes to the pipeline; where features nearly cancel, "
             "give it their difference."
         )
 
 
-def _changes_where_rows_are(line: Line, rounding: float, highest: float) -> bool:
-    """Return whether moving rows by ``rounding`` changes labels, or on average log-odds, by the line's densities."""
+def _changes_where_rows_are(line: Line, rounding: float) -> bool:
+    """Return whether moving rows by ``rounding`` changes labels or, on average, probabilities, by the densities."""
     densities = line.densities.max(axis=0)
     if 2 * rounding * np.interp(line.thresholds, line.places, densities).sum() > _HARDLY_ANY:
         return True
     middles = 0.5 * (line.places[1:] + line.places[:-1])
     shares = np.diff(line.places) * (densities[1:] + densities[:-1])
-    moved = [np.abs(curve.at(middles + rounding) - curve.at(middles)) for curve in line.curves]
-    return bool(np.max(moved @ shares) > _MOST_MEAN_CHANGE * highest * shares.sum())
+    changes = [np.abs(expit(curve.at(middles + rounding)) - expit(curve.at(middles))) for curve in line.curves]
+    return bool(np.max(changes @ shares) > _MOST_MEAN_CHANGE * shares.sum())
 
 
 def without_search(estimator: Any) -> Any:
