@@ -97,8 +97,8 @@ class EqualRows:
         """Whether most rows that are not alone in their group seem to be copies."""
         return self._share_mixed(self.sizes > 1) < _MIXED
 
-    def explain_levels(self, alone: NDArray[np.bool_]) -> bool:
-        """Return whether the levels of a column consist of equal rows that are no copies, or not all.
+    def are_levels(self, alone: NDArray[np.bool_]) -> bool:
+        """Return whether groups are the levels of a column: nearly all have one for themselves, and some are mixed.
 
         ``alone`` tells which groups have a level for themselves, shape (n_groups,).
         """

@@ -232,7 +232,7 @@ def _scores_from_other_rows(
     """
     found, (first, groups_of_rows) = np.empty(len(codes)), equal.first_and_groups
     alone = np.bincount(codes[first], minlength=len(class_weights))[codes[first]] == 1  # in their level
-    counts_equal = not equal.are_copies or equal.explain_levels(alone)
+    counts_equal = not equal.are_copies or equal.are_levels(alone)
     for fold in range(FOLDS):
         own = equal.folds == fold
         inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))
