@@ -69,9 +69,8 @@ class DistinctRows:
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
         if len(first) == len(keys):
             return DistinctRows(keys, self.codes[order], self.weights[order], self.rows[order])
-        order = np.lexsort(
-            [self.weights, self.codes, hashes]
-        )  # the last digit of a sum depends on the order of its terms
+        # The last digit of a sum depends on the order of its terms.
+        order = np.lexsort([self.weights, self.codes, hashes])
         weights, rows = np.add.reduceat(self.weights[order], first), np.minimum.reduceat(self.rows[order], first)
         return DistinctRows(keys[first], self.codes[order[first]], weights, rows)
 
