@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from melc.fit import density
+from melc import MELC
+from melc.fit import density, tabulation
 from melc.fit.density import Density, estimate_density
-from melc.fit.tabulation import DensityRatio, curve_of, picture_densities, tabulate
+from melc.fit.tabulation import DensityRatio, picture_densities, tabulate
 
 
 def densities(classes, variances):
@@ -19,6 +20,18 @@ def densities(classes, variances):
 
 def table_of(classes, variances):
     return tabulate(DensityRatio(densities(classes, variances), tuple(float(len(points)) for points in classes)))
+
+
+def curve_of(table, log_prior_ratio):
+    """The curve of rows that are the support points of the densities."""
+
+    def count(thresholds):
+        found = [np.zeros(len(thresholds) + 1) for _ in range(2)]
+        for own, d in zip(found, table.formula.densities, strict=True):
+            np.add.at(own, np.searchsorted(thresholds, d.support, side="right"), d.weights)
+        return np.stack(found, axis=1)
+
+    return tabulation.curve_of(table, log_prior_ratio, count)
 
 
 def silverman(points, gamma=1.0):
@@ -350,3 +363,14 @@ def test_a_pair_of_crossings_is_found_at_any_scale(scale):
     [(a, t), (same, b)] = density._split_at_extremum(ratio, 0.0, scale, 1.0)
     assert (a, b, same) == (0.0, scale, t)
     assert t == pytest.approx(0.4 * scale, rel=1e-6)
+
+
+def test_an_interval_between_the_rows_of_a_large_class_is_joined():
+    # The kernels of the second class are so wide that one support point, between its rows, replaces nearly all of them.
+    rng = np.random.default_rng(0)
+    first = np.concatenate([rng.normal(-0.5, 0.01, 5000), rng.normal(0.5, 0.01, 5000)])
+    second = np.concatenate([first + rng.normal(0, 1e-4, 10_000), [1e8, -1e8]])
+    X, y = np.concatenate([first, second])[:, None], np.repeat([0, 1], [len(first), len(second)])
+    model = MELC(bandwidth="silverman", random_state=0).fit(X, y)
+    own = model.lines_[0].counts[np.arange(len(model.interval_classes_)), model.lines_[0].codes]
+    assert np.all(own > 0)

@@ -259,7 +259,11 @@ def _evaluated(direction: Floats, rows: Rows, problem: Problem, reason: str, alg
 def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Floats, intercept: float) -> Line:
     """Return the line along a direction, with the curve of a formula."""
     table = tabulate(formula)
-    curve = curve_of(table, intercept)
+
+    def count(thresholds: Floats) -> Floats:
+        return rows.count(direction, thresholds)
+
+    curve = curve_of(table, intercept, count)
     added = [curve.at(density.support) for density in formula.densities]
     weights = [0.5 * density.weights for density in formula.densities]
     mean = sum(float(w @ g) for w, g in zip(weights, added, strict=True))
@@ -271,7 +275,7 @@ def _line_along(rows: Rows, formula: DensityRatio, direction: Floats, spread: Fl
         curves=(curve,),
         importance=importance,
         feature_importances=importance * contributions / contributions.sum(),
-        counts=rows.count(direction, curve.plus(intercept).thresholds),
+        counts=count(curve.plus(intercept).thresholds),
         places=places,
         densities=densities,
         offsets=np.array([intercept]),

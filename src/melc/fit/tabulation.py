@@ -14,6 +14,7 @@ is joined with its neighbours, and the curve has their sign there. Each class ke
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,7 @@ from scipy.special import expit, log_expit
 from melc.arrays import Floats
 from melc.fit.density import Density, find_crossings, search_grid
 from melc.fit.evidence import PSEUDO_ROWS
-from melc.model.curve import Curve, at_most, of_points
+from melc.model.curve import Curve, of_points, simplified
 
 # The most rows, of both classes together, that the background stands for: five rows are a large part of a rare class,
 # and would blur the density of the many rows of the other class. With 1 : 200 and classes three deviations apart, the
@@ -32,9 +33,11 @@ from melc.model.curve import Curve, at_most, of_points
 _MOST_PSEUDO_ROWS = 40.0
 # How far the table may be from the formula between its points, and how far a curve with fewer knots from the table.
 _TABLE_ERROR, _KNOT_ERROR = 0.0005, 0.001
-# The most points of a table, knots of a curve (or three for each support point, if that is more), and points of a
-# picture: kernels that are narrow compared with the gaps between rows would need millions of them.
-_MOST_PLACES, _MOST_KNOTS, _MOST_PICTURED = 200_000, 10_000, 1_000
+# The most points of a table, and of a picture: kernels that are narrow compared with the gaps between rows would need
+# millions of them.
+_MOST_PLACES, _MOST_PICTURED = 200_000, 1_000
+# Points of a picture that are simplified together.
+_PART = 128
 # Halvings of a segment: from a gap of 10¹⁵ bandwidths down to their details.
 _MOST_ROUNDS = 100
 # The gain that an interval must have, in nats.
@@ -142,8 +145,10 @@ def _rough_segments(z: Floats, values: Floats) -> NDArray[np.int64]:
     return np.flatnonzero(bent[:-1] | bent[1:])
 
 
-def curve_of(table: RatioTable, log_prior_ratio: float) -> Curve:
+def curve_of(table: RatioTable, log_prior_ratio: float, count: Callable[[Floats], Floats]) -> Curve:
     """Return the curve of a table, with as few knots as will do.
+
+    ``count`` returns the weight of the rows of each class in the intervals between thresholds, as ``Rows.count`` does.
 
     An interval between thresholds is kept if its rows, each left out of the densities, are predicted better than by
     chance (:meth:`LeftOut.gains`); otherwise it is joined with its neighbours. That is judged with equal priors first,
@@ -153,22 +158,21 @@ def curve_of(table: RatioTable, log_prior_ratio: float) -> Curve:
     # A curve that rises is positive above its last zero, and the threshold is the next number.
     zeros = np.where(table.codes[1:] == 1, np.nextafter(table.crossings, -np.inf), table.crossings)
     curve = of_points(np.append(zeros, table.z), np.append(np.zeros(len(zeros)), table.values))
-    curve = _without_weak_intervals(curve, table, table.crossings, table.codes, 0.0)
+    curve = _without_weak_intervals(curve, table, table.crossings, table.codes, 0.0, count)
     if log_prior_ratio:
         curve = curve.with_knots_at(-log_prior_ratio)
         moved = curve.plus(log_prior_ratio)
-        curve = _without_weak_intervals(curve, table, moved.thresholds, moved.codes, log_prior_ratio)
-    n_points = sum(len(density.support) for density in table.formula.densities)
-    return _with_few_knots(curve, -log_prior_ratio, max(_MOST_KNOTS, 3 * n_points))
+        curve = _without_weak_intervals(curve, table, moved.thresholds, moved.codes, log_prior_ratio, count)
+    return _with_few_knots(curve, -log_prior_ratio)
 
 
-def _with_few_knots(curve: Curve, level: float, most: int) -> Curve:
+def _with_few_knots(curve: Curve, level: float) -> Curve:
     """Return the curve with fewer knots: all at ``level``, and the farthest from it between two of them, are kept."""
     ends = np.flatnonzero(curve.log_odds == level)
     parts = zip(np.append(0, ends), np.split(np.abs(curve.log_odds - level), ends), strict=True)
     peaks = [start + int(np.argmax(part)) for start, part in parts if len(part)]
     required = np.append(ends, peaks).astype(np.int64)
-    kept = at_most(most, curve.knots, curve.log_odds, _KNOT_ERROR, required)
+    kept = simplified(curve.knots, curve.log_odds, _KNOT_ERROR, required)
     return Curve(curve.knots[kept], curve.log_odds[kept])
 
 
@@ -220,7 +224,12 @@ def _without_itself(log_density: Floats, itself: Floats, copy: Floats) -> Floats
 
 
 def _without_weak_intervals(
-    curve: Curve, table: RatioTable, crossings: Floats, codes: NDArray[np.int8], log_prior_ratio: float
+    curve: Curve,
+    table: RatioTable,
+    crossings: Floats,
+    codes: NDArray[np.int8],
+    log_prior_ratio: float,
+    count: Callable[[Floats], Floats],
 ) -> Curve:
     """Return a curve without the crossings at the ends of intervals whose gain is too small.
 
@@ -230,8 +239,8 @@ def _without_weak_intervals(
     rows = _left_out(table)
     interval = np.searchsorted(crossings, rows.z, side="right")
     gains = rows.gains(interval, len(codes), log_prior_ratio)
-    own = np.bincount(interval, rows.weights * (rows.codes == codes[interval]), len(codes))
-    gains[own == 0] = -np.inf
+    # The support points of a large class lie near its rows only in terms of its own bandwidth.
+    gains[count(crossings)[np.arange(len(codes)), codes] == 0] = -np.inf
     kept = _kept_crossings(gains, np.interp(crossings, table.z, table.logs.max(axis=0)))
     thresholds = crossings[kept]
     # The codes just below the kept crossings do not change; without crossings, the best interval decides.
@@ -295,8 +304,21 @@ def picture_densities(table: RatioTable) -> tuple[Floats, Floats]:
     z, logs = _with_points(table.formula, table.z, table.logs, beyond)
     inside = (z >= low) & (z <= high)
     z, densities = z[inside], np.exp(logs[:, inside])
-    shown = at_most(_MOST_PICTURED, z, densities.T, PICTURE_ERROR * float(densities.max()))
+    shown = _pictured(z, densities.T, PICTURE_ERROR * float(densities.max()))
     return z[shown], densities[:, shown]
+
+
+def _pictured(places: Floats, densities: Floats, tolerance: float) -> NDArray[np.int64]:
+    """Return the indices of the places of a picture: with a larger tolerance, if there would be too many.
+
+    Some places at regular steps are always kept, so that densities of thousands of spikes are simplified in parts.
+    """
+    some = np.arange(0, len(places), max(_PART, 4 * len(places) // _MOST_PICTURED))
+    kept = simplified(places, densities, tolerance, some)
+    while len(kept) > _MOST_PICTURED and tolerance < np.ptp(densities):
+        tolerance *= 2
+        kept = simplified(places, densities, tolerance, some)
+    return kept
 
 
 def _span(density: Density) -> tuple[float, float]:

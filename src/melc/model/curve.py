@@ -12,8 +12,6 @@ from melc.arrays import Floats
 
 # Points in a compiled call, after which Python can react to Ctrl-C.
 _POINTS_AT_ONCE = 1 << 18
-# Points of a curve that are simplified together.
-_PART = 128
 
 
 @dataclass(frozen=True)
@@ -200,19 +198,3 @@ def simplified(
         segment = np.searchsorted(ends, found, side="right")
         kept[found[np.append(True, np.diff(segment) > 0)]] = True  # of equals the first
     return np.flatnonzero(kept)
-
-
-def at_most(
-    most: int, places: Floats, values: Floats, tolerance: float, required: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """Return what :func:`simplified` returns, with a larger tolerance if that would be more than ``most`` points.
-
-    Points at regular steps are always kept, so that curves with thousands of spikes are simplified in parts.
-    """
-    some = np.arange(0, len(places), max(_PART, 4 * len(places) // most))
-    required = some if required is None else np.append(required, some)
-    kept = simplified(places, values, tolerance, required)
-    while len(kept) > most and tolerance < np.ptp(values):
-        tolerance *= 2
-        kept = simplified(places, values, tolerance, required)
-    return kept
