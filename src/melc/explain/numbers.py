@@ -17,11 +17,11 @@ from melc.explain.allowed import Allowed
 from melc.explain.search import ChangeSpace, RowsToChange, shortest_changes
 from melc.model.columns import Columns
 from melc.model.curve import Curve
-from melc.model.line import Line
+from melc.model.line import Line, log_odds_of
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
-# doubled where the row is still predicted as before.
-_FIRST_STEP, _DOUBLINGS = 4.0, 40
+# doubled where the row is still predicted as before, or while rounding may decide.
+_FIRST_STEP, _DOUBLINGS, _DOUBLINGS_UNTIL_CLEAR = 4.0, 40, 12
 # How far rows go to whole numbers, in units of the change that need not be whole, and how these are rounded there.
 _FARTHER = (1.0, np.floor), (1.0, np.rint), (1.0, np.ceil), (1.5, np.ceil), (2.0, np.ceil), (4.0, np.ceil)
 # Whole numbers from one of which to the next is more than this many deviations are first left as they are.
@@ -138,8 +138,9 @@ def _over_the_threshold(
 ) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
     """Change the rows by ``steps`` to the threshold, and beyond it by as little as changes the prediction.
 
-    Dates change to whole microseconds, as they are written. Return the changed rows, their labels, and whether a row
-    has the class that is wanted. Others are left as they were.
+    They go a little farther while rounding may decide, unless the threshold is so steep that it always does. Dates
+    change to whole microseconds, as they are written. Return the changed rows, their labels, and whether a row has the
+    class that is wanted. Others are left as they were.
     """
     changed, labels = rows.copy(), before.copy()
     found = aim.reached(before, before)
@@ -151,13 +152,43 @@ def _over_the_threshold(
         factors = 1 + _FIRST_STEP * 2.0**doubling * rounding[trying]
         beyond = rows[trying] + steps[trying] * factors[:, None]
         beyond = aim.model.columns_.with_whole_microseconds(beyond, steps[trying])
-        changed[trying] = allowed.within(beyond, rows[trying])
-        labels[trying] = aim.predict(changed[trying])
-        done = aim.reached(before[trying], labels[trying])
-        found[trying[done]] = True
-        trying = trying[~done]
-    changed[trying], labels[trying] = rows[trying], before[trying]
+        beyond = allowed.within(beyond, rows[trying])
+        after = aim.predict(beyond)
+        reached = aim.reached(before[trying], after)
+        clear = reached & _are_clear(aim.model, beyond)
+        better = clear | (reached & ~found[trying])
+        changed[trying[better]], labels[trying[better]] = beyond[better], after[better]
+        found[trying[better]] = True
+        trying = trying[~clear & (~found[trying] | (doubling < _DOUBLINGS_UNTIL_CLEAR))]
     return changed, labels, found
+
+
+def _are_clear(model: Any, rows: Floats) -> NDArray[np.bool_]:
+    """Return whether rounding cannot change the predictions of coded rows, shape (n,).
+
+    A projection is a sum whose order, and so its last digits, depend on how rows lie in memory.
+    """
+    z, directions = projections(model, rows), model.directions_.T
+    rounding = np.finfo(np.float64).eps * len(directions) * (np.abs(np.nan_to_num(rows)) @ np.abs(directions))
+    rounding[:, [line.reads_codes for line in model.lines_]] = 0.0
+    formulas = log_odds_of(model)
+    odds = np.column_stack([each.at(z) for each in formulas])
+    changes = np.column_stack([_most_changed(each.curves, z, rounding) for each in formulas])
+    if odds.shape[1] == 1:
+        return np.asarray(np.abs(odds[:, 0]) > changes[:, 0])
+    second, first = np.sort(odds, axis=1)[:, -2:].T
+    return np.asarray(first - second > 2 * changes.max(axis=1))
+
+
+def _most_changed(curves: list[Curve], z: Floats, steps: Floats) -> Floats:
+    """Return how much a sum of curves may change if each projection changes by up to its step; all (n_rows, n_curves).
+
+    The result has shape (n_rows,).
+    """
+    total = np.zeros(len(z))
+    for curve, at, step in zip(curves, z.T, steps.T, strict=True):
+        total += np.abs([curve.at(at - step) - curve.at(at), curve.at(at + step) - curve.at(at)]).max(axis=0)
+    return total
 
 
 def _rounding(model: Any, rows: Floats, steps: Floats) -> Floats:
