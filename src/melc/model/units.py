@@ -18,8 +18,8 @@ from melc.model.names import feature_names_of
 # Scalers are folded if rounding of weighted sums of raw features changes curves by at most this part of their height.
 _MOST_CHANGE = 1e-4
 # For steeper curves: the share of rows that rounding may bring across a threshold, and by how much probabilities may
-# change on average.
-_HARDLY_ANY, _MOST_MEAN_CHANGE = 1e-6, 1e-4
+# change at most.
+_HARDLY_ANY, _MOST_CHANGED_PROBABILITY = 1e-6, 0.005
 # Limits of the standard deviations of raw features, as in a fit: squares beyond them would leave the range of floats.
 _LARGEST_SPREAD = 1e151
 
@@ -101,17 +101,19 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
     """Raise ``ValueError`` if projections of raw features on the moved line have too few digits.
 
     A projection is a sum of terms that may cancel. So its rounding is compared with the steps of the curves along the
-    line: how much they change if their knots are moved by it. Where a class hardly varies, these steps are narrow, but
-    if few rows are on them, and none near the thresholds, rounding changes next to nothing.
+    line: how much they change if their knots are moved by it. Where a class hardly varies, these steps are narrow; but
+    if probabilities change little, and there are no rows near the thresholds, predictions stay as they are.
     """
     sizes = np.abs(line.direction / scale) * (np.abs(folded.feature_mean_) + folded.feature_spread_)
     rounding = np.finfo(np.float64).eps * sizes.sum()
     knots = line.curves[0].knots
-    changes = [curve.at(knots + step) - curve.log_odds for curve in line.curves for step in (-rounding, rounding)]
-    highest = max(np.abs(curve.log_odds).max() for curve in line.curves)
-    changed = np.abs(changes).max() > _MOST_CHANGE * highest
+    before = np.stack([curve.log_odds for curve in line.curves])
+    after = np.stack([[curve.at(knots + step) for curve in line.curves] for step in (-rounding, rounding)])
+    changed = np.abs(after - before).max() > _MOST_CHANGE * np.abs(before).max()
     if changed and decides_alone(folded) and not line.errors:  # a ratio of densities
-        changed = _changes_where_rows_are(line, rounding)
+        near = 2 * rounding * np.interp(line.thresholds, line.places, line.densities.max(axis=0)).sum()
+        most = np.abs(expit(after) - expit(before)).max()
+        changed = near > _HARDLY_ANY or most > _MOST_CHANGED_PROBABILITY
     if changed or len(moved.codes) != len(line.codes):
         j = int(np.argmax(sizes))
         raise ValueError(
@@ -121,17 +123,6 @@ def _check_precision(folded: Any, line: Line, moved: Line, scale: Floats) -> Non
             "Subtract a common offset from the feature before it comes to the pipeline; where features nearly cancel, "
             "give it their difference."
         )
-
-
-def _changes_where_rows_are(line: Line, rounding: float) -> bool:
-    """Return whether moving rows by ``rounding`` changes labels or, on average, probabilities, by the densities."""
-    densities = line.densities.max(axis=0)
-    if 2 * rounding * np.interp(line.thresholds, line.places, densities).sum() > _HARDLY_ANY:
-        return True
-    middles = 0.5 * (line.places[1:] + line.places[:-1])
-    shares = np.diff(line.places) * (densities[1:] + densities[:-1])
-    changes = [np.abs(expit(curve.at(middles + rounding)) - expit(curve.at(middles))) for curve in line.curves]
-    return bool(np.max(changes @ shares) > _MOST_MEAN_CHANGE * shares.sum())
 
 
 def without_search(estimator: Any) -> Any:
