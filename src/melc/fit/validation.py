@@ -46,14 +46,18 @@ def check_labels(y: Any) -> None:
     kind = labels.dtype.kind if isinstance(labels, np.ndarray) else "O"
     if kind in "TV":
         raise ValueError(f"Labels of the type {np.asarray(y).dtype} are not supported. Make them texts: y.astype(str).")
-    if kind == "O":
+    found_by = "pandas.isna(y)"
+    if np.ma.is_masked(y):
+        labels, found_by = np.ma.ravel(y), "numpy.ma.getmaskarray(y)"
+        missing = np.flatnonzero(np.ma.getmaskarray(labels)).tolist()
+    elif kind == "O":
         missing = [i for i, label in enumerate(labels) if _is_missing(label)]
     else:
         missing = np.flatnonzero(np.isnan(labels)).tolist() if kind in "fcmM" else []
     if missing:
         raise ValueError(
             f"Labels are missing in {len(missing)} of {len(labels)} rows: the first is {labels[missing[0]]}, in row "
-            f"{missing[0]}. Leave these rows out, which pandas.isna(y) finds, or make them a class of their own."
+            f"{missing[0]}. Leave these rows out, which {found_by} finds, or make them a class of their own."
         )
     if isinstance(labels, list | tuple):  # NumPy would cut such texts to another length
         for label in labels:
