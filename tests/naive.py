@@ -597,6 +597,7 @@ def search_grid(supports, bandwidth):
 def canonical(X, index, weights):
     """Rows sorted by class and features, equal ones merged with the sum of their weights, one by one.
 
+    Of two classes the first is the one whose sorted rows, in memory, come first as text.
     The features are compared in the order of ``Σ (s + s²)`` over the classes, where s is the mean over all rows of the
     feature times the sum of the third powers of the row, with rows of other classes taken as zero. Features with a
     negative skewness count with the other sign.
@@ -621,7 +622,15 @@ def canonical(X, index, weights):
             )
             products[j] += s + s**2
     columns = sorted(range(rows.shape[1]), key=products.__getitem__)
-    keys = sorted(total, key=lambda key: (key[0], *(signs[j] * key[1 + j] for j in columns)))
+
+    def content(key):
+        return [signs[j] * key[1 + j] + 0.0 for j in columns]  # no negative zeros
+
+    def contents(c):
+        return np.array([[*content(key), sum(sorted(total[key]))] for key in ordered if key[0] == c]).tobytes()
+
+    ordered = sorted(total, key=content)
+    keys = [key for c in sorted(np.unique(index).tolist(), key=contents) for key in ordered if key[0] == c]
     rows, classes = np.array([key[1:] for key in keys]), np.array([key[0] for key in keys])
     return rows, classes, np.array([sum(sorted(total[key])) for key in keys])
 

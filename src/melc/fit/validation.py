@@ -153,10 +153,10 @@ def counts_and_totals(index: NDArray[Any], weights: Floats | None, n_classes: in
 def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any, NDArray[Any], Floats | None]:
     """Return the rows sorted by class and features, with equal rows of a class merged into one with their total weight.
 
-    The features are compared in an order that follows from their contents. The fit of small data is then the same to
-    the last bit for any order of the rows, whether rows are repeated or weighted, and up to rounding for any order of
-    the features. This matters if a problem is degenerate, for example with more features than rows: the search then
-    magnifies rounding differences.
+    The features are compared in an order that follows from their contents, and so does the order of the classes. The
+    fit of small data is then the same to the last bit for any order of the rows, whether rows are repeated or weighted,
+    and up to rounding for any order of the features and classes. This matters if a problem is degenerate, for example
+    with more features than rows: the search then magnifies rounding differences.
 
     Examples
     --------
@@ -171,7 +171,11 @@ def canonical(X: Any, index: NDArray[Any], weights: Floats | None) -> tuple[Any,
     order, totals = order[first], np.add.reduceat(totals[order], first)
     values, index = values[order], index[order]
     columns, signs = column_order(values, index, totals)
-    again, _ = _sorted((values * signs)[:, columns], index, totals)
+    contents = (values * signs)[:, columns] + 0.0  # no negative zeros
+    again, _ = _sorted(contents, index, totals)
+    classes = np.split(again, np.flatnonzero(np.diff(index[again])) + 1)
+    contents = np.column_stack([contents, totals])
+    again = np.concatenate(sorted(classes, key=lambda rows: contents[rows].tobytes()))
     chosen = X[order[again]]
     if sparse.issparse(chosen):
         chosen.sort_indices()  # sparse products are added in the order of the stored elements

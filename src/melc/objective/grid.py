@@ -56,17 +56,21 @@ class Ascent:
 
 
 class GridRows:
-    """Rows as the search uses them: white, in single precision, one feature after the other, class 0 first."""
+    """Rows as the search uses them: white, in single precision, one feature after the other.
+
+    The class of the first row comes first, so that sums do not depend on which class has which code.
+    """
 
     def __init__(self, rows: MemoryRows, prepare: Callable[[Any], Floats], n_features: int) -> None:
         """Copy dense rows. ``prepare`` returns some of them white (or scaled only), of shape (m, n_features)."""
-        order = np.argsort(rows.codes, kind="stable")
+        first = rows.codes[0]
+        order = np.argsort(rows.codes != first, kind="stable")
         self.columns = np.empty((n_features, rows.n_rows), dtype=np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # beyond single precision the grid has no value
             for a in range(0, rows.n_rows, _ROWS_AT_ONCE):
                 some = order[a : a + _ROWS_AT_ONCE]
                 self.columns[:, a : a + len(some)] = prepare(rows.X[some]).T
-        self.n_first = rows.counts[0]
+        self.n_first = rows.counts[first]
         weights = rows.all_weights()[order]
         self.weights = weights.astype(np.float32)
         self.totals = np.array([weights[: self.n_first].sum(), weights[self.n_first :].sum()])
@@ -109,6 +113,6 @@ class GridRows:
             return float(value), np.asarray(self.columns @ w, dtype=np.float64)
 
     def _class_arguments(self, gamma: float) -> tuple[int, Any, Floats, Floats]:
-        """Return what the kernels need besides projections: rows of class 0, weights, their totals, and factors."""
+        """Return what the kernels need besides projections: rows of the first class, weights, their totals, and factors."""
         factors = np.array([silverman_factor(total, gamma) for total in self.totals])
         return self.n_first, self.weights, self.totals, factors
