@@ -113,6 +113,6 @@ class GridRows:
             return float(value), np.asarray(self.columns @ w, dtype=np.float64)
 
     def _class_arguments(self, gamma: float) -> tuple[int, Any, Floats, Floats]:
-        """Return what the kernels need besides projections: rows of the first class, weights, their totals, and factors."""
+        """Return what kernels need besides projections: rows of the first class, weights, their totals, and factors."""
         factors = np.array([silverman_factor(total, gamma) for total in self.totals])
         return self.n_first, self.weights, self.totals, factors
