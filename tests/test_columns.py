@@ -207,6 +207,18 @@ def test_columns_that_are_constant_within_levels_do_not_hide_their_scores(kind, 
     assert both > alone - 0.03  # chance before: all rows of a town are in one fold
 
 
+@BOTH
+@pytest.mark.parametrize("seed", [1, 2])
+def test_levels_that_are_too_many_to_be_told_apart_are_no_copies(classifier, seed):
+    """Of 300 towns the rarest share a score, so few rows have a level for themselves, but most groups are mixed."""
+    rng = np.random.default_rng(seed)
+    town, effects = np.repeat(np.arange(300), rng.integers(5, 21, 300)), 1.5 * rng.normal(size=300)
+    towns = pd.DataFrame({"town": [f"t{k}" for k in range(300)], "people": 37.0 * rng.permutation(300)})
+    y = rng.random(len(town)) < 1 / (1 + np.exp(-effects[town]))
+    model = classifier(random_state=0).fit(towns.iloc[town], y)
+    assert roc_auc_score(effects > 0, model.decision_function(towns)) > 0.85
+
+
 def test_of_equal_rows_that_have_a_level_for_themselves_all_but_one_are_counted():
     index = np.repeat([0, 1], 30)
     codes = np.concatenate([np.repeat([0, 1, 2, 3], [20, 1, 1, 8]), np.repeat([0, 1, 2, 3], [4, 0, 1, 25])])

@@ -14,9 +14,9 @@ FOLDS = 5
 DIGITS = 9
 # Rows that are added to every level, divided equally among the classes.
 _ROWS_ADDED = 10.0
-# Groups of equal rows are the levels of a column, not copies of rows, if groups with the first share of the weight have
-# a level for themselves, and some of these, with the second share, have several classes.
-_NEARLY_ALL, _SOME_MIXED = 0.95, 0.05
+# Equal rows are not copies if groups of several classes have the first share of the weight of all groups of several
+# rows. The second is enough if groups with the third share of the weight have a level for themselves.
+_MIXED, _SOME_MIXED, _NEARLY_ALL = 0.5, 0.05, 0.95
 # Rows that are hashed at once.
 _ROWS_HASHED = 1 << 16
 
@@ -87,16 +87,28 @@ class EqualRows:
         """The weight of each group as given, shape (n_groups,)."""
         return np.asarray(np.bincount(self.first_and_groups[1], self._balance.given))
 
-    def are_levels(self, alone: NDArray[np.bool_]) -> bool:
-        """Return whether groups are the levels of a column: nearly all have a level for themselves, and some are mixed.
+    @cached_property
+    def mixed(self) -> NDArray[np.bool_]:
+        """Whether a group has rows of several classes, which copies of a row have not; shape (n_groups,)."""
+        return np.asarray(np.count_nonzero(self.class_weights, axis=1) > 1)
 
-        ``alone`` tells which groups have a level for themselves, shape (n_groups,). Copies of a row have one class.
+    @cached_property
+    def are_copies(self) -> bool:
+        """Whether most rows that are not alone in their group seem to be copies."""
+        return self._share_mixed(self.sizes > 1) < _MIXED
+
+    def are_levels(self, alone: NDArray[np.bool_]) -> bool:
+        """Return whether groups are the levels of a column: nearly all have one for themselves, and some are mixed.
+
+        ``alone`` tells which groups have a level for themselves, shape (n_groups,).
         """
-        mixed = np.count_nonzero(self.class_weights, axis=1) > 1
-        total, of_alone = self.sizes.sum(), self.sizes[alone].sum()
-        if np.round(of_alone / total, DIGITS) <= _NEARLY_ALL:
-            return False
-        return bool(np.round(self.sizes[alone & mixed].sum() / of_alone, DIGITS) > _SOME_MIXED)
+        share_alone = np.round(self.sizes[alone].sum() / self.sizes.sum(), DIGITS)
+        return bool(share_alone > _NEARLY_ALL) and self._share_mixed(alone) > _SOME_MIXED
+
+    def _share_mixed(self, chosen: NDArray[np.bool_]) -> float:
+        """Return the share of mixed groups in the weight of some groups, zero if there are none."""
+        total = self.sizes[chosen].sum()
+        return float(np.round(self.sizes[chosen & self.mixed].sum() / total, DIGITS)) if total else 0.0
 
 
 def _hashes_of(codes: list[Floats]) -> Hashes:

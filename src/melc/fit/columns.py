@@ -8,8 +8,8 @@ its rows, both classes counting equally, minus one half, and shrunk by ten addit
 With more than two classes, the score is the projection of the level's class shares on the axis along which the shares
 of the levels differ most. For one direction of all columns and two classes, scores are fitted together if levels have
 enough rows (:mod:`melc.fit.level_scores`). If levels have few rows, the score of a training row is computed from the
-rows of other folds: otherwise it would reveal the row's own class. Equal rows are in one fold; if levels consist of
-them, all but one of them are counted, unless they seem to be copies. Rules with whole-number weights have whole
+rows of other folds: otherwise it would reveal the row's own class. Equal rows are in one fold; if a level has hardly
+any others, all but one of them are counted, unless they seem to be copies. Rules with whole-number weights have whole
 scores: 0 and 1 for two levels, otherwise in units of half a standard deviation. The place of missing numbers is the
 number near which the classes are mixed as they are among the rows where it is missing.
 """
@@ -226,18 +226,18 @@ def _scores_from_other_rows(
 ) -> Floats:
     """Return the scores of rows, shape (n,), from the rows of other folds.
 
-    If these have less than half of the weight of a level, and levels consist of equal rows, all of these but one are
-    counted as well. Otherwise rows would have no score where every other column is constant within the levels. Copies
-    of a row would reveal its class, and are not counted.
+    If these have less than half of the weight of a level, all equal rows but one are counted as well. Otherwise the
+    rows of a level would have no score where every other column is constant within the levels. But copies of a row
+    would reveal its class, so equal rows that are nearly all of one class are counted only if levels consist of them.
     """
     found, (first, groups_of_rows) = np.empty(len(codes)), equal.first_and_groups
     alone = np.bincount(codes[first], minlength=len(class_weights))[codes[first]] == 1  # in their level
-    are_levels = equal.are_levels(alone)
+    counts_equal = not equal.are_copies or equal.are_levels(alone)
     for fold in range(FOLDS):
         own = equal.folds == fold
         inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))
         levels, groups = codes[own], groups_of_rows[own]
-        all_but_one = 1 - 1 / np.maximum(equal.sizes[groups], 1.0) if are_levels else 0.0
+        all_but_one = 1 - 1 / np.maximum(equal.sizes[groups], 1.0) if counts_equal else 0.0
         few_others = inside.sum(axis=1) > (1 - _ENOUGH_OTHERS + _ROUNDING) * class_weights.sum(axis=1)
         counted = (few_others[levels] * all_but_one)[:, None] * equal.class_weights[groups]
         others = np.maximum(class_weights[levels] - inside[levels] + counted, 0.0)
