@@ -20,8 +20,8 @@ from melc.model.curve import Curve
 from melc.model.line import Line, log_odds_of
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
-# doubled where the row is still predicted as before, or while rounding may decide.
-_FIRST_STEP, _DOUBLINGS, _DOUBLINGS_UNTIL_CLEAR = 4.0, 40, 12
+# doubled where the row is still predicted as before, or until it is this part of the change while rounding may decide.
+_FIRST_STEP, _DOUBLINGS, _PART_UNTIL_CLEAR = 4.0, 40, 0.01
 # How far rows go to whole numbers, in units of the change that need not be whole, and how these are rounded there.
 _FARTHER = (1.0, np.floor), (1.0, np.rint), (1.0, np.ceil), (1.5, np.ceil), (2.0, np.ceil), (4.0, np.ceil)
 # Whole numbers from one of which to the next is more than this many deviations are first left as they are.
@@ -138,9 +138,8 @@ def _over_the_threshold(
 ) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
     """Change the rows by ``steps`` to the threshold, and beyond it by as little as changes the prediction.
 
-    They go a little farther while rounding may decide, unless the threshold is so steep that it always does. Dates
-    change to whole microseconds, as they are written. Return the changed rows, their labels, and whether a row has the
-    class that is wanted. Others are left as they were.
+    While rounding may decide they go a little farther. Dates change to whole microseconds, as they are written. Return
+    the changed rows, their labels, and whether a row has the class that is wanted. Others are left as they were.
     """
     changed, labels = rows.copy(), before.copy()
     found = aim.reached(before, before)
@@ -159,7 +158,7 @@ def _over_the_threshold(
         better = clear | (reached & ~found[trying])
         changed[trying[better]], labels[trying[better]] = beyond[better], after[better]
         found[trying[better]] = True
-        trying = trying[~clear & (~found[trying] | (doubling < _DOUBLINGS_UNTIL_CLEAR))]
+        trying = trying[~clear & (~found[trying] | (factors < 1 + _PART_UNTIL_CLEAR))]
     return changed, labels, found
 
 
