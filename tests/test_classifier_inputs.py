@@ -2,6 +2,8 @@
 
 import tracemalloc
 import warnings
+from datetime import date
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 
@@ -276,6 +278,7 @@ MISSING = {
     "NA among texts": pd.Series(["a", None] * 100, dtype="string"),
     "NA among integers": pd.Series([1, None] * 100, dtype="Int64"),
     "NA among truth values": pd.Series([True, None] * 100, dtype="boolean"),
+    "NA in an array": pd.array([1, None] * 100, dtype="Int64"),
     "a mask": np.ma.masked_array([0, 1, 99, 0] * 50, mask=[False, False, True, False] * 50),
     "a missing category": pd.Series(["a", None] * 100, dtype="category"),
 }
@@ -286,7 +289,8 @@ MISSING = {
 def test_missing_labels_of_every_kind_are_refused_alike(kind, as_table):
     X = pd.DataFrame({"ward": ["A", "B", "C", "D"] * 50}) if as_table else make()[0]
     first = r"(None|nan|NaT|<NA>|--), in row [12]"
-    said = rf"Labels are missing in \d+ of 200 rows: the first is {first}\. Leave these rows out"
+    finder = "numpy.ma.getmaskarray" if kind == "a mask" else "pandas.isna"
+    said = rf"Labels are missing in \d+ of 200 rows: the first is {first}\. Leave these rows out, which {finder}\(y\)"
     with pytest.raises(ValueError, match=said):
         settle().fit(X, MISSING[kind])
 
@@ -309,6 +313,8 @@ class TextWard(str, Enum):  # noqa: UP042 - StrEnum is found by NumPy
             r"The label <TextWard\.A: 'a'> is a text of the type TextWard, .*\[label\.value for",
         ),
         (objects(*TextWard), r"The label <TextWard\.A: 'a'> is a text of the type TextWard"),
+        (objects(Decimal(1), Decimal(2)), r"Labels of the type Decimal in an array of objects .*y\.astype\(str\)"),
+        (objects(date(2020, 1, 1), date(2021, 1, 1)), r"Labels of the type date in an array of objects"),
         (np.array(["a", "bb"] * 100, dtype=np.dtypes.StringDType()), r"Labels of the type StringDType.*astype\(str\)"),
         (np.array([(1, 2), (3, 4)] * 100, dtype="i8, i8"), "are not supported"),
     ],
@@ -316,6 +322,21 @@ class TextWard(str, Enum):  # noqa: UP042 - StrEnum is found by NumPy
 def test_labels_of_types_without_an_order_are_refused_in_words(labels, message):
     with pytest.raises(ValueError, match=message):
         settle().fit(make()[0], labels)
+
+
+def test_masked_values_are_refused_where_they_would_be_read():
+    X, y = make()
+    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
+    model = settle(n_init=1).fit(masked, y, np.ma.masked_array(np.ones(len(X)), mask=False))
+    masked[3, 0] = np.ma.masked
+    said = r"X has masked values, 1 of 800, .* X\.astype\(float\)\.filled\(numpy\.nan\)"
+    with pytest.raises(ValueError, match=said):
+        model.predict(masked)
+    with pytest.raises(ValueError, match=said):
+        settle().fit(masked, y)
+    with pytest.raises(ValueError, match=r"sample_weight has masked values, 200 of 200, .* Leave these rows out"):
+        settle().fit(X, y, np.ma.masked_array(np.ones(len(X)), mask=True))
+    assert settle(n_init=1).fit(masked.filled(np.nan), y).predict(X[:1]).shape == (1,)
 
 
 def test_the_values_of_an_enum_are_labels():

@@ -128,6 +128,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats:
     """
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, float(sample_weight))
+    check_no_mask(sample_weight, "sample_weight", "Leave these rows out.")
     weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.shape != (n_rows,):
         raise ValueError(
@@ -141,6 +142,15 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats:
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; some rows need a positive weight.")
     return np.asarray(weights)
+
+
+def check_no_mask(values: Any, name: str, remedy: str) -> None:
+    """Raise an error if values are masked, which scikit-learn would read as if they were not."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        n_masked = np.count_nonzero(np.ma.getmaskarray(values))
+        raise ValueError(
+            f"{name} has masked values, {n_masked} of {values.size}, which would be read as well. {remedy}"
+        )
 
 
 @functools.cache

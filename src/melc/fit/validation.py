@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from melc.arrays import Floats
@@ -47,7 +47,7 @@ def check_labels(y: Any) -> None:
     if kind in "TV":
         raise ValueError(f"Labels of the type {np.asarray(y).dtype} are not supported. Make them texts: y.astype(str).")
     found_by = "pandas.isna(y)"
-    if np.ma.is_masked(y):
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):  # arrays of pandas have a mask of another kind
         labels, found_by = np.ma.ravel(y), "numpy.ma.getmaskarray(y)"
         missing = np.flatnonzero(np.ma.getmaskarray(labels)).tolist()
     elif kind == "O":
@@ -95,7 +95,7 @@ def labels_in(y: NDArray[Any], n_bytes: int) -> NDArray[Any]:
 
 
 def _check_comparable(y: NDArray[Any]) -> None:
-    """Raise an error if there are labels of types that have no common order, such as texts and numbers."""
+    """Raise an error if labels are of types without a common order, such as texts and numbers, or of unknown types."""
     if y.dtype.kind != "O":
         return
     try:
@@ -107,6 +107,11 @@ def _check_comparable(y: NDArray[Any]) -> None:
         else:
             problem = f"The labels are of different types, which have no order: {', '.join(types)}. Make them one type"
         raise ValueError(f"{problem}, for example texts: y.astype(str).") from None
+    if type_of_target(y) == "unknown":
+        raise ValueError(
+            f"Labels of the type {type(y[0]).__name__} in an array of objects are not supported. Make them another "
+            "type, for example texts: y.astype(str)."
+        )
 
 
 def _check_equal_themselves(labels: NDArray[Any]) -> None:
