@@ -12,6 +12,7 @@ from melc import MELC
 from melc.fit import density, tabulation
 from melc.fit.density import Density, estimate_density
 from melc.fit.tabulation import DensityRatio, picture_densities, tabulate
+from melc.model.curve import Curve
 
 
 def densities(classes, variances):
@@ -374,3 +375,12 @@ def test_an_interval_between_the_rows_of_a_large_class_is_joined():
     model = MELC(bandwidth="silverman", random_state=0).fit(X, y)
     own = model.lines_[0].counts[np.arange(len(model.interval_classes_)), model.lines_[0].codes]
     assert np.all(own > 0)
+
+
+def test_thousands_of_spikes_on_a_slope_are_simplified_in_few_rounds(monkeypatch):
+    heights = np.outer(np.arange(1.0, 4_001), [0.0, 1.0, 0.0]).ravel()  # the highest spike is the last, again and again
+    curve, rounds, interp = Curve(np.arange(12_000.0), heights), [], np.interp
+    monkeypatch.setattr(np, "interp", lambda *args: rounds.append(1) or interp(*args))
+    found = tabulation._with_few_knots(curve, 0.5)
+    assert len(rounds) < 1_024  # otherwise 4,000, each over all points
+    assert np.abs(interp(curve.knots, found.knots, found.log_odds) - heights).max() <= 0.001
