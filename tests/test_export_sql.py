@@ -340,14 +340,15 @@ class TestSize:
         model = estimator.fit(*bands())
         knots = np.linspace(-3, 3, MOST_POINTS + 1)
         model.lines_ = [replace(model.lines_[0], curves=(Curve(knots, knots),))]
-        with pytest.raises(ValueError, match=rf"have 32001 points.*raise {remedy} or export to ONNX"):
+        with pytest.raises(ValueError, match=rf"have 50001 points.*raise {remedy} or export to ONNX"):
             to_sql(model, odds=True)
         to_sql(model)  # has the thresholds only
 
-    def test_sqlite_takes_a_curve_of_the_most_points(self):
+    def test_sqlite_parses_a_curve_of_very_many_points(self):
+        """If a curve were searched by halves, 2¹⁵ points would be too deep for SQLite's parser."""
         X, y = bands()
         model = short().fit(X, y)
-        knots = np.linspace(-3, 3, MOST_POINTS)
+        knots = np.linspace(-3, 3, 33_000)
         model.lines_ = [replace(model.lines_[0], curves=(Curve(knots, knots),))]
         rows = run_sql(to_sql(model, odds=True), pd.DataFrame(X[:20], columns=["x0", "x1", "x2"]))
         np.testing.assert_allclose([row[-2] for row in rows], model.decision_function(X[:20]), rtol=1e-9)

@@ -26,9 +26,9 @@ from melc.model.names import feature_names_of
 from melc.model.places import missing_code
 from melc.model.units import fitted_model
 
-# Most points of all curves together. With 2¹⁵ or more, the tree in which a curve is searched is too deep for the parser
-# of SQLite, and DuckDB takes some seconds to plan the query.
-MOST_POINTS = 32_000
+# Most points of all curves together. SQLite takes about twenty seconds to plan a query of so many, DuckDB ten; default
+# models of 200,000 rows with long tails have up to 38,000.
+MOST_POINTS = 50_000
 
 
 def to_sql(
