@@ -1,6 +1,7 @@
 """The features as the search sees them: scales, the span of the rows, and where a search begins."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -157,6 +158,17 @@ def test_units_at_the_ends_of_the_floats_are_refused(scale):
     X = rng.uniform(-5, 5, size=(40, 2))
     with pytest.raises(ValueError, match=r"Feature \d has a standard deviation of .* Choose other units"):
         MELC(n_init=1).fit(X * scale, np.arange(40) % 2)
+
+
+def test_units_in_which_weighted_sums_of_squares_overflow_are_refused():
+    rng = np.random.default_rng(0)
+    X, y, weights = 5e150 * rng.normal(size=(200, 2)), np.arange(200) % 2, np.full(200, 1e5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.filterwarnings("ignore", "By their weights, 200 rows count as")
+        with pytest.raises(ValueError, match=r"Feature \d has a standard deviation of .* Choose other units"):
+            MELC(n_init=1).fit(X, y, weights)
+        assert np.isfinite(MELC(n_init=1).fit(X / 10, y, weights).decision_function(X)).all()
 
 
 @pytest.mark.parametrize("name", [None, "dose"])

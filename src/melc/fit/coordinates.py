@@ -27,9 +27,9 @@ from melc.objective.base import Shrinkage
 _LEAST_STEPS = 2.0
 # If a mean exceeds this many standard deviations, products with X lose too many digits and the rows are centred.
 FAR_FROM_ZERO = 1e4
-# Limit of the scales, so that squares of projections neither overflow nor underflow.
-_LARGEST_EXPONENT = 151
-_LARGEST_SCALE = 10.0**_LARGEST_EXPONENT
+# Limits of the scales, so that squares of projections neither overflow nor underflow, and of the root of the sum of all
+# squares of scaled features.
+_LARGEST_SCALE, _LARGEST_ROOT = 1e151, 5e153
 # With more features than this, computing the covariance takes longer than the iterations that it saves.
 MOST_WHITENED_FEATURES = 200
 # In whitening, variances are taken to be at least this fraction of the largest. If the largest is below the second
@@ -56,14 +56,13 @@ _DIFFERENCE_ROUNDING = 1e-13
 
 
 class UnitsError(ValueError):
-    """The square of a feature's standard deviation is beyond the range of floats."""
+    """Sums of squares of a feature are beyond the range of floats."""
 
     def __init__(self, feature: int, deviation: float, name: str | None = None) -> None:
         self.feature, self.deviation, self.name = feature, deviation, name
         super().__init__(
-            f"Feature {feature if name is None else repr(name)} has a standard deviation of {deviation:.3g}; above "
-            f"1e{_LARGEST_EXPONENT} or below 1e-{_LARGEST_EXPONENT} its square overflows or underflows. Choose other "
-            "units for it."
+            f"Feature {feature if name is None else repr(name)} has a standard deviation of {deviation:.3g}, so that "
+            "sums of its squares overflow or underflow. Choose other units for it."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -98,7 +97,7 @@ class Coordinates:
         rounded = _rounding_steps(self.mean, deviation, np.float64) <= _LEAST_STEPS  # in sums of floats
         self.scale = np.where(deviation == 0, unknown, np.where(rounded, np.inf, deviation))
         self.steps = np.where(deviation == 0, np.inf, _rounding_steps(self.mean, deviation, sample.X.dtype))
-        check_scale(self.scale)
+        check_scale(self.scale, float(self._weights.sum()))
 
     def scaled(self, X: Any) -> Floats:
         """Return dense rows around the mean, in units of the scale; shape (n, d)."""
@@ -258,8 +257,11 @@ def _or_random(difference: Floats) -> Floats:
     return difference if np.any(difference) else np.random.RandomState(0).normal(size=len(difference))
 
 
-def check_scale(scale: Floats) -> None:
-    """Raise an error unless some feature varies and no square of a scale, shape (d,), overflows or underflows."""
+def check_scale(scale: Floats, total: float) -> None:
+    """Raise an error unless some feature varies, and no sum of squares over all rows overflows or underflows.
+
+    ``scale`` has shape (d,), and ``total`` is the weight of all rows.
+    """
     finite = scale[np.isfinite(scale)]
     if not len(finite):
         raise ValueError(
@@ -267,7 +269,8 @@ def check_scale(scale: Floats) -> None:
             "mean, so that rounding has left too little of the features. Subtract a common offset from them before "
             "they are stored."
         )
-    if finite.min() < 1 / _LARGEST_SCALE or finite.max() > _LARGEST_SCALE:
+    largest = min(_LARGEST_SCALE, _LARGEST_ROOT / math.sqrt(total * len(finite)))
+    if finite.min() < 1 / _LARGEST_SCALE or finite.max() > largest:
         j = int(np.argmax(np.where(np.isfinite(scale), np.abs(np.log(scale)), 0)))
         raise UnitsError(j, float(scale[j]))
 
