@@ -397,9 +397,9 @@ def _same_up_to_the_search(case: Case, fit: Fit, other: MELC, directions: Floats
     """Whether the direction of another fit has the same divergence, in problems that rounding does not decide.
 
     Fits take the same steps, which rounding moves a little; where the classes are far apart, or one has few rows, it
-    may move them to another optimum. The methods of the paper jump. Elsewhere, if the first steps agree, it is tried
-    whether rounding alone has the same effect: with narrow kernels, a solver can magnify it a thousand times in a few
-    steps.
+    may move them to another optimum. The methods of the paper jump. Elsewhere it is tried whether rounding alone has
+    the same effect, on the first iteration and on the end: with narrow kernels, a solver can magnify it a thousand
+    times in a few steps.
     """
     few = np.unique(case.y, return_counts=True)[1].min() < 3 * case.X.shape[1]
     if len(fit.model.classes_) > 2 or few or case.settings["method"] not in _FREE_OF_SCALE:
@@ -413,24 +413,36 @@ def _same_up_to_the_search(case: Case, fit: Fit, other: MELC, directions: Floats
         _divergence(case.features(), case.y == fit.model.classes_[1], each, case.weights, case)
         for each in (v, directions[0])
     )
-    first_steps = zip(fit.model.results_, other.results_, strict=True)
-    begun_alike = all(np.allclose(one.history[:1], two.history[:1], rtol=1e-8) for one, two in first_steps)
-    same = _is_about(found, before) or (begun_alike and _rounding_moves_the_search(case, before))
+    same = _is_about(found, before) or _rounding_moves_the_search(case, before, _begin_alike(fit.model, other))
     _require(same, f"D = {before} became {found}, {v} became {directions[0]}")
+
+
+def _begin_alike(one: MELC, other: MELC) -> bool:
+    """Whether the first iterations of all runs of two fits end at the same divergence, up to rounding."""
+    pairs = zip(one.results_, other.results_, strict=True)
+    return all(np.allclose(a.history[:1], b.history[:1], rtol=1e-8) for a, b in pairs)
 
 
 def _is_about(found: float, before: float) -> bool:
     return abs(found - before) <= 1e-3 * (1 + abs(before))
 
 
-def _rounding_moves_the_search(case: Case, before: float) -> bool:
-    """Whether fits end at another divergence when units of features change by some of their last digits."""
+def _rounding_moves_the_search(case: Case, before: float, begun_alike: bool) -> bool:
+    """Whether fits end at another divergence when units of features change by some of their last digits.
+
+    Unless other fits have ``begun_alike``, that must change where the first iterations end as well.
+    """
     stored = FORMS["rows" if case.form == "float32" else case.form]  # such digits are beyond single precision
     steps = np.random.default_rng(0).integers(-4, 5, size=(_NEIGHBOURS // 4, case.X.shape[1]))
+    first, ends_moved = None, False
     for factors in 1 + np.finfo(float).eps * steps:
         near = MELC(**case.settings).fit(stored(case.X * factors), case.y, case.weights)
         codes = case.y == near.classes_[1]
-        if not _is_about(_divergence(case.features(), codes, near.coef_[0] * factors, case.weights, case), before):
+        end = _divergence(case.features(), codes, near.coef_[0] * factors, case.weights, case)
+        ends_moved |= not _is_about(end, before)
+        first = first or near
+        begun_alike |= not _begin_alike(first, near)
+        if ends_moved and begun_alike:
             return True
     return False
 
