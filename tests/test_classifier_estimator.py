@@ -276,12 +276,21 @@ def test_priors_by_label_and_balanced(kind):
     copy = from_json(to_json(by_label))
     assert copy.priors == [0.1, 0.9]
     np.testing.assert_array_equal(copy.predict_proba(X), by_label.predict_proba(X))
-    display = ProjectionDisplay.from_estimator(by_label)
-    np.testing.assert_allclose(display.heights, ProjectionDisplay.from_estimator(in_order).heights)
     with pytest.raises(
         ValueError, match=r"must have a probability for each of the labels \['ant', 'bee'\], and no other"
     ):
         clone(kind).set_params(priors={"ant": 0.5, "wasp": 0.5}).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [MELC(n_init=1, random_state=0), AdditiveMELC(max_lines=1, random_state=0)])
+def test_pictures_show_priors_by_label(kind):
+    pytest.importorskip("matplotlib")
+    X, y = make(n_classes=2)
+    by_label, in_order = (
+        ProjectionDisplay.from_estimator(clone(kind).set_params(priors=priors).fit(X, y))
+        for priors in ({"bee": 0.9, "ant": 0.1}, [0.1, 0.9])
+    )
+    np.testing.assert_allclose(by_label.heights, in_order.heights)
 
 
 @pytest.mark.parametrize("priors", ["equal", 0.5])

@@ -109,8 +109,8 @@ def _check_comparable(y: NDArray[Any]) -> None:
         raise ValueError(f"{problem}, for example texts: y.astype(str).") from None
     if type_of_target(y) == "unknown":
         raise ValueError(
-            f"Labels of the type {type(y[0]).__name__} in an array of objects are not supported. Make them another "
-            "type, for example texts: y.astype(str)."
+            f"Unknown label type: the labels are of the type {type(y[0]).__name__}, in an array of objects. Make them "
+            "another type, for example texts: y.astype(str)."
         )
 
 
