@@ -209,11 +209,13 @@ def test_columns_that_are_constant_within_levels_do_not_hide_their_scores(kind, 
 
 @BOTH
 @pytest.mark.parametrize("seed", [1, 2])
-def test_levels_that_are_too_many_to_be_told_apart_are_no_copies(classifier, seed):
-    """Of 300 towns the rarest share a score, so few rows have a level for themselves, but most groups are mixed."""
+@pytest.mark.parametrize(("n_towns", "strength"), [(1_200, 1.5), (1_200, 5.0), (400, 5.0)])
+def test_hundreds_of_levels_with_a_constant_each_are_no_copies(classifier, seed, n_towns, strength):
+    """Of 1,200 towns the rarest share a score, so that few rows have a level for themselves."""
     rng = np.random.default_rng(seed)
-    town, effects = np.repeat(np.arange(300), rng.integers(5, 21, 300)), 1.5 * rng.normal(size=300)
-    towns = pd.DataFrame({"town": [f"t{k}" for k in range(300)], "people": 37.0 * rng.permutation(300)})
+    effects = strength * rng.normal(size=n_towns)
+    towns = pd.DataFrame({"town": [f"t{k}" for k in range(n_towns)], "people": 37.0 * rng.permutation(n_towns)})
+    town = np.repeat(np.arange(n_towns), rng.integers(5, 21, n_towns))
     y = rng.random(len(town)) < 1 / (1 + np.exp(-effects[town]))
     model = classifier(random_state=0).fit(towns.iloc[town], y)
     assert roc_auc_score(effects > 0, model.decision_function(towns)) > 0.85
@@ -320,15 +322,15 @@ def test_levels_that_differ_by_chance_have_no_scores():
 
 def test_the_rarest_of_very_many_levels_are_one():
     rng = np.random.default_rng(0)
-    codes = np.concatenate([np.arange(600), rng.integers(0, 100, 2_000)])
+    codes = np.concatenate([np.arange(1_600), rng.integers(0, 100, 2_000)])
     index = rng.integers(0, 2, len(codes))
     category = learn_columns(
-        [LabelColumn(codes, tuple(map(str, range(600))))], ["x"], index, None, 2
+        [LabelColumn(codes, tuple(map(str, range(1_600))))], ["x"], index, None, 2
     ).columns.categories[0]
     assert category.others
     assert set(category.levels) == {str(k) for k in range(100)}
     assert category.names[-1] == "(others)"
-    column = LabelColumn(np.array([0, 1, 2, -1]), ("7", "450", "never seen"))
+    column = LabelColumn(np.array([0, 1, 2, -1]), ("7", "1450", "never seen"))
     assert category.coded(column).tolist() == [category.levels.index("7"), 100, 100, 100]
 
 

@@ -97,13 +97,15 @@ class EqualRows:
         """Whether most rows that are not alone in their group seem to be copies."""
         return self._share_mixed(self.sizes > 1) < _MIXED
 
-    def are_levels(self, alone: NDArray[np.bool_]) -> bool:
+    def are_levels(self, alone: NDArray[np.bool_], known: NDArray[np.bool_]) -> bool:
         """Return whether groups are the levels of a column: nearly all have one for themselves, and some are mixed.
 
-        ``alone`` tells which groups have a level for themselves, shape (n_groups,).
+        ``alone`` tells which groups have a level for themselves, and ``known`` which have a level of a name, which rare
+        ones that are joined have not; both of shape (n_groups,).
         """
-        share_alone = np.round(self.sizes[alone].sum() / self.sizes.sum(), DIGITS)
-        return bool(share_alone > _NEARLY_ALL) and self._share_mixed(alone) > _SOME_MIXED
+        total = self.sizes[known].sum()
+        share_alone = np.round(self.sizes[alone & known].sum() / total, DIGITS) if total else 0.0
+        return bool(share_alone > _NEARLY_ALL) and self._share_mixed(alone & known) > _SOME_MIXED
 
     def _share_mixed(self, chosen: NDArray[np.bool_]) -> float:
         """Return the share of mixed groups in the weight of some groups, zero if there are none."""

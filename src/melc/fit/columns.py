@@ -33,7 +33,7 @@ _MANY_ROWS_PER_LEVEL = 30
 # About the most rows of a class on which scores are fitted together.
 _ROWS_REGRESSED = 20_000
 # The most levels of a category; rarer ones are joined into one level.
-_MOST_LEVELS = 250
+_MOST_LEVELS = 1000
 # A text column with fewer rows per label and more labels than this is likely to identify the rows.
 _ROWS_OF_AN_IDENTIFIER, _LABELS_OF_AN_IDENTIFIER = 1.5, 20
 # Bins of known numbers among which a place for missing ones is searched, and the penalty on the distance of a bin from
@@ -217,14 +217,14 @@ def _scored(
         if _differ_by_chance(class_weights * (balance.n_effective / balance.total)):
             scores, of_rows = np.zeros(size), np.zeros(len(codes))
         else:
-            of_rows = _scores_from_other_rows(codes, class_weights, axis, balance, equal)
+            of_rows = _scores_from_other_rows(codes, len(labels), class_weights, axis, balance, equal)
     return Category(labels, scores, others), of_rows
 
 
 def _scores_from_other_rows(
-    codes: NDArray[np.int64], class_weights: Floats, axis: Floats, balance: Balance, equal: EqualRows
+    codes: NDArray[np.int64], n_labels: int, class_weights: Floats, axis: Floats, balance: Balance, equal: EqualRows
 ) -> Floats:
-    """Return the scores of rows, shape (n,), from the rows of other folds.
+    """Return the scores of rows, shape (n,), from the rows of other folds. Codes from ``n_labels`` on are joined.
 
     If these have less than half of the weight of a level, all equal rows but one are counted as well. Otherwise the
     rows of a level would have no score where every other column is constant within the levels. But copies of a row
@@ -232,7 +232,7 @@ def _scores_from_other_rows(
     """
     found, (first, groups_of_rows) = np.empty(len(codes)), equal.first_and_groups
     alone = np.bincount(codes[first], minlength=len(class_weights))[codes[first]] == 1  # in their level
-    counts_equal = not equal.are_copies or equal.are_levels(alone)
+    counts_equal = not equal.are_copies or equal.are_levels(alone, codes[first] < n_labels)
     for fold in range(FOLDS):
         own = equal.folds == fold
         inside = balance.class_weights(codes, len(class_weights), np.where(own, balance.weights, 0.0))
