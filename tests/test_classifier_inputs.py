@@ -15,7 +15,11 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from melc import MELC, AdditiveMELC
+from melc import MELC, AdditiveMELC, cauchy_schwarz_divergence
+from melc.explain import explain, nearest_change
+from melc.inference import bootstrap, permutation_test
+from melc.plotting import ChangeDisplay, ExplanationDisplay, FeaturePathDisplay, ProjectionDisplay
+from melc.report import report_html
 
 
 def make(n=200, d=4, seed=0):
@@ -324,19 +328,49 @@ def test_labels_of_types_without_an_order_are_refused_in_words(labels, message):
         settle().fit(make()[0], labels)
 
 
-def test_masked_values_are_refused_where_they_would_be_read():
+def masked(values, where):
+    found = np.ma.masked_array(values, mask=np.zeros(np.shape(values), dtype=bool))
+    found[where] = np.ma.masked
+    return found
+
+
+MASKED_X = r"X has masked values, 1 of 800, .* X\.astype\(float\)\.filled\(numpy\.nan\)"
+READERS = {
+    "fit": lambda model, X, y: clone(model).fit(X, y),
+    "predict": lambda model, X, y: model.predict(X),
+    "explain": lambda model, X, y: explain(model, X),
+    "nearest change": lambda model, X, y: nearest_change(model, X),
+    "bootstrap": lambda model, X, y: bootstrap(model, X, y, n=20),
+    "permutation test": lambda model, X, y: permutation_test(model, X, y, n=20),
+    "divergence": lambda model, X, y: cauchy_schwarz_divergence(X, y, [1, 0, 0, 0]),
+    "report": lambda model, X, y: report_html(model, X, y),
+    "picture of a line": lambda model, X, y: ProjectionDisplay.from_estimator(model, X, y),
+    "picture of a row": lambda model, X, y: ExplanationDisplay.from_estimator(model, X, row=3),
+    "picture of a change": lambda model, X, y: ChangeDisplay.from_estimator(model, X, row=3),
+    "picture of numbers of features": lambda model, X, y: FeaturePathDisplay.from_estimator(model, X, y, cv=2),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_masked_values_are_refused_where_they_would_be_read(name):
+    if "picture" in name:
+        pytest.importorskip("matplotlib")
     X, y = make()
-    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
-    model = settle(n_init=1).fit(masked, y, np.ma.masked_array(np.ones(len(X)), mask=False))
-    masked[3, 0] = np.ma.masked
-    said = r"X has masked values, 1 of 800, .* X\.astype\(float\)\.filled\(numpy\.nan\)"
-    with pytest.raises(ValueError, match=said):
-        model.predict(masked)
-    with pytest.raises(ValueError, match=said):
-        settle().fit(masked, y)
-    with pytest.raises(ValueError, match=r"sample_weight has masked values, 200 of 200, .* Leave these rows out"):
-        settle().fit(X, y, np.ma.masked_array(np.ones(len(X)), mask=True))
-    assert settle(n_init=1).fit(masked.filled(np.nan), y).predict(X[:1]).shape == (1,)
+    model = MELC(n_init=1, random_state=0).fit(masked(X, []), y)
+    read = READERS[name]
+    with pytest.raises(ValueError, match=MASKED_X if "numbers" not in name else "X has masked values, 1 of 400, "):
+        read(model, masked(X, (3, 0)), y)
+    if name not in ("predict", "explain", "nearest change", "picture of a row", "picture of a change"):
+        with pytest.raises(ValueError, match=r"y has masked values, 1 of 200|Labels are missing in 1 of \d+ rows"):
+            read(model, X, masked(y, 3))
+
+
+@pytest.mark.parametrize("classifier", [MELC, AdditiveMELC])
+def test_masked_weights_are_refused(classifier):
+    X, y = make()
+    classifier(random_state=0).fit(X, y, masked(np.ones(200), []))
+    with pytest.raises(ValueError, match=r"sample_weight has masked values, 1 of 200, .* Leave these rows out"):
+        classifier(random_state=0).fit(X, y, masked(np.ones(200), 3))
 
 
 def test_the_values_of_an_enum_are_labels():

@@ -128,7 +128,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats:
     """
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, float(sample_weight))
-    check_no_mask(sample_weight, "sample_weight", "Leave these rows out.")
+    check_no_masks(sample_weight=sample_weight)
     weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.shape != (n_rows,):
         raise ValueError(
@@ -144,13 +144,17 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats:
     return np.asarray(weights)
 
 
-def check_no_mask(values: Any, name: str, remedy: str) -> None:
+def check_no_masks(X: Any = None, y: Any = None, sample_weight: Any = None) -> None:
     """Raise an error if values are masked, which scikit-learn would read as if they were not."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        n_masked = np.count_nonzero(np.ma.getmaskarray(values))
-        raise ValueError(
-            f"{name} has masked values, {n_masked} of {values.size}, which would be read as well. {remedy}"
-        )
+    for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            n_masked = np.count_nonzero(np.ma.getmaskarray(values))
+            unmasked = (
+                "Make them missing: X.astype(float).filled(numpy.nan)." if name == "X" else "Leave these rows out."
+            )
+            raise ValueError(
+                f"{name} has masked values, {n_masked} of {values.size}, which would be read as well. {unmasked}"
+            )
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
-from melc._sklearn import Interval, StrOptions, fit_context, with_callbacks
+from melc._sklearn import Interval, StrOptions, check_no_masks, fit_context, with_callbacks
 from melc.base import GAMMA_RANGE, N_JOBS, LineClassifier, restored_on_error
 from melc.data.dask.collections import is_lazy
 from melc.fit.advice import warn_of_equal_rows, warn_of_rounding
@@ -206,6 +206,7 @@ def _in_numbers_of_rows(sample_weight: Any) -> Any:
     """Return weights in memory in their unit; others, and what is no array of weights, as they are."""
     if sample_weight is None or isinstance(sample_weight, Real) or is_lazy(sample_weight):
         return sample_weight
+    check_no_masks(sample_weight=sample_weight)
     weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     usable = weights.ndim == 1 and weights.min() >= 0 and weights.any()
     return in_numbers_of_rows(weights) if usable else weights

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from melc._sklearn import check_weights, n_threads_for
+from melc._sklearn import check_no_masks, check_weights, n_threads_for
 from melc.arrays import Floats
 from melc.data.memory import MemoryRows
 from melc.fit.coordinates import FAR_FROM_ZERO, mean_and_deviation
@@ -190,6 +190,7 @@ def _accepted(method: str, eps: float | None) -> float:
 
 
 def _labelled_rows(X: Any, y: Any, sample_weight: Any) -> MemoryRows:
+    check_no_masks(X, y)
     X = check_array(X, dtype=[np.float64, np.float32])
     y = column_or_1d(y)
     check_consistent_length(X, y)

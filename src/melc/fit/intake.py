@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_X_y
 from sklearn.utils.validation import validate_data
 
-from melc._sklearn import check_no_mask, check_weights, n_threads_for
+from melc._sklearn import check_no_masks, check_weights, n_threads_for
 from melc.arrays import Floats
 from melc.data.dask import collections as dask_collections
 from melc.data.frames import (
@@ -36,7 +36,6 @@ from melc.model.columns import Columns, check_finite
 from melc.sums import SUMS
 
 _PASS_A_FRAME = "Pass a pandas or polars frame, whose columns may be texts, dates and categories."
-_UNMASK = "Make them missing: X.astype(float).filled(numpy.nan)."
 _CHECKS = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
 
 # Matrices with up to this many elements are made dense, and stored row by row.
@@ -68,7 +67,7 @@ class Table:
 def training_table(model: Any, X: Any, y: Any) -> tuple[Table, NDArray[Any]]:
     """Check the training data of a model, and return its rows and labels."""
     validation.check_labels(y)
-    check_no_mask(X, "X", _UNMASK)
+    check_no_masks(X)
     wanted = model.categorical_features
     if is_frame(X) and (wanted is not None or not has_numbers_only(X)):
         validate_data(model, X, skip_check_array=True)
@@ -125,7 +124,7 @@ def coded_rows(model: Any, X: Any) -> Any:
 
     Infinity is refused. Sparse rows stay sparse; they hold numbers only.
     """
-    check_no_mask(X, "X", _UNMASK)
+    check_no_masks(X)
     columns = model.columns_
     if columns.are_numbers and not (is_frame(X) and not has_numbers_only(X)):
         return validate_data(model, X, reset=False, ensure_all_finite=False, **_CHECKS)

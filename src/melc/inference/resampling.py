@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_random_state
 
-from melc._sklearn import HAS_CALLBACKS, check_weights
+from melc._sklearn import HAS_CALLBACKS, check_no_masks, check_weights
 from melc.arrays import Floats
 from melc.data.frames import has_numbers_only, is_frame, rows_of
 from melc.fit.intake import coded_rows
@@ -80,6 +80,7 @@ def _unfitted(model: Any, seed: int) -> Any:
 
 def refit_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Refit:
     """Return how to fit the model in an estimator again to rows X with labels y, after checking them."""
+    check_no_masks(X, y)
     estimator = without_search(estimator)
     model = fitted_model(estimator)
     as_table = is_frame(X) and not has_numbers_only(X)

@@ -321,7 +321,7 @@ class FeaturePathDisplay:
         numbers = [*range(1, min(max_features, np.shape(X)[1]) + 1), None]
         name = f"{estimator.steps[-1][0]}__max_features" if isinstance(estimator, Pipeline) else "max_features"
         options = {"param_name": name, "param_range": numbers, "cv": _folds(cv), "scoring": scoring, "n_jobs": n_jobs}
-        _, scores = validation_curve(clone(estimator), X, y, **options)
+        _, scores = validation_curve(clone(estimator), X, y, error_score="raise", **options)
         return cls(scores[:-1], scores[-1], scoring.replace("_", " ")).plot(ax)
 
     def plot(self, ax: Any = None) -> "FeaturePathDisplay":

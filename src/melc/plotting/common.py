@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
+from melc._sklearn import check_no_masks
 from melc.arrays import Floats
 from melc.base import projections
 from melc.data.frames import is_frame
@@ -179,6 +180,7 @@ def plain_rows(model: Any, X: Any) -> tuple[Any, Any]:
 
     The model of a matrix has no names of columns, so that it does not warn that the matrix has none.
     """
+    check_no_masks(X)
     if is_frame(X):
         return model, X
     checks: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
@@ -191,6 +193,7 @@ def class_codes(model: Any, y: Any, n_rows: int) -> NDArray[np.int64] | None:
     """Return the labels as numbers of classes, shape (n_rows,); None without any."""
     if y is None:
         return None
+    check_no_masks(y=y)
     y = np.asarray(y)
     if y.shape != (n_rows,):
         raise ValueError(f"y has shape {y.shape}, but X has {n_rows} rows; pass one label per row.")

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from melc._sklearn import check_weights
+from melc._sklearn import check_no_masks, check_weights
 from melc.arrays import Floats
 from melc.data.dask.collections import is_lazy
 from melc.data.frames import is_frame, rows_of
@@ -165,6 +165,7 @@ def subject_of(
             "A report needs rows in memory or in a memory-mapped file, found a Dask collection. Pass a part of the "
             "rows: for example X.partitions[0].compute(), and the same of y."
         )
+    check_no_masks(y=y)
     estimator = without_search(estimator)
     model = fitted_model(estimator)
     rows = coded_rows(model, X)
