@@ -19,6 +19,7 @@ import naive
 from melc import MELC, AdditiveMELC
 from melc.data.frames import LabelColumn, NumberColumn, read_columns
 from melc.data.hats import CurveRequest
+from melc.export import from_json, to_json
 from melc.fit import columns as fit_columns
 from melc.fit.columns import learn_columns
 from melc.fit.curves import fit_curves, information_of, levels_shape, no_curves, smooth_shape
@@ -344,6 +345,21 @@ def test_missing_numbers_have_a_place_like_them():
     share /= share + np.mean(index[gone] == 0) / np.mean(index == 0)
     assert learned.columns.places[0] == pytest.approx(np.log(share / (1 - share)) / 3, abs=0.25)
     assert np.all(learned.quantities[0][gone] == learned.columns.places[0])
+
+
+@BOTH
+@pytest.mark.parametrize("value", [1.0, 0.0, -1 / 3, 1e8, pd.Timestamp("2020-01-01")])
+@pytest.mark.parametrize("with_noise", [False, True])
+def test_columns_of_one_value_tell_where_they_are_missing(classifier, value, with_noise):
+    """As in a survey in which a tick is 1, and there is nothing otherwise."""
+    rng, y = np.random.default_rng(0), np.arange(400) % 2
+    ticked = rng.random(400) < 0.1 + 0.8 * y
+    frame = pd.DataFrame({"smokes": pd.Series([value] * 400).where(ticked)})
+    if with_noise:
+        frame["noise"] = rng.normal(size=400)
+    model = classifier(random_state=0).fit(frame, y)
+    assert np.mean(model.predict(frame) == ticked) > 0.95
+    np.testing.assert_array_equal(from_json(to_json(model)).predict(frame), model.predict(frame))
 
 
 def test_tables_of_levels_and_of_missing_values_are_fitted_as_a_dense_basis_would_be():

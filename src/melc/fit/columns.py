@@ -339,11 +339,14 @@ def _unreversed(codes: NDArray[np.int64], balance: Balance) -> Floats:
 def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: Balance) -> float:
     """Return the number near which the classes are mixed as they are among the rows where the number is missing.
 
-    Of equally good places, the one nearest to the median is taken.
+    Of equally good places, the one nearest to the median is taken. If all known numbers are equal it is another one, so
+    that the quantity tells where the number is missing.
     """
     if missing.all():
         return 0.0
     values, positions = np.unique(numbers[~missing], return_inverse=True)
+    if len(values) == 1:
+        return 1.0 if abs(values[0]) < 0.5 else 0.0
     below = np.cumsum(np.bincount(positions, balance.given[~missing]))  # the weight up to each value
 
     def quantiles(shares: Floats) -> NDArray[np.int64]:
