@@ -216,6 +216,21 @@ def test_steep_curves_on_which_rounding_moves_rows_are_not_folded(n, days, gamma
 
 
 @pytest.mark.filterwarnings("ignore:A class does not vary")
+@pytest.mark.filterwarnings("ignore:All rows of class")
+@pytest.mark.parametrize("offset", [0, 2019])
+def test_curves_of_several_classes_on_two_values_are_folded(offset):
+    """All of them pass through the same point between the values, up to rounding."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 2, 300)
+        y = np.where(rng.random(300) < 0.3, x, rng.integers(0, 3, 300))
+        pipeline = make_pipeline(StandardScaler(), MELC(n_init=1, random_state=0)).fit(x[:, None] + offset, y)
+        assert all(len(line.thresholds) < 2 for line in pipeline[-1].lines_)
+        folded = from_json(to_json(pipeline))
+        np.testing.assert_array_equal(folded.predict(x[:, None] + offset), pipeline.predict(x[:, None] + offset))
+
+
+@pytest.mark.filterwarnings("ignore:A class does not vary")
 @pytest.mark.parametrize("offset", [1e8, 1e9])
 def test_two_values_far_from_zero_are_refused(offset):
     X = np.random.default_rng(0).integers(0, 2, (400, 1)) + offset

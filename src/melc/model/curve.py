@@ -12,6 +12,8 @@ from melc.arrays import Floats
 
 # Points in a compiled call, after which Python can react to Ctrl-C.
 _POINTS_AT_ONCE = 1 << 18
+# Crossings of lines between two knots that are nearer to each other than this part of the way are one.
+_SAME_CROSSING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -152,13 +154,14 @@ def _overtaken_at(left: Floats, right: Floats) -> list[float]:
     """Return where the highest of several straight lines is overtaken, as shares of the way from left to right.
 
     ``left`` and ``right``, of shape (n,), are the values of the lines at the ends. Crossings are found from one to the
-    next: all pairs of a thousand lines would take a gigabyte.
+    next: all pairs of a thousand lines would take a gigabyte. Crossings that differ by rounding are one, so that lines
+    through one point do not lead for the width of a digit.
     """
     shares, leader = [], int(np.argmax(left))
     while len(higher := np.flatnonzero(right > right[leader])):
         ahead, behind = np.maximum(left[leader] - left[higher], 0.0), right[leader] - right[higher]
         crossings = ahead / (ahead - behind)
-        first = higher[crossings == crossings.min()]
+        first = higher[crossings <= crossings.min() + _SAME_CROSSING]
         shares.append(float(crossings.min()))
         leader = int(first[np.argmax(right[first])])
     return shares
