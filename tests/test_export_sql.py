@@ -353,6 +353,28 @@ class TestSize:
         rows = run_sql(to_sql(model, odds=True), pd.DataFrame(X[:20], columns=["x0", "x1", "x2"]))
         np.testing.assert_allclose([row[-2] for row in rows], model.decision_function(X[:20]), rtol=1e-9)
 
+    def test_curves_of_thousands_of_points(self, run):
+        model, rows = fitted_case("lines of three classes")
+        knots = np.linspace(-3, 3, 1_000)
+        many = copy.copy(model)
+        many.lines_ = [
+            replace(line, curves=tuple(Curve(knots, curve.at(knots)) for curve in line.curves)) for line in model.lines_
+        ]
+        near = rows[np.abs(rows).max(axis=1) < 100][:20]
+        assert predictions(run(to_sql(many), near)) == many.predict(near).tolist()
+
+    def test_sqlite_finds_pieces_by_an_index(self):
+        """Of tens of thousands, or ten thousand rows would take minutes."""
+        model = additive(max_lines=2).fit(*bands())
+        knots = np.linspace(-3, 3, 36_000 // len(model.lines_))
+        model.lines_ = [replace(line, curves=(Curve(knots, np.sin(knots)),)) for line in model.lines_]
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE data (x0 REAL, x1 REAL, x2 REAL)")
+            plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {to_sql(model, odds=True)}")]
+        assert [step for step in plan if " t " in f"{step} "] == [
+            "SEARCH t USING AUTOMATIC COVERING INDEX (piece=?)"
+        ] * 2
+
     def test_a_query_of_thresholds_is_short(self, model):
         assert len(to_sql(model)) < 3000 < len(to_sql(model, odds=True))
 

@@ -9,6 +9,8 @@ import numpy as np
 from melc.export.files import encodable
 from melc.model.curve import Curve
 
+# Rows of a VALUES clause.
+_ROWS_OF_VALUES = 1_000
 # Bytes of a name in PostgreSQL; of longer ones it drops the rest.
 _LONGEST_NAME = 63
 
@@ -184,3 +186,13 @@ def _as_compared(name: str) -> str:
 
 def _without_case(name: str) -> bytes:
     return name.encode(errors="replace").lower()  # of bytes, only ASCII letters have a case
+
+
+def values_of(rows: list[str]) -> str:
+    """Return a table of rows, as a union of VALUES clauses.
+
+    SQLite takes a clause of thousands of rows to be so large that it would search a table of them row by row.
+    """
+    parts = [rows[start : start + _ROWS_OF_VALUES] for start in range(0, len(rows), _ROWS_OF_VALUES)]
+    clauses = ["VALUES\n" + ",\n".join(f"  {row}" for row in part) for part in parts]
+    return clauses[0] if len(clauses) == 1 else "\nUNION ALL ".join(f"SELECT * FROM ({each}) AS v" for each in clauses)
