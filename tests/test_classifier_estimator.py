@@ -261,6 +261,10 @@ def test_priors_that_do_not_add_up_to_one_are_refused():
     X, y = make(n_classes=2)
     with pytest.raises(ValueError, match=r"priors=\[1, 3\] add up to 4, .* by their sum: priors=\[0.25, 0.75\]"):
         settle(priors=[1, 3]).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"priors=\[1e\+308, 1e\+308\] .* by their sum: priors=\[0.5, 0.5\]"):
+            settle(priors=[1e308, 1e308]).fit(X, y)
     settle(priors=[0.3333333, 0.6666667]).fit(X, y)
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 import naive
-from melc import MELC, cauchy_schwarz_divergence
+from melc import MELC, AdditiveMELC, cauchy_schwarz_divergence
 from melc.arrays import unit
 from melc.data.memory import MemoryRows
 from melc.objective import Objective
@@ -205,6 +205,16 @@ def test_weights_that_cannot_be_counts_are_refused(factor):
     X, y = overlapping()
     with pytest.raises(ValueError, match=r"weights of class 0 add up to 1e.*counts as that many rows.*scale"):
         MELC(selection="divergence").fit(X, y, sample_weight=np.full(200, factor))
+
+
+@pytest.mark.parametrize("classifier", [MELC, AdditiveMELC])
+def test_weights_of_a_class_that_are_nothing_beside_another_are_refused(classifier):
+    X, y = overlapping()
+    weights = np.where(y == 0, 1e-9, 1.0) * np.random.default_rng(0).uniform(0.5, 1, len(y))
+    with pytest.raises(
+        ValueError, match=r"weights of class 0 add up to only \S+e-\d+ times .* Limit the largest weights"
+    ):
+        classifier().fit(X, y, sample_weight=weights)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -310,14 +310,17 @@ class TextWard(str, Enum):  # noqa: UP042 - StrEnum is found by NumPy
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (objects(*Ward), r"The labels are of the type Ward, whose values have no order\. .* y\.astype\(str\)"),
+        (
+            objects(*Ward),
+            r"The labels are of the type Ward, whose values have no order\. .* \[str\(label\) for label in y\]",
+        ),
         (objects({1: 2}, {3: 4}), "The labels are of the type dict, whose values have no order"),
         (
             objects(*list(TextWard)[:2]),
             r"The label <TextWard\.A: 'a'> is a text of the type TextWard, .*\[label\.value for",
         ),
         (objects(*TextWard), r"The label <TextWard\.A: 'a'> is a text of the type TextWard"),
-        (objects(Decimal(1), Decimal(2)), r"type Decimal, in an array of objects.*y\.astype\(str\)"),
+        (objects(Decimal(1), Decimal(2)), r"type Decimal, in an array of objects.*\[str\(label\) for label in y\]"),
         (objects(date(2020, 1, 1), date(2021, 1, 1)), "type date, in an array of objects"),
         (np.array(["a", "bb"] * 100, dtype=np.dtypes.StringDType()), r"Labels of the type StringDType.*astype\(str\)"),
         (np.array([(1, 2), (3, 4)] * 100, dtype="i8, i8"), "are not supported"),

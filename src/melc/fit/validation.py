@@ -106,11 +106,11 @@ def _check_comparable(y: NDArray[Any]) -> None:
             problem = f"The labels are of the type {types[0]}, whose values have no order. Make them another type"
         else:
             problem = f"The labels are of different types, which have no order: {', '.join(types)}. Make them one type"
-        raise ValueError(f"{problem}, for example texts: y.astype(str).") from None
+        raise ValueError(f"{problem}, for example texts: [str(label) for label in y].") from None
     if type_of_target(y) == "unknown":
         raise ValueError(
             f"Unknown label type: the labels are of the type {type(y[0]).__name__}, in an array of objects. Make them "
-            "another type, for example texts: y.astype(str)."
+            "another type, for example texts: [str(label) for label in y]."
         )
 
 
@@ -280,7 +280,12 @@ def check_totals(classes: NDArray[Any], totals: Floats) -> None:
     """Raise an error if the weights of a class add up to what cannot be a number of rows."""
     absurd = np.flatnonzero((totals < _LEAST_TOTAL) | (totals > _LARGEST_TOTAL))
     if len(absurd):
-        label, total = classes.tolist()[absurd[0]], totals[absurd[0]]
+        label, total, largest = classes.tolist()[absurd[0]], totals[absurd[0]], float(totals.max())
+        if total < _LEAST_TOTAL <= largest <= _LARGEST_TOTAL:
+            raise ValueError(
+                f"The weights of class {label!r} add up to only {total / largest:.3g} times those of another class. "
+                "Limit the largest weights."
+            )
         raise ValueError(
             f"The weights of class {label!r} add up to {total:.3g}. A weight counts as that many rows, and their "
             "number sets the width of the densities: scale the weights so that they add up to about the number of rows."
@@ -330,10 +335,12 @@ def _checked_shares(priors: Any, classes: NDArray[Any]) -> Floats:
             f"priors={priors!r} must be positive numbers, one for each class in the order of the {len(classes)} labels "
             f"{classes.tolist()[:10]}."
         )
-    if abs(shares.sum() - 1) > _PRIORS_ROUNDING:
+    relative = shares / shares.max()  # whose sum cannot overflow
+    total = float(shares.max()) * float(relative.sum())
+    if abs(total - 1) > _PRIORS_ROUNDING:
         raise ValueError(
-            f"priors={priors!r} add up to {shares.sum():.6g}, but the probabilities of the classes must add up to one. "
-            f"Divide them by their sum: priors={(shares / shares.sum()).round(9).tolist()}."
+            f"priors={priors!r} add up to {total:.6g}, but the probabilities of the classes must add up to one. "
+            f"Divide them by their sum: priors={(relative / relative.sum()).round(9).tolist()}."
         )
     return shares
 
