@@ -353,13 +353,17 @@ class TestSize:
         rows = run_sql(to_sql(model, odds=True), pd.DataFrame(X[:20], columns=["x0", "x1", "x2"]))
         np.testing.assert_allclose([row[-2] for row in rows], model.decision_function(X[:20]), rtol=1e-9)
 
-    def test_curves_of_thousands_of_points(self, run):
+    @pytest.mark.parametrize("n_pieces", [1_000, 1_001, 2_345])
+    def test_curves_of_thousands_of_points(self, run, n_pieces):
+        """One part of the table may be a single piece without an anchor."""
         model, rows = fitted_case("lines of three classes")
-        knots = np.linspace(-3, 3, 1_000)
+        n_knots = np.full(len(model.lines_), n_pieces // len(model.lines_) - 1)
+        n_knots[-1] += n_pieces % len(model.lines_)
         many = copy.copy(model)
-        many.lines_ = [
-            replace(line, curves=tuple(Curve(knots, curve.at(knots)) for curve in line.curves)) for line in model.lines_
-        ]
+        many.lines_ = []
+        for line, n in zip(model.lines_, n_knots, strict=True):
+            knots = np.linspace(-3, 3, n)
+            many.lines_.append(replace(line, curves=tuple(Curve(knots, curve.at(knots)) for curve in line.curves)))
         near = rows[np.abs(rows).max(axis=1) < 100][:20]
         assert predictions(run(to_sql(many), near)) == many.predict(near).tolist()
 

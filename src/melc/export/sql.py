@@ -17,9 +17,8 @@ from melc.export.sql_parts import (
     identifier,
     literal,
     piece_number,
-    piece_rows,
     table_name,
-    values_of,
+    table_of_pieces,
     weighted_sum,
 )
 from melc.model.line import Line, decides_alone, log_odds_of
@@ -151,11 +150,11 @@ class _Sums:
         lines = [[formula.curves[k] for formula in formulas] for k in range(len(z))]
         _check_size(model, sum(len(curves) * len(curves[0].knots) for curves in lines))
         numbers = ", ".join(f"v{k}, s{k}" for k in range(len(formulas)))
-        rows = values_of(piece_rows(lines))
         line_table, piece_table = _other_name("lines", table), _other_name("pieces", table)
         numbered = ", ".join(f"({k})" for k in range(len(z)))
         self.tables = (
-            f"WITH {line_table} (line) AS (VALUES {numbered}),\n{piece_table} (piece, a, {numbers}) AS (\n{rows}\n)\n"
+            f"WITH {line_table} (line) AS (VALUES {numbered}),\n"
+            f"{piece_table} (piece, a, {numbers}) AS (\n{table_of_pieces(lines)}\n)\n"
         )
         piece = piece_number([curves[0] for curves in lines], "u.line", "u.z")
         found = f"SELECT u.z AS z, {piece} AS piece FROM {_projections(z, row, line_table)} AS u"

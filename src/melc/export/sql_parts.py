@@ -9,7 +9,7 @@ import numpy as np
 from melc.export.files import encodable
 from melc.model.curve import Curve
 
-# Rows of a VALUES clause.
+# Most rows of a VALUES clause. SQLite takes thousands of them to be so many that it would not make an index.
 _ROWS_OF_VALUES = 1_000
 # Bytes of a name in PostgreSQL; of longer ones it drops the rest.
 _LONGEST_NAME = 63
@@ -104,7 +104,7 @@ def first_that_holds(conditions: list[str], results: list[str]) -> str:
 
 
 def piece_number(curves: list[Curve], line: str, z: str) -> str:
-    """Return the number of the piece that z lies in, in the order of :func:`piece_rows`.
+    """Return the number of the piece that z lies in, in the order of :func:`table_of_pieces`.
 
     ``curves`` has one of each line, ``line`` and ``z`` are names. If z is NULL, it is the line's piece for missing
     values; lines that have none have −1, the number of no piece (a CASE of NULL alone would be a text).
@@ -121,8 +121,8 @@ def piece_number(curves: list[Curve], line: str, z: str) -> str:
     return f"CASE WHEN {z} IS NULL THEN {missing} ELSE {first_that_holds(below, of_lines)} END"
 
 
-def piece_rows(lines: list[list[Curve]]) -> list[str]:
-    """Return the pieces of all lines, one line after the other, as rows of a VALUES clause.
+def table_of_pieces(lines: list[list[Curve]]) -> str:
+    """Return the pieces of all lines, one line after the other, as a table: a union of VALUES clauses.
 
     ``lines`` has the curves of each line, which have the same knots. A row is the number of the piece, its anchor, and
     the value at the anchor and the slope of each curve. The anchor is that of the first curve; of the outermost pieces,
@@ -142,9 +142,15 @@ def piece_rows(lines: list[list[Curve]]) -> list[str]:
         if curves[0].missing is not None:
             numbers = [number for curve in curves for number in (literal(curve.missing), literal(0.0))]
             rows.append([str(len(rows)), "NULL", *numbers])
-    # PostgreSQL would take the numbers for decimals; those of the first row decide the type of all.
-    rows[0][1:] = [f"CAST({number} AS DOUBLE PRECISION)" for number in rows[0][1:]]
-    return [f"({', '.join(row)})" for row in rows]
+    parts = [_values(rows[start : start + _ROWS_OF_VALUES]) for start in range(0, len(rows), _ROWS_OF_VALUES)]
+    return parts[0] if len(parts) == 1 else "\nUNION ALL ".join(f"SELECT * FROM ({part}) AS v" for part in parts)
+
+
+def _values(rows: list[list[str]]) -> str:
+    """Return a VALUES clause. PostgreSQL would take numbers for decimals; those of the first row decide the type."""
+    first, others = rows[0], rows[1:]
+    cast = [first[0], *(f"CAST({number} AS DOUBLE PRECISION)" for number in first[1:])]
+    return "VALUES\n" + ",\n".join(f"  ({', '.join(row)})" for row in (cast, *others))
 
 
 def check_added(arguments: dict[str, Any]) -> None:
@@ -186,13 +192,3 @@ def _as_compared(name: str) -> str:
 
 def _without_case(name: str) -> bytes:
     return name.encode(errors="replace").lower()  # of bytes, only ASCII letters have a case
-
-
-def values_of(rows: list[str]) -> str:
-    """Return a table of rows, as a union of VALUES clauses.
-
-    SQLite takes a clause of thousands of rows to be so large that it would search a table of them row by row.
-    """
-    parts = [rows[start : start + _ROWS_OF_VALUES] for start in range(0, len(rows), _ROWS_OF_VALUES)]
-    clauses = ["VALUES\n" + ",\n".join(f"  {row}" for row in part) for part in parts]
-    return clauses[0] if len(clauses) == 1 else "\nUNION ALL ".join(f"SELECT * FROM ({each}) AS v" for each in clauses)
