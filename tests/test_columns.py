@@ -21,6 +21,7 @@ from melc.data.frames import LabelColumn, NumberColumn, read_columns
 from melc.data.hats import CurveRequest
 from melc.export import from_json, to_json
 from melc.fit import columns as fit_columns
+from melc.fit.balance import Balance
 from melc.fit.columns import learn_columns
 from melc.fit.curves import fit_curves, information_of, levels_shape, no_curves, smooth_shape
 from melc.fit.level_scores import joint_scores
@@ -319,6 +320,35 @@ def test_levels_that_differ_by_chance_have_no_scores():
     assert not learned.columns.categories[0].scores.any()
     alone = learn_columns([labels], ["x"], index, None, 2)
     assert alone.quantities[0].any()  # if there is nothing else, they are kept
+
+
+@BOTH
+def test_hundreds_of_levels_of_few_rows_do_not_hide_what_frequent_ones_tell(classifier):
+    """One row in twenty is of the second class. By a χ² test all 1,000 towns together differ no more than by chance."""
+    shares, effects = 1 / np.arange(1, 1_001), 1.4 * np.random.default_rng(100).normal(size=1_000)
+
+    def rows(n, seed):
+        rng = np.random.default_rng(seed)
+        town, x = rng.choice(1_000, n, p=shares / shares.sum()), rng.normal(size=n)
+        y = effects[town] + 0.7 * x + rng.logistic(size=n) > 4
+        return pd.DataFrame({"town": [f"t{k}" for k in town], "x": x}), y
+
+    (frame, y), (new, truth) = rows(3_000, 1), rows(20_000, 2)
+    without, model = (classifier(random_state=0).fit(frame[names], y) for names in (["x"], ["town", "x"]))
+    scores = [roc_auc_score(truth, each.decision_function(new[each.feature_names_in_])) for each in (without, model)]
+    assert scores[1] > scores[0] + 0.05
+
+
+@pytest.mark.parametrize("n_levels", [3, 30, 1_000])
+@pytest.mark.parametrize("share", [0.5, 0.05])
+def test_levels_seldom_differ_by_more_than_chance_if_nothing_tells_them_apart(n_levels, share):
+    rng, found = np.random.default_rng(0), 0
+    for _ in range(400):
+        codes, index = rng.integers(0, n_levels, 600), (rng.random(600) < share).astype(int)
+        balance = Balance(index, np.ones(600), 2)
+        class_weights = balance.class_weights(codes, n_levels) * (balance.n_effective / balance.total)
+        found += not fit_columns._differ_by_chance(class_weights, balance.row_weights)
+    assert found < 0.1 * 400
 
 
 def test_the_rarest_of_very_many_levels_are_one():

@@ -455,9 +455,9 @@ def test_levels_of_any_name(names):
 def test_more_levels_than_a_category_keeps(run):
     """The rarest are one level, which stands for unknown ones as well."""
     rng = np.random.default_rng(0)
-    town = rng.geometric(0.01, 3000)
-    frame = pd.DataFrame({"town": pd.Series([f"town {k}" for k in town], dtype=object), "x": rng.normal(size=3000)})
-    y = np.where(rng.random(3000) < 1 / (1 + np.exp(-frame["x"] - np.sin(town))), "yes", "no")
+    town = rng.geometric(0.002, 9000)
+    frame = pd.DataFrame({"town": pd.Series([f"town {k}" for k in town], dtype=object), "x": rng.normal(size=9000)})
+    y = np.where(rng.random(9000) < 1 / (1 + np.exp(-frame["x"] - np.sin(town))), "yes", "no")
     rows = pd.concat([frame[:500], frame[:3].assign(town="nowhere"), frame[:3].assign(town=None)])
     for estimator in (short(), additive(**ALONE)):
         model = estimator.fit(frame, y)

@@ -31,6 +31,8 @@ class Balance:
         # The effective number of rows: this many, divided equally among the classes, would be as informative.
         self.n_effective = n_classes**2 / float(np.sum(1 / totals))
         self.total = float(totals.sum())
+        # What a row of each class weighs if all weights add up to that number.
+        self.row_weights = self.n_effective / n_classes / totals
 
     def class_weights(self, groups: NDArray[np.int64], n_groups: int, weights: Floats | None = None) -> Floats:
         """Return the balanced weight of each class in each group of rows, shape (n_groups, n_classes)."""

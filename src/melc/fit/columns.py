@@ -14,6 +14,7 @@ scores: 0 and 1 for two levels, otherwise in units of half a standard deviation.
 number near which the classes are mixed as they are among the rows where it is missing.
 """
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -214,7 +215,7 @@ def _scored(
     scores = np.round(balance.shares(class_weights) @ axis, DIGITS)
     of_rows = scores[codes]
     if screened and size > 2 and balance.n_effective < _MANY_ROWS_PER_LEVEL * size:
-        if _differ_by_chance(class_weights * (balance.n_effective / balance.total)):
+        if _differ_by_chance(class_weights * (balance.n_effective / balance.total), balance.row_weights):
             scores, of_rows = np.zeros(size), np.zeros(len(codes))
         else:
             of_rows = _scores_from_other_rows(codes, len(labels), class_weights, axis, balance, equal)
@@ -274,12 +275,18 @@ def _projected(shares: Floats, totals: Floats) -> Floats:
     return np.asarray(shares @ _axis_of(shares, totals))
 
 
-def _differ_by_chance(class_weights: Floats) -> bool:
-    """Return whether class shares differ between levels no more than they would by chance (a χ² test)."""
-    class_weights = class_weights[class_weights.sum(axis=1) > 0]
-    expected = class_weights.sum(axis=1, keepdims=True) / class_weights.shape[1]
-    freedom = (len(class_weights) - 1) * (class_weights.shape[1] - 1)
-    return float(np.sum((class_weights - expected) ** 2 / expected)) - freedom < 2 * np.sqrt(2 * freedom)
+def _differ_by_chance(class_weights: Floats, row_weights: Floats) -> bool:
+    """Return whether class shares differ between levels no more than they would by chance.
+
+    The squared deviations from even shares are added up as they are, so that large levels count most. In a χ² test a
+    thousand levels of few rows would outweigh those that tell something. The variance of the sum is that of independent
+    Poisson numbers of rows; ``row_weights``, of shape (n_classes,), are the weights of a row.
+    """
+    sizes, n_classes = class_weights.sum(axis=1), class_weights.shape[1]
+    squares = np.sum((class_weights - sizes[:, None] / n_classes) ** 2, axis=1) * n_classes / (n_classes - 1)
+    expected = sizes * (1 - sizes / sizes.sum())
+    variance = 2 * expected**2 / (n_classes - 1) + np.mean(row_weights**3) * sizes
+    return float(np.sum(squares - expected)) < 2 * math.sqrt(float(variance.sum()))
 
 
 def _score_together(
