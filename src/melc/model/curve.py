@@ -154,17 +154,28 @@ def _overtaken_at(left: Floats, right: Floats) -> list[float]:
     """Return where the highest of several straight lines is overtaken, as shares of the way from left to right.
 
     ``left`` and ``right``, of shape (n,), are the values of the lines at the ends. Crossings are found from one to the
-    next: all pairs of a thousand lines would take a gigabyte. Crossings that differ by rounding are one, so that lines
-    through one point do not lead for the width of a digit.
+    next: all pairs of a thousand lines would take a gigabyte.
     """
     shares, leader = [], int(np.argmax(left))
     while len(higher := np.flatnonzero(right > right[leader])):
         ahead, behind = np.maximum(left[leader] - left[higher], 0.0), right[leader] - right[higher]
         crossings = ahead / (ahead - behind)
-        first = higher[crossings <= crossings.min() + _SAME_CROSSING]
+        first = higher[crossings == crossings.min()]
         shares.append(float(crossings.min()))
         leader = int(first[np.argmax(right[first])])
-    return shares
+    return _apart(shares)
+
+
+def _apart(shares: list[float]) -> list[float]:
+    """Return ascending crossings without those that differ from the one before, or from an end, by rounding.
+
+    Otherwise one of several lines through a point would lead for the width of a digit.
+    """
+    kept: list[float] = []
+    for share in shares:
+        if share - (kept[-1] if kept else 0.0) > _SAME_CROSSING and 1 - share > _SAME_CROSSING:
+            kept.append(share)
+    return kept
 
 
 def of_points(knots: Floats, log_odds: Floats, level: float = 0.0, missing: float | None = None) -> Curve:
