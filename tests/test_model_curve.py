@@ -185,3 +185,21 @@ def test_the_highest_of_a_thousand_curves():
     for low, high, number in zip(edges[:-1], edges[1:], numbers, strict=True):
         inside = np.linspace(low, high, 7)[1:-1]
         np.testing.assert_array_equal(np.argmax([curve.at(inside) for curve in curves], axis=0), number)
+
+
+def test_lines_that_are_nearly_parallel_lead_one_after_the_other():
+    """Two of them overtake the first at the same place, up to rounding, but each other at another one."""
+    knots = np.array([0.0, 1.0])
+    ends = [(1.0, -1.0), (-0.5, 0.5), (-0.5 - 7e-13, 0.5 + 3e-13)]
+    thresholds, numbers = leading([Curve(knots, np.array(each)) for each in ends])
+    assert numbers.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(thresholds, [0.5, 0.7], atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_through_one_point_lead_from_there(seed):
+    rng = np.random.default_rng(seed)
+    knots, slopes, (place, height) = np.array([0.0, 1.0]), np.sort(rng.normal(size=6)), rng.uniform(0.1, 0.9, 2)
+    thresholds, numbers = leading([Curve(knots, height + slope * (knots - place)) for slope in slopes])
+    assert numbers.tolist() == [0, 5]
+    np.testing.assert_allclose(thresholds, [place])
