@@ -147,7 +147,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats:
 def check_no_masks(X: Any = None, y: Any = None, sample_weight: Any = None) -> None:
     """Raise an error if values are masked, which scikit-learn would read as if they were not."""
     for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
-        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # arrays of pandas have another mask
             n_masked = np.count_nonzero(np.ma.getmaskarray(values))
             unmasked = (
                 "Make them missing: X.astype(float).filled(numpy.nan)." if name == "X" else "Leave these rows out."

@@ -20,7 +20,8 @@ from melc.model.curve import Curve
 from melc.model.line import Line, log_odds_of
 
 # How far a change first goes beyond the threshold, in units of the rounding of the projection, and how often that is
-# doubled where the row is still predicted as before, or until it is this part of the change while rounding may decide.
+# doubled where the row is still predicted as before. While rounding may decide, it is doubled until it is this part of
+# the change.
 _FIRST_STEP, _DOUBLINGS, _PART_UNTIL_CLEAR = 4.0, 40, 0.01
 # How far rows go to whole numbers, in units of the change that need not be whole, and how these are rounded there.
 _FARTHER = (1.0, np.floor), (1.0, np.rint), (1.0, np.ceil), (1.5, np.ceil), (2.0, np.ceil), (4.0, np.ceil)

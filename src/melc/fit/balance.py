@@ -102,8 +102,8 @@ class EqualRows:
     def are_levels(self, alone: NDArray[np.bool_], known: NDArray[np.bool_]) -> bool:
         """Return whether groups are the levels of a column: nearly all have one for themselves, and some are mixed.
 
-        ``alone`` tells which groups have a level for themselves, and ``known`` which have a level of a name, which rare
-        ones that are joined have not; both of shape (n_groups,).
+        ``alone`` tells which groups have a level for themselves, and ``known`` which have a level that is not joined
+        with others; both have shape (n_groups,). The joined ones are not judged.
         """
         total = self.sizes[known].sum()
         share_alone = np.round(self.sizes[alone & known].sum() / total, DIGITS) if total else 0.0

@@ -225,7 +225,7 @@ def _scored(
 def _scores_from_other_rows(
     codes: NDArray[np.int64], n_labels: int, class_weights: Floats, axis: Floats, balance: Balance, equal: EqualRows
 ) -> Floats:
-    """Return the scores of rows, shape (n,), from the rows of other folds. Codes from ``n_labels`` on are joined.
+    """Return the scores of rows, shape (n,), from the rows of other folds. The code ``n_labels`` is of joined levels.
 
     If these have less than half of the weight of a level, all equal rows but one are counted as well. Otherwise the
     rows of a level would have no score where every other column is constant within the levels. But copies of a row
@@ -346,8 +346,8 @@ def _unreversed(codes: NDArray[np.int64], balance: Balance) -> Floats:
 def _place_of_missing(numbers: Floats, missing: NDArray[np.bool_], balance: Balance) -> float:
     """Return the number near which the classes are mixed as they are among the rows where the number is missing.
 
-    Of equally good places, the one nearest to the median is taken. If all known numbers are equal it is another one, so
-    that the quantity tells where the number is missing.
+    Of equally good places, the one nearest to the median is taken. If all known numbers are equal, the place is 0, or 1
+    if they are nearer to 0, so that the quantity tells where the number is missing.
     """
     if missing.all():
         return 0.0

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.sparsefuncs import min_max_axis
 
+from melc._sklearn import check_no_masks
 from melc.arrays import Floats
 
 # With more than _MANY_CLASSES classes there must be at least _ROWS_PER_CLASS rows for each class, on average.
@@ -41,23 +42,20 @@ def check_labels(y: Any) -> None:
     """Raise an error if labels are missing, in whatever way, or of a type that scikit-learn does not read."""
     if y is None:  # scikit-learn says what is needed
         return
+    check_no_masks(y=y)
     # NumPy would make a text of NaN in a list of texts, so that the values of a list are read themselves.
     labels = y if isinstance(y, list | tuple) else np.asarray(y).ravel()
     kind = labels.dtype.kind if isinstance(labels, np.ndarray) else "O"
     if kind in "TV":
         raise ValueError(f"Labels of the type {np.asarray(y).dtype} are not supported. Make them texts: y.astype(str).")
-    found_by = "pandas.isna(y)"
-    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):  # arrays of pandas have a mask of another kind
-        labels, found_by = np.ma.ravel(y), "numpy.ma.getmaskarray(y)"
-        missing = np.flatnonzero(np.ma.getmaskarray(labels)).tolist()
-    elif kind == "O":
+    if kind == "O":
         missing = [i for i, label in enumerate(labels) if _is_missing(label)]
     else:
         missing = np.flatnonzero(np.isnan(labels)).tolist() if kind in "fcmM" else []
     if missing:
         raise ValueError(
             f"Labels are missing in {len(missing)} of {len(labels)} rows: the first is {labels[missing[0]]}, in row "
-            f"{missing[0]}. Leave these rows out, which {found_by} finds, or make them a class of their own."
+            f"{missing[0]}. Leave these rows out, which pandas.isna(y) finds, or make them a class of their own."
         )
     if isinstance(labels, list | tuple):  # NumPy would cut such texts to another length
         for label in labels:
